@@ -1,0 +1,92 @@
+"""What a policy asks for and what it gets back: tool calls, tool results, command results."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of one tool, as read from a policy's text.
+
+    Attributes:
+        name: The tool's name, which need not exist.
+        arguments: The arguments by name, JSON values.
+        call_id: Ties the result to the call in a chat transcript.
+        error: Why the arguments could not be read, or "" where they could.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    call_id: str = ""
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the call as a JSON object."""
+        data: dict[str, Any] = {
+            "name": self.name,
+            "arguments": dict(self.arguments),
+            "call_id": self.call_id,
+        }
+        return data | ({"error": self.error} if self.error else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "ToolCall":
+        """Rebuilds a call from what `to_json` gave."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What one tool call gave the policy.
+
+    Attributes:
+        content: The text shown to the policy, already bounded in characters.
+        ok: Whether the tool did what was asked.
+        call_id: The id of the call that this answers.
+        submitted: Whether this call ended the episode by submitting.
+        duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
+    """
+
+    content: str
+    ok: bool = True
+    call_id: str = ""
+    submitted: bool = False
+    duration_s: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the result as a JSON object."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "ToolResult":
+        """Rebuilds a result from what `to_json` gave."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecResult:
+    """How one command in a sandbox ended.
+
+    Attributes:
+        exit_code: The shell's exit status, 0 to 255; 128 + n after signal n, 124 after a timeout.
+        output: Standard output and error, merged in order, decoded as UTF-8 with U+FFFD for bytes
+            that are not. Beyond ``max_output_bytes`` only the head and the tail are kept, with a
+            line between them that says how many bytes were left out.
+        timed_out: Whether the command was killed at its time limit.
+        truncated: Whether output was left out.
+        duration_s: Wall time in seconds.
+        num_leftovers: Processes the command left running, which were killed when it returned.
+    """
+
+    exit_code: int
+    output: str
+    timed_out: bool = False
+    truncated: bool = False
+    duration_s: float = 0.0
+    num_leftovers: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command exited with 0 inside its time limit."""
+        return self.exit_code == 0 and not self.timed_out

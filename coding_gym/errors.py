@@ -1,0 +1,77 @@
+"""Every exception this package raises.
+
+    CodingGymError
+    ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
+    ├── UnknownTaskError        LookupError   a task id or task source that does not exist
+    ├── UnknownNameError        LookupError   no toolset, tokenizer, sandbox, agent of that name
+    ├── InvalidArgumentError    ValueError    a bad argument from the caller
+    ├── EpisodeError            ResetNeeded   a call out of order, such as step before reset
+    ├── MissingDependencyError  ImportError   an extra or a program that is not installed
+    ├── PatchError              ValueError    a patch that cannot be read or does not apply
+    ├── TokenizerError          ValueError    a vocabulary that cannot be loaded
+    └── MachineryError          RuntimeError  our side failed; the policy is not to blame
+        ├── SandboxError                      a sandbox could not be opened, or died
+        │   └── SandboxUnavailableError       this machine cannot run the backend; says the remedy
+        ├── TemplateError                     a base tree or environment could not be built
+        └── GradingError                      the grader itself failed
+
+Each is built from one message, so that Gymnasium can raise it again in another process.
+"""
+
+from gymnasium.error import ResetNeeded
+
+
+class CodingGymError(Exception):
+    """Anything that this package raises on purpose."""
+
+
+class InvalidTaskError(CodingGymError, ValueError):
+    """A task row or folder cannot be used as written; the message names row, field and value."""
+
+
+class UnknownTaskError(CodingGymError, LookupError):
+    """No task, or no source of tasks, has the name that was asked for."""
+
+
+class UnknownNameError(CodingGymError, LookupError):
+    """A toolset, tokenizer, sandbox backend or agent has no such name."""
+
+
+class InvalidArgumentError(CodingGymError, ValueError):
+    """The caller passed an argument that cannot work."""
+
+
+class EpisodeError(CodingGymError, ResetNeeded):
+    """A call came out of order, such as ``step`` before ``reset`` or after ``close``."""
+
+
+class MissingDependencyError(CodingGymError, ImportError):
+    """An optional package or a program is not installed; the message says how to install it."""
+
+
+class PatchError(CodingGymError, ValueError):
+    """A patch cannot be read, or does not apply."""
+
+
+class MachineryError(CodingGymError, RuntimeError):
+    """Our side failed. An episode turns this into a truncation with ``mask_sample``."""
+
+
+class SandboxError(MachineryError):
+    """A sandbox could not be opened, or died under a command."""
+
+
+class SandboxUnavailableError(SandboxError):
+    """This machine cannot run the sandbox that was asked for; the message says the remedy."""
+
+
+class TemplateError(MachineryError):
+    """A task's base tree or environment could not be built."""
+
+
+class GradingError(MachineryError):
+    """The grader failed; this says nothing about the patch."""
+
+
+class TokenizerError(CodingGymError, ValueError):
+    """A tokenizer's vocabulary cannot be loaded, most often because it would need a download."""

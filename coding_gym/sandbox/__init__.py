@@ -1,0 +1,1 @@
+"""Isolated places to run commands: one protocol, interchangeable backends."""

@@ -1,0 +1,141 @@
+"""The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from coding_gym.calls import ExecResult
+from coding_gym.sandbox.spec import SandboxSpec
+
+DEFAULT_TIMEOUT_S = 120.0
+DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
+
+
+class Sandbox(Protocol):
+    """One isolated workspace in which shell commands run.
+
+    What fails inside is data: a command that does not exist, exits non-zero, floods its output or
+    never ends gives an `ExecResult`. What fails on our side (the sandbox was killed, its channel
+    broke) raises `SandboxError`, in bounded time, and every later call raises it again.
+
+    Calls may come from any thread, one at a time. Closing twice is fine.
+    """
+
+    @property
+    def workdir(self) -> str:
+        """Absolute path of the workspace as commands see it."""
+        ...
+
+    def path(self, target: str) -> str:
+        """Returns where commands see what the spec mounted at ``target``.
+
+        Backends that mount return ``target`` itself; ``process``, which cannot, returns the host
+        path of the mount's source.
+        """
+        ...
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Runs ``command`` with ``bash -c`` and returns when it, and all it started, has ended.
+
+        Args:
+            command: Shell text, at most 1 MiB in UTF-8 (128 KiB where the kernel's limit on one
+                argument applies: longer text is passed another way by the backend).
+            timeout_s: After this many seconds everything the command started is killed.
+            max_output_bytes: How much of the merged output is kept, half head and half tail.
+            cwd: Where to run, relative to the workspace or absolute; the workspace by default.
+            env: More environment variables for this command only.
+            stdin: What the command reads on standard input; at most 64 MiB.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+            InvalidArgumentError: An argument out of range, or a NUL byte in ``command``.
+        """
+        ...
+
+    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """Returns a file's bytes; symlinks resolve inside the sandbox.
+
+        Args:
+            path: Relative to the workspace, or absolute.
+            max_bytes: A larger file is refused.
+
+        Raises:
+            OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
+                above ``max_bytes``; EINVAL for what is not a regular file.
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Writes a file, creating missing folders and keeping an existing file's mode.
+
+        Raises:
+            OSError: As ``open`` would; ENOSPC or EDQUOT when the sandbox is full.
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends every process and drops every file of the sandbox; idempotent."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Whether a backend works on this machine.
+
+    Attributes:
+        available: Whether a sandbox could be opened, a command run, and everything cleaned up.
+        detail: What was tried and how it ended, one line.
+        remedy: The command or option that would make it work; "" where it works.
+        missing: Isolation that this backend does not give here, such as ``"memory limit"``.
+    """
+
+    available: bool
+    detail: str
+    remedy: str = ""
+    missing: tuple[str, ...] = ()
+
+
+class SandboxBackend(Protocol):
+    """A way to make sandboxes."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``sandbox=`` takes."""
+        ...
+
+    def probe(self) -> Probe:
+        """Tries the whole set-up in a throw-away sandbox and says how it went; never raises."""
+        ...
+
+    def owner(self) -> tuple[int, int]:
+        """Returns the host uid and gid that must own the layers for commands to own them inside."""
+        ...
+
+    def open(self, spec: SandboxSpec) -> Sandbox:
+        """Opens a sandbox.
+
+        Raises:
+            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
+            SandboxError: The machine can, but this time it failed.
+        """
+        ...

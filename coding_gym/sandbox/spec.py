@@ -1,0 +1,84 @@
+"""What a sandbox is made of: folders, an interpreter, limits. Plain values, no processes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+WORKDIR = "/workspace"
+HOME = "/home/agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A host folder shown inside the sandbox.
+
+    Attributes:
+        source: The folder on the host.
+        target: Absolute path inside; an existing folder of the root, or any path below ``/opt``.
+        writable: Whether commands may write to it. Only builds of environment layers use this.
+    """
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxLimits:
+    """Upper bounds on what one sandbox may use.
+
+    Attributes:
+        disk_bytes: Everything it may write (workspace, /tmp, home, /dev/shm together).
+        num_inodes: Files and folders it may create.
+        num_processes: Processes and threads at one time.
+        file_bytes: Size of one file.
+        num_open_files: Open files per process.
+    """
+
+    disk_bytes: int = 512 << 20
+    num_inodes: int = 200_000
+    num_processes: int = 256
+    file_bytes: int = 1 << 30
+    num_open_files: int = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """A Python installation on the host that a sandbox can show.
+
+    Attributes:
+        executable: The real path of its ``python3.X`` binary.
+        prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
+        version: ``"3.11.7"``.
+        site_packages: Where its own pip would install (``sysconfig`` path ``purelib``).
+    """
+
+    executable: Path
+    prefix: Path
+    version: str
+    site_packages: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """Everything needed to open a sandbox.
+
+    Attributes:
+        layers: Host folders whose union is the workspace at base, topmost first; none means an
+            empty workspace. They are never written.
+        mounts: More host folders, shown read-only unless they say otherwise.
+        python: The interpreter that ``python`` and ``python3`` name inside; None for none but the
+            system's. Its own third-party packages are masked.
+        path: Folders put in front of ``PATH``.
+        env: Environment variables on top of the fixed ones.
+        limits: Upper bounds.
+        network: Whether the host's network is reachable. Only builds of environments use this.
+    """
+
+    layers: tuple[Path, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    python: Interpreter | None = None
+    path: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    limits: SandboxLimits = SandboxLimits()
+    network: bool = False
