@@ -1,0 +1,89 @@
+"""What grading says of a patch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class TestStatus(StrEnum):
+    """How one expected test ended, by the name that the task gives it."""
+
+    __test__ = False  # pytest collects classes called Test*
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"  # its set-up or tear-down failed, or it was reported more than once
+    SKIPPED = "skipped"  # skipped or expected to fail
+    MISSING = "missing"  # never reported
+
+
+class GradeReason(StrEnum):
+    """Why a patch is resolved, or is not."""
+
+    RESOLVED = "resolved"
+    EMPTY_PATCH = "empty_patch"  # nothing was changed
+    PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
+    TESTS_FAILED = "tests_failed"  # an expected test did not pass
+    TIMEOUT = "timeout"  # the tests did not end in time, twice
+    TAMPERED = "tampered"  # a canary was reported as passed: the run cannot be trusted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """The verdict on one patch.
+
+    Attributes:
+        resolved: Whether every expected test passed and nothing was tampered with.
+        reason: Why.
+        fail_to_pass: Status by test id, for the tests that the bug breaks.
+        pass_to_pass: Status by test id, for the tests that worked before.
+        num_canaries: Canaries that ran and failed, as they must.
+        dropped_paths: Files of the patch that were not graded (tests, test configuration).
+        detail: One line for people: what failed, and how.
+        duration_s: Wall time of grading in seconds.
+    """
+
+    resolved: bool
+    reason: GradeReason
+    fail_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
+    pass_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
+    num_canaries: int = 0
+    dropped_paths: tuple[str, ...] = ()
+    detail: str = ""
+    duration_s: float = 0.0
+
+    @property
+    def pass_fraction(self) -> float:
+        """Fraction of expected tests that passed, 0 to 1; 0 for a run that was tampered with."""
+        statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
+        if not statuses or self.reason is GradeReason.TAMPERED:
+            return 0.0
+        return sum(s is TestStatus.PASSED for s in statuses) / len(statuses)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the grade as a JSON object."""
+        return {
+            "resolved": self.resolved,
+            "reason": str(self.reason),
+            "fail_to_pass": {k: str(v) for k, v in self.fail_to_pass.items()},
+            "pass_to_pass": {k: str(v) for k, v in self.pass_to_pass.items()},
+            "num_canaries": self.num_canaries,
+            "dropped_paths": list(self.dropped_paths),
+            "detail": self.detail,
+            "duration_s": self.duration_s,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Grade":
+        """Rebuilds a grade from what `to_json` gave."""
+        return cls(
+            resolved=data["resolved"],
+            reason=GradeReason(data["reason"]),
+            fail_to_pass={k: TestStatus(v) for k, v in data["fail_to_pass"].items()},
+            pass_to_pass={k: TestStatus(v) for k, v in data["pass_to_pass"].items()},
+            num_canaries=data["num_canaries"],
+            dropped_paths=tuple(data["dropped_paths"]),
+            detail=data["detail"],
+            duration_s=data["duration_s"],
+        )
