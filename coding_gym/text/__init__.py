@@ -1,0 +1,1 @@
+"""Tokens and text: tokenizers by name, observation encoding, truncation."""

@@ -1,0 +1,17 @@
+"""What tiktoken finds under ``tiktoken_ext.coding_gym``, where the wheel puts this file.
+
+With it ``tiktoken.get_encoding("coding_gym_16k")`` works in any program. tiktoken imports every
+plug-in to look up any name, so this one imports nothing until it is called.
+"""
+
+from typing import Any
+
+
+def coding_gym_16k() -> dict[str, Any]:
+    """Returns the arguments of ``tiktoken.Encoding`` for the bundled vocabulary."""
+    from coding_gym.text.bundled import encoding_arguments
+
+    return encoding_arguments()
+
+
+ENCODING_CONSTRUCTORS = {"coding_gym_16k": coding_gym_16k}

@@ -1,0 +1,181 @@
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import tiktoken.registry
+
+from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
+from coding_gym.text import bundled, tiktoken_encodings, tiktoken_plugin
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
+
+PROSE = "Timetable.next_departure() raises KeyError for a stop that has no trains on Sunday.\n"
+CODE = 'def area(w: float, h: float) -> float:\n    """Prix en €."""\n\n    return w * h\n'
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return get_tokenizer(DEFAULT_TOKENIZER)
+
+
+def random_text(rng: random.Random) -> str:
+    pieces = ["\n", "    ", "\t", "self.", "é漢🙂", "12", "<|im_end|>", "\r\n", "==", "\0"]
+    return "".join(rng.choices(pieces, k=rng.randrange(40)))
+
+
+def test_the_vocabulary_is_bytes_then_merges_then_control_tokens(tokenizer: Tokenizer) -> None:
+    ranks = bundled.read_ranks()
+    assert [ranks[bytes([b])] for b in range(256)] == list(range(256))
+    assert sorted(ranks.values()) == list(range(16_380))
+    assert tokenizer.vocab_size == 16_384
+    assert sorted(tokenizer.special_tokens.values()) == list(range(16_380, 16_384))
+    assert tokenizer.pad_id == tokenizer.special_tokens["<|pad|>"] == 16_383
+
+
+def test_every_merge_can_be_built_from_earlier_entries() -> None:
+    ranks = bundled.read_ranks()
+    for token, rank in ranks.items():
+        if len(token) > 1:
+            splits = ((token[:i], token[i:]) for i in range(1, len(token)))
+            assert any(max(ranks.get(a, rank), ranks.get(b, rank)) < rank for a, b in splits)
+
+
+def test_any_text_comes_back(tokenizer: Tokenizer) -> None:
+    rng = random.Random(0)
+    for text in [PROSE, CODE, "", *(random_text(rng) for _ in range(300))]:
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_code_takes_few_tokens_and_keeps_its_indentation_whole(tokenizer: Tokenizer) -> None:
+    assert len(CODE) > 2.5 * len(tokenizer.encode(CODE))
+    assert len(tokenizer.encode("\n            return")) == 2
+
+
+def test_numbers_split_in_at_most_three_digits(tokenizer: Tokenizer) -> None:
+    pieces = [tokenizer.decode([i]) for i in tokenizer.encode("123456789")]
+    assert max(map(len, pieces)) <= 3
+
+
+def test_control_tokens_in_text_stay_text(tokenizer: Tokenizer) -> None:
+    text = "".join(tokenizer.special_tokens)
+    ids = tokenizer.encode(text)
+    assert set(ids).isdisjoint(tokenizer.special_tokens.values())
+    assert tokenizer.decode(ids) == text
+
+
+def test_control_tokens_decode_to_their_names(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode(tokenizer.special_tokens.values()) == "".join(tokenizer.special_tokens)
+
+
+def test_lone_surrogates_become_replacement_characters(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a\ufffdb"
+
+
+def test_ids_outside_the_vocabulary_are_refused(tokenizer: Tokenizer) -> None:
+    for bad in (16_384, -1, 1 << 70):
+        with pytest.raises(InvalidArgumentError, match="coding_gym_16k"):
+            tokenizer.decode([bad])
+
+
+def test_a_megabyte_of_one_character_is_encoded(tokenizer: Tokenizer) -> None:
+    for char in "a \n(1":
+        assert len(tokenizer.encode(char * 1_000_000)) <= 1_000_000
+
+
+def test_the_training_script_still_agrees_with_the_encoding(tokenizer: Tokenizer) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    ranks = bundled.read_ranks()
+    chars = dict(zip(tokenizers.pre_tokenizers.ByteLevel.alphabet(), range(256), strict=True))
+    assert len(chars) == 256
+    split = tokenizers.pre_tokenizers.Split(
+        tokenizers.Regex(bundled.SPLIT_PATTERN), behavior="isolated"
+    )
+    sources = Path(bundled.__file__).parent.glob("*.py")
+    for text in [CODE, PROSE, *(path.read_text() for path in sources)]:
+        words = [word for word, _ in split.pre_tokenize_str(text)]
+        ids = [i for word in words for i in tokenizer.encode(word)]
+        assert ids == tokenizer.encode(text)
+        assert max(ids) < len(ranks)
+
+
+def test_each_name_is_loaded_once() -> None:
+    assert get_tokenizer("coding_gym_16k") is get_tokenizer("coding_gym_16k")
+    prefixed = get_tokenizer("tiktoken:coding_gym_16k")
+    assert prefixed.encode(CODE) == get_tokenizer("coding_gym_16k").encode(CODE)
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"'nope'.*coding_gym_16k.*cl100k_base.*hf:"):
+        get_tokenizer("nope")
+    with pytest.raises(InvalidArgumentError, match="must be a name"):
+        get_tokenizer("")
+
+
+def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundled.resources, "files", lambda _: tmp_path)
+    with pytest.raises(TokenizerError, match="reinstall"):
+        bundled.read_ranks()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "coding_gym_16k.tiktoken").write_bytes(b"IQ== 0\n")
+    with pytest.raises(TokenizerError, match="has 1 entries"):
+        bundled.read_ranks()
+
+
+def test_the_plug_in_builds_the_same_encoding() -> None:
+    constructor = tiktoken_plugin.ENCODING_CONSTRUCTORS["coding_gym_16k"]
+    encoding = tiktoken.Encoding(**constructor())
+    assert encoding.encode(CODE) == get_tokenizer("coding_gym_16k").encode(CODE)
+    assert encoding.encode("<|im_end|>", allowed_special="all") == [16_382]
+
+
+def register(monkeypatch: pytest.MonkeyPatch, name: str, constructor: object) -> None:
+    tiktoken.list_encoding_names()
+    constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
+    assert constructors is not None
+    monkeypatch.setitem(constructors, name, constructor)
+
+
+def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {
+        "name": "bytes_only",
+        "pat_str": r"[\s\S]",
+        "mergeable_ranks": {bytes([b]): b for b in range(256)},
+        "special_tokens": {"<|endoftext|>": 256},
+    }
+    register(monkeypatch, "bytes_only", lambda: arguments)
+    loaded = get_tokenizer("bytes_only")
+    assert (loaded.vocab_size, loaded.pad_id, loaded.encode("hi")) == (257, 256, [104, 105])
+
+
+def test_a_failed_download_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network() -> None:
+        raise ConnectionError("unreachable")
+
+    register(monkeypatch, "far_away", no_network)
+    with pytest.raises(TokenizerError, match=r"far_away.*ConnectionError.*TIKTOKEN_CACHE_DIR"):
+        get_tokenizer("far_away")
+
+
+def test_a_stuck_download_is_given_up_and_blocks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    register(monkeypatch, "stuck", release.wait)
+    monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 0.01)
+    with pytest.raises(TokenizerError, match="no answer"):
+        get_tokenizer("stuck")
+    register(monkeypatch, "after", bundled.encoding_arguments)
+    monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 20.0)
+    assert get_tokenizer("after").vocab_size == 16_384
+    release.set()
+
+
+def test_importing_the_room_loads_no_vocabulary_and_no_tokenizer_library() -> None:
+    code = (
+        "import sys, coding_gym.text.tokenizers, coding_gym.text.observation\n"
+        "print(sorted({'tiktoken', 'transformers', 'regex', 'requests'} & sys.modules.keys()))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout.strip() == "[]"

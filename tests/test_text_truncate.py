@@ -1,0 +1,100 @@
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.truncate import head, scrub_runner_times
+
+
+def rule(summary: str, width: int = 80) -> str:
+    """A summary between rules, drawn as pytest's terminal writer does."""
+    marks = "=" * max((width - len(summary) - 2) // 2, 1)
+    line = f"{marks} {summary} {marks}"
+    return line + "=" * (len(line) < width)
+
+
+def test_head_keeps_what_fits_and_marks_what_does_not() -> None:
+    assert head("abc", 3, "...") == "abc"
+    assert head("abcd", 3, "...") == "abc..."
+    assert head("abcd", 0, "...") == "..."
+    with pytest.raises(InvalidArgumentError, match="max_chars must be at least 0, got -1"):
+        head("x", -1, "")
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "3 passed",
+        "1 failed, 2 passed, 1 skipped, 1 xfailed, 2 warnings",
+        "no tests ran",
+        "2 errors",
+        "1 passed, 3 deselected, 1 xpassed",
+        "4 tests collected",
+        "2/5 tests collected (3 deselected)",
+        "no tests collected, 1 error",
+    ],
+)
+def test_the_same_summary_reads_the_same_however_long_it_took(summary: str) -> None:
+    times = ["0.01s", "9.87s", "12.34s", "75.20s (0:01:15)"]
+    for render in (str, rule):
+        scrubbed = {scrub_runner_times(render(f"{summary} in {time}")) for time in times}
+        assert scrubbed == {render(f"{summary} in 0.00s")}
+
+
+def test_a_summary_too_long_for_rules_to_grow_keeps_one_mark_each_side() -> None:
+    counts = "11 failed, 22 passed, 11 skipped, 12 xfailed, 23 warnings"
+    line = rule(f"{counts} in 90061.00s (1 day, 1:01:01)")
+    assert scrub_runner_times(line) == f"= {counts} in 0.00s ="
+
+
+def test_unittest_durations_are_zeroed() -> None:
+    text = "-----\nRan 12 tests in 3.141s\n\nOK\nRan 1 test in 0.002s\r\n"
+    assert scrub_runner_times(text) == (
+        "-----\nRan 12 tests in 0.000s\n\nOK\nRan 1 test in 0.000s\r\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the suite had 3 passed in 0.12s on my machine",
+        "print('3 passed in 0.12s')",
+        "3 passed",
+        "3 cats in 0.12s",
+        "3 passed in 0.1234s",
+        "Ran 3 tests in 0.12s",
+        "+3 passed in 0.12s",
+        "    3 passed in 0.12s",
+        "0.05s call     tests/test_a.py::test_b",
+        "=================== 3 passed ===================",
+    ],
+)
+def test_other_lines_are_left_alone(line: str) -> None:
+    assert scrub_runner_times(f"before\n{line}\nafter") == f"before\n{line}\nafter"
+
+
+def test_scrubbing_twice_changes_nothing_more() -> None:
+    rng = random.Random(1)
+    pieces = ["3 passed", " in 0.12s", "\n", "=== ", " ===", "Ran 2 tests in 0.100s", ", ", "x"]
+    for _ in range(500):
+        text = "".join(rng.choices(pieces, k=rng.randrange(12)))
+        once = scrub_runner_times(text)
+        assert scrub_runner_times(once) == once
+
+
+def test_a_real_pytest_run_reads_the_same_twice(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import threading\ndef test_a(): threading.Event().wait(0.03)\ndef test_b(): assert False\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=no", "test_a.py"]
+    for extra in ([], ["-q"]):
+        run = subprocess.run(
+            [*command, *extra], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        last = run.stdout.splitlines()[-1]
+        assert "1 failed, 1 passed in 0.00s" not in last
+        assert "1 failed, 1 passed in 0.00s" in scrub_runner_times(last)
+        assert len(scrub_runner_times(last)) == len(last)
