@@ -1,0 +1,138 @@
+"""Python installations on this machine that a sandbox can show."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.sandbox.spec import Interpreter
+
+_ASK_TIMEOUT_S = 30.0
+# Runs under every Python from 2.7 on. Debian's own Python installs where the path does not exist
+# until something was installed, so the first that exists among the places it looks at is taken.
+_QUESTION = """
+import json, os, site, sys, sysconfig
+places = [sysconfig.get_path("purelib")] + site.getsitepackages()
+found = [p for p in places if os.path.isdir(p)] or places
+print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
+                  "%d.%d.%d" % sys.version_info[:3], found[0]]))
+"""
+_VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+
+
+@cache
+def default_interpreter() -> Interpreter:
+    """Returns the installation that runs this process, looking through virtual environments.
+
+    Raises:
+        SandboxUnavailableError: It cannot be run again, as in a frozen program.
+    """
+    executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
+    found = _ask(executable.resolve())
+    if found is None:
+        raise SandboxUnavailableError(
+            f"cannot run {executable}, which runs this process; "
+            "run coding_gym with a Python that is installed on its own"
+        )
+    return found
+
+
+@cache
+def find_interpreter(version: str) -> Interpreter:
+    """Returns an installation of a Python version, such as ``"3.9"`` or ``"3.9.18"``.
+
+    The running one is taken where it fits; then pyenv's, uv's, the system's and those in PATH are
+    looked at, the newest patch release of each place first.
+
+    Raises:
+        InvalidArgumentError: Not a version.
+        SandboxUnavailableError: No such Python here; names the places and the way out.
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise InvalidArgumentError(f"a Python version looks like 3.9 or 3.9.18, got {version!r}")
+    running = default_interpreter()
+    if _fits(running, version):
+        return running
+    minor = f"{match[1]}.{match[2]}"
+    for executable in _candidates(minor):
+        found = _ask(executable)
+        if found is not None and _fits(found, version):
+            return found
+    places = ", ".join(str(place) for place in _places())
+    raise SandboxUnavailableError(
+        f"no Python {version} on this machine (looked in {places}); "
+        f"install it, for example with `uv python install {version}` or `pyenv install {version}`"
+    )
+
+
+def _fits(interpreter: Interpreter, version: str) -> bool:
+    return f"{interpreter.version}.".startswith(f"{version}.")
+
+
+def _pyenv_root() -> Path:
+    return Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+
+
+def _uv_folder() -> Path:
+    if folder := os.environ.get("UV_PYTHON_INSTALL_DIR"):
+        return Path(folder)
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "uv" / "python"
+
+
+def _places() -> list[Path]:
+    """Returns the folders that are searched, in order."""
+    on_path = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
+    fixed = [_pyenv_root() / "versions", _uv_folder(), Path("/usr/local/bin"), Path("/usr/bin")]
+    return list(dict.fromkeys([*fixed, *on_path]))
+
+
+def _candidates(minor: str) -> Iterator[Path]:
+    """Gives the real paths of binaries that may be of a version, without asking them."""
+    seen = set()
+    for place in _places():
+        name = f"python{minor}"
+        found = [*place.glob(f"*/bin/{name}"), place / name]
+        for executable in sorted(found, key=_version_key, reverse=True):
+            real = executable.resolve()
+            # A pyenv shim is a script that runs another Python, or none.
+            if real not in seen and real.is_file() and real.parent.name != "shims":
+                seen.add(real)
+                yield real
+
+
+def _version_key(executable: Path) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", executable.parent.parent.name)[:3])
+
+
+@cache
+def _ask(executable: Path) -> Interpreter | None:
+    """Returns the facts that a binary tells of itself; None where it does not run."""
+    env = {"PATH": os.defpath}
+    if "LD_LIBRARY_PATH" in os.environ:
+        env["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    try:
+        answer = subprocess.run(
+            [executable, "-E", "-s", "-c", _QUESTION],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_ASK_TIMEOUT_S,
+            env=env,
+            cwd="/",
+            check=True,
+        )
+        real, prefix, version, site_packages = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return Interpreter(
+        executable=Path(real),
+        prefix=Path(prefix),
+        version=version,
+        site_packages=Path(site_packages),
+    )

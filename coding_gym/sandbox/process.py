@@ -1,0 +1,199 @@
+"""The ``process`` backend: plain processes in a temporary copy. No isolation; for debugging."""
+
+import os
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from coding_gym.calls import ExecResult
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.process_group import ProcessGroup
+from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Probe
+from coding_gym.sandbox.results import check_env, check_path, check_run, command_bytes
+from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
+from coding_gym.sandbox.zygote import files
+
+_MISSING = ("files", "processes", "network", "users", "system calls", "memory limit", "cpu limit")
+
+
+class NoIsolationWarning(UserWarning):
+    """Commands run with the rights of this process."""
+
+
+class ProcessBackend:
+    """Runs commands as ordinary child processes in a temporary copy of the layers."""
+
+    @property
+    def name(self) -> str:
+        """``"process"``."""
+        return "process"
+
+    def owner(self) -> tuple[int, int]:
+        """Returns the uid and gid of this process."""
+        return os.geteuid(), os.getegid()
+
+    def probe(self) -> Probe:
+        """Says what is missing, which is nearly everything."""
+        if shutil.which("bash") is None:
+            return Probe(available=False, detail="there is no bash", remedy="install bash")
+        detail = "commands run as this user, with no isolation; only when named"
+        return Probe(available=True, detail=detail, missing=_MISSING)
+
+    def open(self, spec: SandboxSpec) -> "ProcessSandbox":
+        """Opens a sandbox that isolates nothing, and warns about that.
+
+        Raises:
+            InvalidArgumentError: A layer or mount that does not exist.
+            SandboxError: The temporary copy could not be made.
+        """
+        warnings.warn(
+            "the 'process' sandbox isolates nothing: commands run with your rights",
+            NoIsolationWarning,
+            stacklevel=2,
+        )
+        check_env(spec.env)
+        for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
+            if not path.exists():
+                raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
+        return ProcessSandbox(spec)
+
+
+class ProcessSandbox:
+    """A temporary folder and the commands that run in it."""
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self._spec = spec
+        self._closed = False
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="coding_gym-process-")).resolve()
+            self._fill()
+        except (OSError, shutil.Error) as error:
+            self.close()
+            raise SandboxError(f"the workspace could not be copied: {error}") from error
+        self._places = {
+            WORKDIR: self.workdir,
+            HOME: str(self._folder / "home"),
+            **{mount.target: str(mount.source) for mount in spec.mounts},
+        }
+        self._env = self._environment()
+
+    @property
+    def workdir(self) -> str:
+        """Absolute path of the workspace, a folder of the host."""
+        return str(self._folder / "workspace")
+
+    def path(self, target: str) -> str:
+        """Returns the host path of what the spec mounts at ``target``."""
+        return self._places.get(target, target)
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
+        text = command_bytes(command)
+        check_run(
+            timeout_s=timeout_s,
+            max_output_bytes=max_output_bytes,
+            cwd=cwd,
+            env=env or {},
+            stdin=stdin,
+        )
+        self._require_open()
+        folder = self._host_path(cwd or WORKDIR)
+        if not folder.is_dir():
+            return ExecResult(1, f"bash: cd: {cwd}: No such file or directory\n")
+        script = self._folder / "command"
+        script.write_bytes(text)
+        with tempfile.TemporaryFile() as source:
+            source.write(stdin)
+            source.seek(0)
+            try:
+                group = ProcessGroup(
+                    script,
+                    cwd=folder,
+                    env={**self._env, **(env or {})},
+                    stdin=source.fileno(),
+                    limits=self._spec.limits,
+                    max_output_bytes=max_output_bytes,
+                )
+            except OSError as error:
+                raise SandboxError(f"bash could not be started: {error}") from error
+        return group.wait(timeout_s)
+
+    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
+        check_path(path)
+        self._require_open()
+        return files.read(str(self._host_path(path)), max_bytes)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
+        check_path(path)
+        self._require_open()
+        files.write(str(self._host_path(path)), data)
+
+    def close(self) -> None:
+        """Removes the temporary copy; idempotent."""
+        if not self._closed:
+            self._closed = True
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _fill(self) -> None:
+        workspace = Path(self.workdir)
+        workspace.mkdir()
+        (self._folder / "home").mkdir()
+        for layer in reversed(self._spec.layers):
+            shutil.copytree(layer, workspace, symlinks=True, dirs_exist_ok=True)
+        python = self._spec.python
+        links = self._folder / "bin"
+        links.mkdir()
+        if python is not None:
+            for name in ("python", "python3"):
+                (links / name).symlink_to(python.executable)
+
+    def _environment(self) -> dict[str, str]:
+        env = environment(self._spec, first=(str(self._folder / "bin"),))
+        env["HOME"] = self._places[HOME]
+        # Where bash and git are may differ from Linux.
+        env["PATH"] += ":" + os.environ.get("PATH", os.defpath)
+        return {name: self._translated(value) for name, value in env.items()}
+
+    def _translated(self, value: str) -> str:
+        """Returns a search path with the folders of the spec replaced by those of the host."""
+        return ":".join(
+            str(self._host_path(part)) if part.startswith("/") else part
+            for part in value.split(":")
+        )
+
+    def _host_path(self, path: str) -> Path:
+        given = Path(path)
+        for target, source in self._places.items():
+            if given.is_relative_to(target):
+                return Path(source) / given.relative_to(target)
+        return Path(self.workdir) / given
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SandboxError("the sandbox is closed")

@@ -1,0 +1,83 @@
+"""What every backend checks before a command runs, and how it renders what came back."""
+
+import math
+from codecs import getincrementaldecoder
+from collections.abc import Mapping
+
+from coding_gym.errors import InvalidArgumentError
+
+MAX_COMMAND_BYTES = 1 << 20
+MAX_STDIN_BYTES = 64 << 20
+_CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
+
+
+def command_bytes(command: str) -> bytes:
+    """Returns a command's text in UTF-8; a lone surrogate, which a policy may emit, passes.
+
+    Raises:
+        InvalidArgumentError: A NUL, which no command line can hold, or too long a text.
+    """
+    data = command.encode("utf-8", "surrogatepass")
+    if b"\0" in data:
+        raise InvalidArgumentError("command must not contain a NUL byte")
+    if len(data) > MAX_COMMAND_BYTES:
+        raise InvalidArgumentError(
+            f"command must be at most {MAX_COMMAND_BYTES} bytes, got {len(data)}; "
+            "write a script with write_file and run that"
+        )
+    return data
+
+
+def check_run(
+    *,
+    timeout_s: float,
+    max_output_bytes: int,
+    cwd: str | None,
+    env: Mapping[str, str],
+    stdin: bytes,
+) -> None:
+    """Raises InvalidArgumentError for what no backend can run."""
+    if not (timeout_s > 0 and math.isfinite(timeout_s)):
+        raise InvalidArgumentError(f"timeout_s must be positive and finite, got {timeout_s}")
+    if max_output_bytes < 1:
+        raise InvalidArgumentError(f"max_output_bytes must be at least 1, got {max_output_bytes}")
+    if len(stdin) > MAX_STDIN_BYTES:
+        raise InvalidArgumentError(
+            f"stdin must be at most {MAX_STDIN_BYTES} bytes, got {len(stdin)}"
+        )
+    if cwd is not None:
+        check_path(cwd)
+    check_env(env)
+
+
+def check_path(path: str) -> None:
+    """Raises InvalidArgumentError for a path that no system call takes."""
+    if not path or "\0" in path:
+        raise InvalidArgumentError(f"a path must be non-empty and free of NUL bytes, got {path!r}")
+
+
+def check_env(env: Mapping[str, str]) -> None:
+    """Raises InvalidArgumentError for a variable that no process can be given."""
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
+
+
+def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
+    """Returns a command's output as text, and whether its middle was left out.
+
+    Args:
+        head: The first bytes kept.
+        tail: The last bytes kept.
+        num_bytes: How many bytes there were.
+    """
+    if len(head) + len(tail) == num_bytes:
+        return (head + tail).decode("utf-8", "replace"), False
+    # A character that the cut went through is left out whole.
+    first = getincrementaldecoder("utf-8")("replace").decode(head)
+    start = 0
+    while start < min(3, len(tail)) and tail[start] & _CONTINUATION_BITS == _CONTINUATION:
+        start += 1
+    last = tail[start:].decode("utf-8", "replace")
+    num_dropped = num_bytes - len(head) - len(tail) + start
+    return f"{first}\n[... {num_dropped} bytes left out ...]\n{last}", True

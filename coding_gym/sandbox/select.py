@@ -1,0 +1,57 @@
+"""Backends by name."""
+
+from collections.abc import Callable
+
+from coding_gym.errors import SandboxUnavailableError, UnknownNameError
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.process import ProcessBackend
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
+
+_BACKENDS: dict[str, Callable[[], SandboxBackend]] = {
+    "namespace": NamespaceBackend,
+    "process": ProcessBackend,
+}
+# What "auto" tries, in order. Never one that isolates less than was asked for.
+_AUTOMATIC = ("namespace",)
+
+
+def backend_names() -> tuple[str, ...]:
+    """Returns the names that `get_backend` knows."""
+    return tuple(sorted(_BACKENDS))
+
+
+def get_backend(name: str = "auto") -> SandboxBackend:
+    """Returns a backend; ``"auto"`` is the best that this kind of machine may have.
+
+    Raises:
+        UnknownNameError: No backend has that name.
+    """
+    if name == "auto":
+        name = _AUTOMATIC[0]
+    if name not in _BACKENDS:
+        known = ", ".join(("auto", *backend_names()))
+        raise UnknownNameError(f"no sandbox backend is called {name!r}; there are {known}")
+    return _BACKENDS[name]()
+
+
+def open_sandbox(spec: SandboxSpec, *, backend: str = "auto") -> Sandbox:
+    """Opens a sandbox.
+
+    Args:
+        spec: What it is made of.
+        backend: A name of `backend_names`, or ``"auto"``, which isolates or fails.
+
+    Raises:
+        UnknownNameError: No backend has that name.
+        InvalidArgumentError: A layer or mount of the spec does not exist.
+        SandboxUnavailableError: This machine cannot run the backend; says the remedy.
+        SandboxError: It can, but this time it failed.
+    """
+    chosen = get_backend(backend)
+    try:
+        return chosen.open(spec)
+    except SandboxUnavailableError as error:
+        if backend != "auto":
+            raise
+        raise SandboxUnavailableError(f"no sandbox works on this machine: {error}") from error

@@ -1,0 +1,26 @@
+"""Starts the zygote: ``python -I -S .../zygote/__main__.py CONTROL_DESCRIPTOR``.
+
+The packages around this folder are stood in for by empty ones with the same search path, so that
+its modules import each other by their full names while the real ``coding_gym/__init__.py`` (and
+with it everything that the package needs) stays out of this process.
+"""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def _stand_in(name: str, folder: Path) -> None:
+    module = ModuleType(name)
+    module.__path__ = [str(folder)]
+    sys.modules[name] = module
+
+
+if __name__ == "__main__":
+    _stand_in("coding_gym", _FOLDER.parents[1])
+    _stand_in("coding_gym.sandbox", _FOLDER.parent)
+    from coding_gym.sandbox.zygote.outer import main
+
+    main(int(sys.argv[1]))

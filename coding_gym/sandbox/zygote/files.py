@@ -1,0 +1,68 @@
+"""Reads and writes one file inside a sandbox, where its symlinks resolve."""
+
+import errno
+import os
+import stat
+
+_CHUNK_BYTES = 1 << 20
+
+
+def read(path: str, max_bytes: int) -> bytes:
+    """Returns a regular file's bytes.
+
+    Raises:
+        OSError: As ``open``; EISDIR, EINVAL for what is not a regular file, EFBIG above
+            ``max_bytes``.
+    """
+    # Non-blocking, so that a FIFO is refused rather than waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        _require_regular(descriptor, path)
+        data = bytearray()
+        # Until the end, not to the size: files of /proc say 0.
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            data += chunk
+            if len(data) > max_bytes:
+                raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+        return bytes(data)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: str, data: bytes) -> None:
+    """Writes a file, creating missing folders and keeping an existing file's mode.
+
+    Space is reserved first: when there is none, an existing file keeps its content and a new one
+    does not stay.
+
+    Raises:
+        OSError: As ``open``; ENOSPC when the sandbox is full.
+    """
+    folder = os.path.dirname(path)
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    is_new = not os.path.lexists(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        _require_regular(descriptor, path)
+        if data:
+            os.posix_fallocate(descriptor, 0, len(data))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.ftruncate(descriptor, len(data))
+    except OSError:
+        if is_new:
+            os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _require_regular(descriptor: int, path: str) -> None:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)

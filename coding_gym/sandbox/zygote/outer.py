@@ -1,0 +1,93 @@
+"""The zygote's first process: leaves the host's namespaces and dies with the owner.
+
+It never serves anything. Its child, the server, is pid 1 of the new pid namespace, so the end of
+the server is the end of every sandbox, whatever state they are in.
+"""
+
+import os
+import select
+import signal
+import socket
+
+from coding_gym.sandbox.zygote import server, wire
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.steps import SetupError, step
+
+_NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
+
+
+def main(control_descriptor: int) -> None:
+    """Reads the configuration, starts the server, waits for the owner's or the server's end."""
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, control_descriptor)
+    control.set_inheritable(False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    config, _ = wire.receive(control, max_body_bytes=0)
+    try:
+        owner = _watch_owner(config["owner"])
+        _leave_host(config["uid"], config["gid"])
+        pid = os.fork()
+        if pid == 0:
+            server.main(control, owner, config)
+    except SetupError as error:
+        control.sendall(wire.pack(error.to_json()))
+        os._exit(1)
+    control.close()
+    _wait_for_either(owner, pid)
+
+
+def _watch_owner(pid: int) -> int:
+    """Returns a descriptor that becomes readable when the owner ends."""
+    with step("watch the owner"):
+        descriptor = os.pidfd_open(pid)
+    if os.getppid() != pid:
+        os._exit(0)
+    return descriptor
+
+
+def _leave_host(uid: int, gid: int) -> None:
+    """Enters new namespaces in which ``uid`` is mapped, and root too if root asks."""
+    if os.getuid() == uid:
+        with step("create a user namespace"):
+            sc.unshare(_NAMESPACES)
+        with step("map the user"):
+            sc.write_text("/proc/self/setgroups", "deny")
+            sc.write_text("/proc/self/uid_map", f"{uid} {uid} 1")
+            sc.write_text("/proc/self/gid_map", f"{gid} {gid} 1")
+        return
+    _leave_host_as_root(uid, gid)
+
+
+def _leave_host_as_root(uid: int, gid: int) -> None:
+    """As `_leave_host`, with two lines in each map.
+
+    Only a process in the parent namespace may write more than one line, so a helper forked
+    beforehand does; CAP_SETUID and CAP_SETGID are all it needs.
+    """
+    this = f"/proc/{os.getpid()}"
+    go_read, go_write = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        os.close(go_write)
+        if os.read(go_read, 1):
+            sc.write_text(f"{this}/uid_map", f"0 0 1\n{uid} {uid} 1\n")
+            sc.write_text(f"{this}/gid_map", f"0 0 1\n{gid} {gid} 1\n")
+        os._exit(0)
+    os.close(go_read)
+    with step("create a user namespace"):
+        sc.unshare(_NAMESPACES)
+    os.write(go_write, b"x")
+    os.close(go_write)
+    with step("map the users"):
+        _, status = os.waitpid(helper, 0)
+        if status:
+            raise OSError(1, f"uid 0 and {uid} could not be mapped")
+
+
+def _wait_for_either(owner: int, server_pid: int) -> None:
+    poller = select.poll()
+    poller.register(owner, select.POLLIN)
+    poller.register(os.pidfd_open(server_pid), select.POLLIN)
+    poller.poll()
+    # The server armed a parent-death signal, so this ends it, and with it every sandbox.
+    os._exit(0)

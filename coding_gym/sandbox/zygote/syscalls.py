@@ -1,0 +1,213 @@
+"""The Linux system calls that Python's standard library lacks, each raising ``OSError``.
+
+Everything goes through ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is
+then as safe as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
+linux/sched.h, linux/prctl.h and linux/capability.h.
+"""
+
+import ctypes
+import os
+import platform
+
+NEW_MOUNT = 0x00020000
+NEW_CGROUP = 0x02000000
+NEW_UTS = 0x04000000
+NEW_IPC = 0x08000000
+NEW_USER = 0x10000000
+NEW_PID = 0x20000000
+NEW_NET = 0x40000000
+
+NOSUID = 2
+NODEV = 4
+NOEXEC = 8
+READ_ONLY = 1
+_BIND = 1 << 12
+_RECURSIVE = 1 << 14
+_SLAVE = 1 << 19
+
+_SIGCHLD = 17
+_DETACH = 2
+_AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
+_AT_RECURSIVE = 0x8000
+_OPEN_TREE_CLONE = 1
+_MOVE_MOUNT_FROM_FD = 0x4
+
+_MACHINE = platform.machine()
+_NUMBERS = {
+    "x86_64": {"clone": 56, "pivot_root": 155, "seccomp": 317},
+    "aarch64": {"clone": 220, "pivot_root": 41, "seccomp": 277},
+}
+# These have one number on every architecture.
+_OPEN_TREE = 428
+_MOVE_MOUNT = 429
+_CLOSE_RANGE = 436
+_MOUNT_SETATTR = 442
+
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = [
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user_namespace", ctypes.c_uint64),
+    ]
+
+
+def machine() -> str:
+    """Returns the architecture; raises OSError (ENOSYS) where the numbers are not known."""
+    if _MACHINE not in _NUMBERS:
+        raise OSError(38, f"no system call table for {_MACHINE}")
+    return _MACHINE
+
+
+def _check(result: int, name: str, *paths: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{os.strerror(code)} ({' '.join((name, *paths))})")
+    return result
+
+
+def _syscall(name: str, number: int, *arguments: object) -> int:
+    values = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return _check(_libc.syscall(ctypes.c_long(number), *values), name)
+
+
+def clone(flags: int) -> int:
+    """Forks into new namespaces; returns 0 in the child, the child's pid in the parent."""
+    return _syscall("clone", _NUMBERS[machine()]["clone"], flags | _SIGCHLD, 0, 0, 0, 0)
+
+
+def unshare(flags: int) -> None:
+    """Moves this process into new namespaces."""
+    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def enter_mounts(descriptor: int) -> None:
+    """Moves this process into another mount namespace; root and working folder become its root."""
+    _check(_libc.setns(descriptor, NEW_MOUNT), "setns")
+
+
+def mount(kind: str, target: str, flags: int, options: str = "") -> None:
+    """Mounts a new file system of a kind."""
+    result = _libc.mount(
+        kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), options.encode()
+    )
+    _check(result, "mount", kind, target)
+
+
+def bind(source: str, target: str, *, recursive: bool = True) -> None:
+    """Shows a folder or a file at a second place."""
+    flags = _BIND | (_RECURSIVE if recursive else 0)
+    result = _libc.mount(
+        os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(flags), None
+    )
+    _check(result, "bind", source, target)
+
+
+def receive_host_mounts_only() -> None:
+    """Makes every mount a slave: the host's unmounts arrive here, ours never reach the host."""
+    result = _libc.mount(None, b"/", None, ctypes.c_ulong(_SLAVE | _RECURSIVE), None)
+    _check(result, "mount", "make-rslave", "/")
+
+
+def unmount(target: str) -> None:
+    """Takes a mount and all below it out of sight; it ends with its last user."""
+    _check(_libc.umount2(os.fsencode(target), _DETACH), "umount", target)
+
+
+def restrict(path: str, flags: int, *, recursive: bool = True) -> None:
+    """Adds flags to a mount, and to all mounts below it."""
+    attributes = _MountAttributes(set=flags)
+    _syscall(
+        f"mount_setattr {path}",
+        _MOUNT_SETATTR,
+        _AT_FDCWD,
+        ctypes.c_char_p(os.fsencode(path)),
+        _AT_RECURSIVE if recursive else 0,
+        ctypes.byref(attributes),
+        ctypes.sizeof(attributes),
+    )
+
+
+def clone_tree(path: str) -> int:
+    """Returns a descriptor of a detached copy of the mounts at and below ``path``."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+    source = ctypes.c_char_p(os.fsencode(path))
+    return _syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, source, flags)
+
+
+def attach_tree(descriptor: int, target: str) -> None:
+    """Mounts what `clone_tree` gave."""
+    _syscall(
+        f"move_mount {target}",
+        _MOVE_MOUNT,
+        descriptor,
+        ctypes.c_char_p(b""),
+        _AT_FDCWD,
+        ctypes.c_char_p(os.fsencode(target)),
+        _MOVE_MOUNT_FROM_FD,
+    )
+
+
+def pivot(new_root: str, old_root: str) -> None:
+    """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below the new."""
+    os.chdir(new_root)
+    number = _NUMBERS[machine()]["pivot_root"]
+    old = ctypes.c_char_p(old_root.encode())
+    _syscall("pivot_root", number, ctypes.c_char_p(b"."), old)
+    os.chdir("/")
+
+
+def close_from(first: int) -> None:
+    """Closes every descriptor from ``first`` on."""
+    _syscall("close_range", _CLOSE_RANGE, first, 0x7FFFFFFF, 0)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Sets an attribute of this process; see the manual page of that name."""
+    padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    return _check(_libc.prctl(ctypes.c_int(option), *padded), f"prctl {option}")
+
+
+def personality(value: int) -> None:
+    """Sets the execution domain, which commands inherit."""
+    _check(_libc.personality(ctypes.c_ulong(value)), "personality")
+
+
+def set_host_name(name: str) -> None:
+    """Sets the name of this machine in the current UTS namespace."""
+    _check(_libc.sethostname(name.encode(), len(name)), "sethostname")
+
+
+def drop_effective_capabilities() -> None:
+    """Empties the effective and inheritable sets; what is permitted stays permitted."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capget")
+    for half in (0, 3):
+        sets[half] = sets[half + 2] = 0
+    _check(_libc.capset(header, sets), "capset")
+
+
+def install_filter(program: bytes) -> None:
+    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+
+    class _Program(ctypes.Structure):
+        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+    record = _Program(len(program) // 8, ctypes.addressof(instructions))
+    _syscall("seccomp", _NUMBERS[machine()]["seccomp"], 1, 0, ctypes.byref(record))
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a small file in one system call, as the kernel's own files need."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)

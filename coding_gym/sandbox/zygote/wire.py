@@ -1,0 +1,68 @@
+"""Messages between owner, server and init: a JSON header, then raw bytes.
+
+The owner also reads what comes out of a sandbox with this module, so nothing here trusts a length
+that the other side gives.
+"""
+
+import json
+import socket
+import struct
+import time
+from typing import Any
+
+_LENGTHS = struct.Struct("<II")
+_CHUNK_BYTES = 1 << 20
+MAX_HEADER_BYTES = 1 << 24
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a message."""
+
+
+def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
+    """Returns one message as bytes."""
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def receive(
+    channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """Returns the next message.
+
+    Args:
+        channel: A stream socket.
+        max_body_bytes: A longer body is refused before it is read.
+        deadline: On the clock of ``time.monotonic``; None waits for ever.
+
+    Raises:
+        EOFError: The other side closed the channel.
+        TimeoutError: The deadline passed.
+        ProtocolError: Not a message, or too long a body.
+    """
+    header_size, body_size = _LENGTHS.unpack(_exactly(channel, _LENGTHS.size, deadline))
+    if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
+        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+    try:
+        header = json.loads(_exactly(channel, header_size, deadline))
+    except ValueError as error:
+        raise ProtocolError(f"not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ProtocolError(f"the header must be an object, got {type(header).__name__}")
+    return header, _exactly(channel, body_size, deadline)
+
+
+def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+    """Returns ``size`` bytes; grows as they come, so that a lying length costs no memory."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("no answer in time")
+            channel.settimeout(left)
+        chunk = channel.recv(min(size - len(data), _CHUNK_BYTES))
+        if not chunk:
+            raise EOFError("the channel was closed")
+        data += chunk
+    return bytes(data)

@@ -1,0 +1,237 @@
+"""Beginnings and ends: forks, kills, closed and dying sandboxes."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygotes import stop_zygotes, zygote
+
+if TYPE_CHECKING:
+    from tests.sandbox.conftest import Beacon
+
+_OWNER = """
+import sys, threading
+from pathlib import Path
+from coding_gym.sandbox import Mount, SandboxSpec, open_sandbox
+
+mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
+opened = [open_sandbox(SandboxSpec(mounts=(mount,))) for _ in range(8)]
+command = "trap '' TERM HUP; (setsid sleep 98765 &); echo > /opt/beacon/fifo; sleep 98765"
+for sandbox in opened[:4]:
+    threading.Thread(target=sandbox.run, args=(command,), daemon=True).start()
+for sandbox in opened[4:]:
+    sandbox.write_file("file", b"x" * 100000)
+sys.stdin.read()
+"""
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    except OSError:
+        return []
+    return [int(child) for child in text.split()]
+
+
+def _tree(pid: int) -> list[int]:
+    return [pid, *(p for child in _children(pid) for p in _tree(child))]
+
+
+def _wait_gone(pids: list[int], timeout_s: float) -> list[int]:
+    """Returns those of the processes that still run when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    left = []
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            wait_ms = max(0.0, deadline - time.monotonic()) * 1000
+            poller = select.poll()
+            poller.register(descriptor, select.POLLIN)
+            if not poller.poll(wait_ms):
+                left.append(pid)
+        finally:
+            os.close(descriptor)
+    return left
+
+
+def _num_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _first_process_of(backend: NamespaceBackend) -> int:
+    """Returns the host's pid of the newest sandbox's init."""
+    server = _children(zygote(*backend.owner())._pid)[0]
+    return max(_children(server))
+
+
+def test_killing_the_owner_leaves_nothing(beacon: "Beacon") -> None:
+    temporary = Path(tempfile.gettempdir())
+    files_before = sorted(temporary.iterdir())
+    mounts_before = Path("/proc/self/mounts").read_text(encoding="utf-8")
+    owner = subprocess.Popen(
+        [sys.executable, "-c", _OWNER, beacon.mount.source], stdin=subprocess.PIPE
+    )
+    with owner:
+        beacon.wait(4)
+        processes = _tree(owner.pid)[1:]
+        owner.kill()
+    # Two of the zygote, eight first processes, and of four commands bash and its two children.
+    assert len(processes) >= 2 + 8 + 4 * 2
+    assert _wait_gone(processes, 2) == []
+    assert Path("/proc/self/mounts").read_text(encoding="utf-8") == mounts_before
+    assert sorted(temporary.iterdir()) == files_before
+
+
+@pytest.mark.parametrize("which", ["outer", "server"])
+def test_killing_the_zygote_ends_its_sandboxes_and_the_next_open_starts_another(
+    backend: NamespaceBackend, which: str
+) -> None:
+    sandbox = backend.open(SandboxSpec())
+    outer = zygote(*backend.owner())._pid
+    processes = _tree(outer)
+    os.kill(outer if which == "outer" else processes[1], signal.SIGKILL)
+    assert _wait_gone(processes[1:], 2) == []
+    with pytest.raises(SandboxError):
+        sandbox.run("true")
+    sandbox.close()
+    with backend.open(SandboxSpec()) as again:
+        assert again.run("echo back").output == "back\n"
+
+
+def test_a_dead_sandbox_says_so_at_once_and_always(backend: NamespaceBackend) -> None:
+    sandbox = backend.open(SandboxSpec())
+    os.kill(_first_process_of(backend), signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(SandboxError, match="died"):
+            sandbox.run("true")
+        with pytest.raises(SandboxError, match="died"):
+            sandbox.read_file("file")
+    sandbox.close()
+    sandbox.close()
+
+
+def test_a_sandbox_that_dies_under_a_command_raises(
+    backend: NamespaceBackend, beacon: "Beacon"
+) -> None:
+    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
+    first = _first_process_of(backend)
+
+    def kill() -> None:
+        beacon.wait()
+        os.kill(first, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(SandboxError, match="died"):
+        sandbox.run(f"{beacon.light}; sleep 60", timeout_s=90)
+    killer.join()
+    sandbox.close()
+
+
+def test_closing_from_another_thread_ends_a_running_command(
+    backend: NamespaceBackend, beacon: "Beacon"
+) -> None:
+    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
+    errors: list[SandboxError] = []
+
+    def run() -> None:
+        try:
+            sandbox.run(f"{beacon.light}; sleep 60")
+        except SandboxError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    beacon.wait()
+    processes = _tree(_first_process_of(backend))
+    sandbox.close()
+    thread.join(10)
+    assert [str(error) for error in errors] == ["the sandbox is closed"]
+    first, command = processes
+    assert _wait_gone([command], 0) == []
+    assert _wait_gone([first], 2) == []
+
+
+def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> None:
+    outputs: list[str] = []
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            with backend.open(SandboxSpec()) as sandbox:
+                outputs.append(sandbox.run(f"echo {number}").output)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outputs) == sorted(f"{i}\n" for i in range(8) for _ in range(3))
+
+
+def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBackend) -> None:
+    sandbox = backend.open(SandboxSpec())
+    parents = zygote(*backend.owner())._pid
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = _in_the_fork(backend, sandbox, parents)
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    assert os.read(reader, 1000) == b"own zygote, belongs to the process, forked"
+    os.close(reader)
+    assert sandbox.run("echo unharmed").output == "unharmed\n"
+    assert zygote(*backend.owner())._pid == parents
+    sandbox.close()
+
+
+def _in_the_fork(backend: NamespaceBackend, inherited: Sandbox, parents: int) -> str:
+    try:
+        with backend.open(SandboxSpec()) as sandbox:
+            output = sandbox.run("echo -n forked").output
+        is_own = zygote(*backend.owner())._pid != parents
+        try:
+            inherited.run("true")
+        except SandboxError as error:
+            inherited.close()
+            refusal = "belongs to the process" if "belongs" in str(error) else str(error)
+            return f"{'own' if is_own else 'shared'} zygote, {refusal}, {output}"
+        return "an inherited sandbox ran a command"
+    finally:
+        stop_zygotes()
+
+
+def test_opening_and_closing_leaks_no_descriptor(backend: NamespaceBackend) -> None:
+    backend.open(SandboxSpec()).close()
+    before = _num_descriptors()
+    for _ in range(20):
+        with backend.open(SandboxSpec()) as sandbox:
+            sandbox.run("true")
+    assert _num_descriptors() == before
+    server = _children(zygote(*backend.owner())._pid)[0]
+    assert _wait_gone(_children(server), 2) == []
+
+
+def test_a_failed_open_leaks_no_descriptor(backend: NamespaceBackend, tmp_path: Path) -> None:
+    backend.open(SandboxSpec()).close()
+    before = _num_descriptors()
+    for _ in range(5):
+        with pytest.raises(SandboxError, match="mount at /usr/nowhere"):
+            backend.open(SandboxSpec(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),)))
+    assert _num_descriptors() == before

@@ -1,0 +1,67 @@
+"""The namespace backend without root's help."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import coding_gym.sandbox.zygote
+from coding_gym.sandbox import default_interpreter
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+_UID = 61234  # in no distribution's range of accounts
+_IS_RECENT = "import ctypes, sys; sys.exit(sys.version_info < (3, 10))"
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that everybody may use, with a copy of the zygote in it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        source = Path(coding_gym.sandbox.zygote.__path__[0])
+        shutil.copytree(source, folder / "zygote", ignore=shutil.ignore_patterns("__pycache__"))
+        yield folder
+
+
+def _public_interpreter() -> str:
+    """Returns a Python that any user may run; skips where there is none."""
+    places = ("/usr/bin/python3", "/usr/local/bin/python3", "/bin/python3")
+    for python in (str(default_interpreter().executable), *places):
+        command = [python, "-I", "-S", "-c", _IS_RECENT]
+        try:
+            ended = subprocess.run(command, user=_UID, group=_UID, extra_groups=[], cwd="/")
+        except OSError:
+            continue
+        if ended.returncode == 0:
+            return python
+    pytest.skip("no Python 3.10 or later on this machine may be run by an ordinary user")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the conformance tests run as this user already")
+def test_an_ordinary_user_keeps_the_contract(public_folder: Path) -> None:
+    script = Path(__file__).with_name("checks_as_user.py")
+    ended = subprocess.run(
+        [sys.executable, script, _public_interpreter(), public_folder, str(_UID)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.stdout, ended.stderr
+    report = json.loads(ended.stdout)
+    assert report["failures"] == {}
+    assert report["num_checks"] >= 25
+    assert report["owner"] == [_UID, _UID]
+
+
+def test_sandboxes_run_as_an_unprivileged_user() -> None:
+    uid, gid = NamespaceBackend().owner()
+    assert uid != 0
+    if os.geteuid() != 0:
+        assert (uid, gid) == (os.geteuid(), os.getegid())
