@@ -1,0 +1,7 @@
+"""Templates (base tree, history, environment) built once and cached, and the patch against them."""
+
+from coding_gym.workspace.patching import apply_patch, diff, is_changed
+from coding_gym.workspace.store import TemplateStore
+from coding_gym.workspace.template import Template
+
+__all__ = ["Template", "TemplateStore", "apply_patch", "diff", "is_changed"]

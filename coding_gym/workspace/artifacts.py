@@ -1,0 +1,46 @@
+"""What install commands leave in a tree: egg-info, generated modules, built extensions."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from coding_gym.errors import TemplateError
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.workspace.checkout import stamp
+from coding_gym.workspace.scripts import COLLECT, ENV
+from coding_gym.workspace.template import BASE_GIT
+
+COLLECTED = "/opt/artifacts"
+_TIMEOUT_S = 600.0
+
+
+def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
+    """Copies every file that is new in the tree into ``folder``, with the date of the tree.
+
+    Byte code is left out: it would be stale for the next commit that shares the environment.
+
+    Args:
+        sandbox: The build's sandbox, in which ``folder`` is mounted at `COLLECTED`.
+        folder: An empty folder.
+        date: The date that the files get.
+
+    Raises:
+        TemplateError: They cannot be copied.
+    """
+    places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": COLLECTED}
+    result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | places)
+    if not result.ok:
+        raise TemplateError(f"cannot copy what install commands made: {result.output[-300:]}")
+    facts = folder.lstat()
+    stamp(folder, date, (facts.st_uid, facts.st_gid))
+
+
+def artifact_paths(folder: Path, tree: Path) -> tuple[str, ...]:
+    """Returns the topmost paths of artifacts that a tree does not have, relative to it."""
+    found: list[str] = []
+    for parent, folders, files in os.walk(folder):
+        place = Path(parent).relative_to(folder)
+        new = [name for name in folders if not (tree / place / name).is_dir()]
+        folders[:] = [name for name in folders if name not in new]
+        found += [str(place / n) for n in [*new, *files] if not os.path.lexists(tree / place / n)]
+    return tuple(sorted(found))

@@ -1,0 +1,115 @@
+"""A second, read-only git folder of the base, with which patches are computed.
+
+A policy may do what it likes to the checkout's own ``.git``; this one it can only read.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from coding_gym.workspace.history import ATTRIBUTES_OFF
+from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
+
+_GITLINK = "160000"
+_REGULAR = ("100644", "100755")
+
+# protectNTFS and protectHFS would refuse names that are fine on Linux, such as `a\b`.
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tbare = true
+\tfilemode = true
+\tsymlinks = true
+\tautocrlf = false
+\tsafecrlf = false
+\tfsmonitor = false
+\tuntrackedCache = false
+\thooksPath = /dev/null
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tquotePath = false
+\tprotectNTFS = false
+\tprotectHFS = false
+[gc]
+\tauto = 0
+"""
+
+# Running tests is no change, whether or not the base's own `.gitignore` says so.
+_CACHES = b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.hypothesis/\n"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFiles:
+    """What the base commit holds.
+
+    Attributes:
+        paths: Files and symlinks, in git's order.
+        ignores: Those that are ``.gitignore`` files.
+        gitlinks: Submodules, which stay empty.
+    """
+
+    paths: tuple[str, ...]
+    ignores: tuple[str, ...]
+    gitlinks: tuple[str, ...]
+
+
+def list_base(git: HostGit, tree: Path) -> BaseFiles:
+    """Returns what the index of ``tree`` holds."""
+    paths: list[str] = []
+    ignores: list[str] = []
+    gitlinks: list[str] = []
+    for entry in git.run("ls-files", "--stage", "-z", cwd=tree).split("\0"):
+        if not entry:
+            continue
+        stage, path = entry.split("\t", 1)
+        mode = stage.split(" ", 1)[0]
+        if mode == _GITLINK:
+            gitlinks.append(path)
+            continue
+        paths.append(path)
+        if mode in _REGULAR and PurePosixPath(path).name == ".gitignore":
+            ignores.append(path)
+    return BaseFiles(tuple(paths), tuple(ignores), tuple(gitlinks))
+
+
+def exclude_patterns(paths: tuple[str, ...]) -> bytes:
+    """Returns lines for ``info/exclude``: these paths and all below them, and caches of tools.
+
+    A path with a line feed, which such a file cannot express, is left out.
+    """
+    lines = [_CACHES]
+    for path in paths:
+        if "\n" in path:
+            continue
+        pattern = "".join(f"\\{c}" if c in "\\*?[ !#" else c for c in path)
+        lines.append(os.fsencode(f"/{pattern}\n"))
+    return b"".join(lines)
+
+
+def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) -> None:
+    """Makes the second git folder of a sealed checkout; its objects are hard links to the first's.
+
+    Args:
+        folder: A new, empty folder.
+        tree: The checkout.
+        base: What the base commit holds.
+        exclude: The patterns of ``info/exclude``.
+    """
+    first = tree / ".git"
+    shutil.copytree(first / "objects", folder / "objects", copy_function=os.link)
+    shutil.copytree(first / "refs", folder / "refs")
+    for name in ("HEAD", "shallow"):
+        if (first / name).exists():
+            shutil.copy(first / name, folder / name)
+    (folder / "config").write_text(_CONFIG)
+    (folder / "info").mkdir()
+    (folder / "info" / "attributes").write_text(ATTRIBUTES_OFF)
+    (folder / "info" / "exclude").write_bytes(exclude)
+    (folder / BASE_PATHS).write_bytes(b"".join(os.fsencode(path) + b"\0" for path in base.paths))
+    (folder / BASE_IGNORES).mkdir()
+    for path in base.ignores:
+        target = folder / BASE_IGNORES / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(tree / path, target)

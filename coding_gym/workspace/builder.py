@@ -1,0 +1,159 @@
+"""Puts a template together from its parts: checkout, environment or pytest layer, index."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from coding_gym.errors import (
+    InvalidArgumentError,
+    InvalidTaskError,
+    SandboxUnavailableError,
+    TemplateError,
+)
+from coding_gym.sandbox import default_interpreter, find_interpreter
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+from coding_gym.task import Task
+from coding_gym.workspace.artifacts import artifact_paths
+from coding_gym.workspace.checkout import Checkouts, seal, store_index
+from coding_gym.workspace.clones import Clones
+from coding_gym.workspace.environment import Environments
+from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.pytest_layer import PytestLayers
+from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
+from coding_gym.workspace.shelf import Shelf
+from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
+
+# Part of every key: raised whenever what a build leaves changes.
+_SCHEMA = 1
+_FACTS = "template.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What a template stands on beside its tree.
+
+    Attributes:
+        identity: Names it, as part of the template's key.
+        mounts: Folders to show.
+        path: Folders to put in PATH.
+        env: Environment variables.
+        artifacts: A folder to lay below the tree, or None.
+    """
+
+    identity: str
+    mounts: tuple[Mount, ...]
+    path: tuple[str, ...]
+    env: dict[str, str]
+    artifacts: Path | None = None
+
+
+class Builder:
+    """Builds templates and everything that they share.
+
+    Args:
+        backend: What the templates are for.
+        folder: Where everything lies.
+        depth: Commits of history; None for all.
+        install_timeout_s: How long one install command may take.
+    """
+
+    def __init__(
+        self, backend: SandboxBackend, folder: Path, *, depth: int | None, install_timeout_s: float
+    ) -> None:
+        git = HostGit(folder / "git-settings")
+        self._backend = backend
+        self._templates = Shelf(folder / "templates")
+        self._checkouts = Checkouts(git, Clones(git, folder / "mirrors"), depth)
+        self._pytest_layers = PytestLayers(Shelf(folder / "pytest"), backend)
+        self._environments = Environments(
+            Shelf(folder / "environments"),
+            backend,
+            self._checkouts,
+            folder / "logs",
+            install_timeout_s,
+        )
+
+    def template(self, task: Task) -> Template:
+        """Returns a task's template; builds what is not there.
+
+        Raises:
+            OSError: The folder cannot be written to, or is full.
+            HostGitError: Git failed.
+            CodingGymError: As `TemplateStore.get` says.
+        """
+        interpreter = _interpreter(task)
+        digest = self._checkouts.digest(task)
+        ground = self._ground(task, interpreter)
+        facts = [_SCHEMA, digest, ground.identity, self._backend.owner(), self._backend.name]
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+
+        def spec(folder: Path) -> SandboxSpec:
+            below = () if ground.artifacts is None else (ground.artifacts,)
+            return SandboxSpec(
+                layers=(folder / "tree", *below),
+                mounts=(Mount(source=folder / "base.git", target=BASE_GIT), *ground.mounts),
+                python=interpreter,
+                path=ground.path,
+                env=ground.env,
+            )
+
+        def build(folder: Path) -> None:
+            checkout = self._checkouts.lay(task, folder)
+            below = ground.artifacts
+            artifacts = () if below is None else artifact_paths(below, checkout.tree)
+            seal(checkout, artifacts, self._backend.owner())
+            index = self._refreshed_index(task, spec(folder))
+            store_index(checkout, index, self._backend.owner())
+            (folder / _FACTS).write_text(json.dumps({"base_commit": checkout.commit}))
+
+        folder = self._templates.get(key, build)
+        commit = json.loads((folder / _FACTS).read_text())["base_commit"]
+        return Template(key=key, spec=spec(folder), base_commit=commit)
+
+    def _ground(self, task: Task, interpreter: Interpreter) -> _Ground:
+        if task.install_commands:
+            environment = self._environments.get(task, interpreter)
+            return _Ground(
+                identity=self._environments.key(task, interpreter),
+                mounts=(Mount(source=environment.folder, target=ENVIRONMENT),),
+                path=(f"{ENVIRONMENT}/bin",),
+                env={"VIRTUAL_ENV": ENVIRONMENT},
+                artifacts=environment.artifacts,
+            )
+        try:
+            layer = self._pytest_layers.get(interpreter)
+        except TemplateError as error:
+            raise TemplateError(f"task {task.task_id}: {error}") from error
+        mounts = (
+            Mount(source=layer.site, target=str(interpreter.site_packages)),
+            Mount(source=layer.scripts, target=PYTEST_BIN),
+        )
+        return _Ground(layer.key, mounts, (PYTEST_BIN,), {})
+
+    def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
+        """Returns the checkout's index as it is after a look at every file from inside."""
+        scratch = "/tmp/index"  # noqa: S108 — a path inside the sandbox
+        with self._backend.open(spec) as sandbox:
+            places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
+            result = sandbox.run(
+                REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | places | {"CG_TMP": scratch}
+            )
+            if not result.ok:
+                raise TemplateError(
+                    f"task {task.task_id}: its tree is not what its commit says: "
+                    f"{result.output.strip()[-300:]}"
+                )
+            return sandbox.read_file(scratch, max_bytes=1 << 30)
+
+
+def _interpreter(task: Task) -> Interpreter:
+    if task.interpreter == "base":
+        return default_interpreter()
+    try:
+        return find_interpreter(task.interpreter)
+    except InvalidArgumentError as error:
+        raise InvalidTaskError(f"task {task.task_id}: field 'interpreter': {error}") from error
+    except SandboxUnavailableError as error:
+        raise TemplateError(f"task {task.task_id}: {error}") from error

@@ -1,0 +1,143 @@
+"""Laying out a base tree: its files, its sealed git folder, their owner and times."""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.workspace.base_git import BaseFiles, exclude_patterns, list_base, write_base_git
+from coding_gym.workspace.clones import Clones, fetch_failure, named_commit
+from coding_gym.workspace.history import (
+    checkout_commit,
+    commit_date,
+    commit_files,
+    init_repository,
+    seal_repository,
+    task_date,
+)
+from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.plain_tree import digest_tree, write_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A base tree on disk.
+
+    Attributes:
+        tree: Its folder, with ``.git``.
+        base_git: The second git folder.
+        commit: The base commit.
+        date: Its date, and that of every file.
+        base: What the commit holds.
+    """
+
+    tree: Path
+    base_git: Path
+    commit: str
+    date: datetime
+    base: BaseFiles
+
+
+class Checkouts:
+    """Makes checkouts of tasks' base trees.
+
+    Args:
+        git: Git on the host.
+        clones: Where commits are found.
+        depth: How many commits of history to keep; None for all.
+    """
+
+    def __init__(self, git: HostGit, clones: Clones, depth: int | None) -> None:
+        self._git = git
+        self._clones = clones
+        self._depth = depth
+
+    def digest(self, task: Task) -> str:
+        """Returns what names the content of a task's base tree and its history.
+
+        Raises:
+            InvalidTaskError: The tree is not there, or a field that makes it cannot be used.
+        """
+        if isinstance(task.tree, GitTree):
+            return f"{named_commit(task, 'base_commit')} {self._depth}"
+        return f"{digest_tree(task, task.tree)} {task_date(task).isoformat()}"
+
+    def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
+        """Writes ``tree`` and an empty ``base.git`` into ``folder``.
+
+        Args:
+            task: The task.
+            folder: A folder that has neither.
+            field: The field that names the commit, where the tree is in a git repository.
+
+        Raises:
+            InvalidTaskError: The tree or commit is not there, or a field cannot be used.
+            TemplateError: A repository cannot be fetched.
+        """
+        tree, base_git = folder / "tree", folder / "base.git"
+        tree.mkdir()
+        base_git.mkdir()
+        init_repository(self._git, tree)
+        if isinstance(task.tree, GitTree):
+            commit = named_commit(task, field)
+            source = self._clones.source(task, task.tree, commit)
+            try:
+                checkout_commit(self._git, tree, source, commit, self._depth)
+            except HostGitError as error:
+                raise fetch_failure(task, task.tree, field, error) from error
+            date = commit_date(self._git, tree)
+        else:
+            date = task_date(task)
+            inline = isinstance(task.tree, FilesTree)
+            write_tree(task, task.tree, tree)
+            commit = commit_files(self._git, tree, date, with_ignored=inline)
+        return Checkout(tree, base_git, commit, date, list_base(self._git, tree))
+
+
+def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int]) -> None:
+    """Makes both git folders of a checkout final and sets owner, modes and times of everything.
+
+    Args:
+        checkout: The checkout.
+        artifacts: Paths of what the environment's build made in the tree; git ignores them.
+        owner: The uid and gid that sandboxes map to.
+    """
+    seal_repository(checkout.tree, exclude_patterns(artifacts))
+    exclude = exclude_patterns((*artifacts, *checkout.base.gitlinks))
+    write_base_git(checkout.base_git, checkout.tree, checkout.base, exclude)
+    for folder in (checkout.tree, checkout.base_git):
+        stamp(folder, checkout.date, owner)
+
+
+def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> None:
+    """Puts a refreshed index into both git folders.
+
+    It is a second younger than the files: git reads a file again if it is not older than the index.
+    """
+    for folder in (checkout.tree / ".git", checkout.base_git):
+        path = folder / "index"
+        path.write_bytes(index)
+        seconds = checkout.date.timestamp() + 1
+        _settle(path, owner, 0o644, seconds)
+
+
+def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:
+    """Sets owner, times and plain modes (0644 or 0755) of everything in a folder, and of itself."""
+    seconds = date.timestamp()
+    for parent, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(parent, name)
+            executable = path.lstat().st_mode & 0o100
+            _settle(path, owner, 0o755 if executable else 0o644, seconds)
+        for name in folders:
+            if (path := Path(parent, name)).is_symlink():
+                _settle(path, owner, 0o777, seconds)
+        _settle(Path(parent), owner, 0o755, seconds)
+
+
+def _settle(path: Path, owner: tuple[int, int], mode: int, seconds: float) -> None:
+    os.chown(path, *owner, follow_symlinks=False)
+    if not path.is_symlink():
+        path.chmod(mode)
+    os.utime(path, (seconds, seconds), follow_symlinks=False)

@@ -1,0 +1,126 @@
+"""The git folder that a policy sees: the base commit and its ancestors, and nothing else."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.task import Task
+from coding_gym.workspace.host_git import HostGit
+
+# For trees whose task gives no date.
+_DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
+_MESSAGE = "Initial commit"
+
+# The strongest attribute file there is: the bytes in the tree are the bytes in the repository.
+ATTRIBUTES_OFF = (
+    "* !text !eol !crlf !ident !filter !diff !merge !working-tree-encoding !whitespace !delta\n"
+)
+
+_KEPT = frozenset({"HEAD", "config", "index", "info", "objects", "refs", "shallow"})
+
+_CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = true
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+
+
+def init_repository(git: HostGit, tree: Path) -> None:
+    """Makes ``tree`` an empty repository on branch ``main`` in which attributes mean nothing."""
+    git.run("init", "--quiet", "--template=", "--initial-branch=main", ".", cwd=tree)
+    info = tree / ".git" / "info"
+    info.mkdir(exist_ok=True)
+    (info / "attributes").write_text(ATTRIBUTES_OFF)
+
+
+def commit_files(git: HostGit, tree: Path, date: datetime, *, with_ignored: bool) -> str:
+    """Commits the files in ``tree`` and returns the commit's sha, the same on every machine.
+
+    Args:
+        git: Git on the host.
+        tree: A repository from `init_repository` with files in it.
+        date: The commit's date.
+        with_ignored: Whether files that the tree's ``.gitignore`` names are part of it; if not,
+            they are removed.
+    """
+    git.run("add", "--all", *(["--force"] if with_ignored else []), ".", cwd=tree)
+    if not with_ignored:
+        git.run("clean", "-ffdxq", cwd=tree)
+    stamp = f"{int(date.timestamp())} +0000"
+    dates = {"GIT_AUTHOR_DATE": stamp, "GIT_COMMITTER_DATE": stamp}
+    written = git.run("write-tree", cwd=tree)
+    commit = git.run("commit-tree", written, "-m", _MESSAGE, cwd=tree, env=dates)
+    git.run("update-ref", "refs/heads/main", commit, cwd=tree)
+    git.run("repack", "-adnq", cwd=tree)
+    return commit
+
+
+def checkout_commit(git: HostGit, tree: Path, source: str, commit: str, depth: int | None) -> None:
+    """Fetches a commit and its ancestors into ``tree`` and writes its files, byte for byte.
+
+    Args:
+        git: Git on the host.
+        tree: A repository from `init_repository`, empty.
+        source: A repository on this machine that has the commit.
+        commit: Its full sha.
+        depth: How many commits deep, the commit itself included; None for all.
+    """
+    deep = [] if depth is None else [f"--depth={depth}"]
+    fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]
+    git.run(*fetch, *deep, "--", source, commit, cwd=tree)
+    git.run("update-ref", "refs/heads/main", commit, cwd=tree)
+    git.run("read-tree", commit, cwd=tree)
+    git.run("checkout-index", "--all", "--force", "--quiet", cwd=tree)
+
+
+def commit_date(git: HostGit, tree: Path) -> datetime:
+    """Returns the date of the commit that ``tree`` is at."""
+    seconds = git.run("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree)
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def task_date(task: Task) -> datetime:
+    """Returns the date of a task whose tree has no history.
+
+    Raises:
+        InvalidTaskError: ``created_at`` is not an ISO 8601 date that git can hold.
+    """
+    if not task.created_at:
+        return _DEFAULT_DATE
+    try:
+        date = datetime.fromisoformat(task.created_at)
+    except ValueError:
+        date = None
+    if date is None or date.year < 1971:
+        raise InvalidTaskError(
+            f"task {task.task_id}: field 'created_at' must be an ISO 8601 date after 1970, "
+            f"got {task.created_at!r}"
+        )
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).replace(microsecond=0)
+
+
+def seal_repository(tree: Path, exclude: bytes) -> None:
+    """Leaves in ``.git`` only what a checkout needs, with settings of ours.
+
+    Args:
+        tree: The checkout.
+        exclude: The patterns of ``info/exclude``.
+    """
+    git = tree / ".git"
+    for path in git.iterdir():
+        if path.name in _KEPT:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    (git / "config").write_text(_CONFIG)
+    (git / "info" / "attributes").unlink()
+    (git / "info" / "exclude").write_bytes(exclude)

@@ -1,0 +1,162 @@
+"""The one door to git on the host, through GitPython, deaf to everything that the host configures.
+
+Git runs here only in repositories that this package made. From others it only fetches: what their
+objects hold is data, and no hook, filter, helper or setting of theirs or of the host is obeyed.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coding_gym.errors import MissingDependencyError, TemplateError
+
+if TYPE_CHECKING:
+    from git.cmd import Git
+
+_NO_GIT = "git is not installed; run: apt-get install git"
+
+# What a fetch over the network may need from the host: where proxies, certificates and keys are.
+_NETWORK_VARIABLES = (
+    "HOME",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "SSH_AUTH_SOCK",
+)
+
+# Read as git's only configuration file. A file, because git drops settings given by environment
+# when it starts the serving side of a local fetch, and that side must be as deaf.
+_SETTINGS = """\
+[safe]
+\tdirectory = *
+[init]
+\tdefaultBranch = main
+\ttemplateDir =
+[core]
+\thooksPath = /dev/null
+\tfsmonitor = false
+\tuntrackedCache = false
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tautocrlf = false
+\tsafecrlf = false
+\tfileMode = true
+\tsymlinks = true
+\tlogAllRefUpdates = false
+\tprotectNTFS = false
+\tprotectHFS = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[fetch]
+\trecurseSubmodules = false
+\tunpackLimit = 1
+\twriteCommitGraph = false
+[protocol]
+\tversion = 2
+[http]
+\tlowSpeedLimit = 1000
+\tlowSpeedTime = 60
+[user]
+\tname = coding_gym
+\temail = coding_gym@localhost
+"""
+
+
+class HostGitError(TemplateError):
+    """A git command on the host failed; the message is git's last line."""
+
+
+class HostGit:
+    """Runs git commands in repositories of ours.
+
+    Args:
+        settings: Where the settings lie, as a file; written here if it does not hold them.
+    """
+
+    def __init__(self, settings: Path) -> None:
+        self._settings = settings
+        if not settings.exists() or settings.read_text() != _SETTINGS:
+            settings.parent.mkdir(parents=True, exist_ok=True)
+            partial = settings.with_name(f"{settings.name}.{os.getpid()}")
+            partial.write_text(_SETTINGS)
+            partial.replace(settings)
+
+    def run(
+        self,
+        *arguments: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+    ) -> str:
+        """Runs ``git <arguments>`` and returns its standard output without the last line feed.
+
+        Bytes that are not UTF-8 come as surrogate escapes.
+
+        Args:
+            arguments: The arguments after ``git``.
+            cwd: Where to run.
+            env: More environment variables.
+            network: Whether it may use protocols other than local ones.
+
+        Raises:
+            HostGitError: Git exited with another status than 0.
+            MissingDependencyError: There is no git on this machine.
+        """
+        git = _import_git(cwd)
+        variables = self._environment(network) | dict(env or {})
+        # `env -i` because GitPython can only add to the environment it inherits, and variables
+        # such as GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not reach this one.
+        clean = [shutil.which("env") or "/usr/bin/env", "-i"]
+        clean += [f"{name}={value}" for name, value in variables.items()]
+        status, output, errors = git.execute(
+            [*clean, "git", *arguments], with_extended_output=True, with_exceptions=False
+        )
+        if status:
+            raise HostGitError(_last_line(errors) or f"git {arguments[0]} exited with {status}")
+        return str(output)
+
+    def _environment(self, network: bool) -> dict[str, str]:
+        variables = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LC_ALL": "C",
+            "TZ": "UTC",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": str(self._settings),
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "true",
+            "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git" if network else "file",
+        }
+        if network:
+            variables |= {k: v for k in _NETWORK_VARIABLES if (v := os.environ.get(k))}
+        return variables
+
+
+def _import_git(cwd: Path) -> "Git":
+    if shutil.which("git") is None:
+        raise MissingDependencyError(_NO_GIT)
+    try:
+        from git.cmd import Git
+    except ImportError as error:  # GitPython refuses to be imported where it cannot run git
+        raise MissingDependencyError(_NO_GIT) from error
+    return Git(cwd)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))]
+    return (fatal or lines or [""])[-1]

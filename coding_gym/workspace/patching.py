@@ -1,0 +1,112 @@
+"""The patch between a template's base tree and a sandbox's working tree.
+
+All git work happens inside the sandbox, with the template's own read-only git folder and a fresh
+index: whatever a policy did to the checkout's ``.git``, to its own git settings or to attributes
+and ignore files in the tree, the patch is what changed in the files. Which new files count is
+decided by the base's ``.gitignore`` files.
+"""
+
+import base64
+import secrets
+
+from coding_gym.calls import ExecResult
+from coding_gym.errors import MissingDependencyError, PatchError
+from coding_gym.patch import Patch
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRAM, RESULT, TOO_LARGE
+from coding_gym.workspace.template import BASE_GIT, Template
+
+MAX_PATCH_BYTES = 16 << 20
+_TIMEOUT_S = 120.0
+# A patch of that size in base64.
+_MAX_OUTPUT_BYTES = MAX_PATCH_BYTES // 3 * 4 + 8
+
+
+def diff(sandbox: Sandbox, template: Template) -> Patch:
+    """Returns what changed in the working tree since the base, as a git diff.
+
+    New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
+    the base's ``.gitignore`` names, that install commands made, or that are caches of Python tools
+    (``__pycache__``, ``.pytest_cache`` …). The sandbox is left as it was.
+
+    Args:
+        sandbox: A sandbox opened from ``template.spec``.
+        template: The template.
+
+    Raises:
+        PatchError: A changed file or the patch is larger than `MAX_PATCH_BYTES`, or the sandbox's
+            disk is full.
+        SandboxError: The sandbox is closed or died.
+    """
+    output = _run_indexed(sandbox, template, DIFF)
+    return Patch(base64.b64decode(output).decode("utf-8", "surrogateescape"))
+
+
+def is_changed(sandbox: Sandbox, template: Template) -> bool:
+    """Returns whether `diff` would give a patch that is not empty; raises as it does."""
+    return bool(_run_indexed(sandbox, template, IS_CHANGED).strip())
+
+
+def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
+    """Applies a patch to the working tree, all of it or nothing.
+
+    Args:
+        sandbox: A sandbox opened from a template.
+        patch: The patch; an empty one changes nothing.
+
+    Raises:
+        PatchError: It does not apply, names a path outside the tree or inside ``.git``, or cannot
+            be read.
+        SandboxError: The sandbox is closed or died.
+    """
+    if patch.is_empty:
+        return
+    text = patch.text if patch.text.endswith("\n") else f"{patch.text}\n"
+    data = text.encode("utf-8", "surrogateescape")
+    if len(data) > MAX_PATCH_BYTES:
+        raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
+    result = sandbox.run(
+        APPLY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
+    )
+    if not result.ok:
+        raise _failure(result, "the patch does not apply")
+
+
+def _run_indexed(sandbox: Sandbox, template: Template, script: str) -> str:
+    """Runs a script that works on an index of the working tree, and returns its output."""
+    scratch = f"/tmp/.{secrets.token_hex(8)}"  # noqa: S108 — a path inside the sandbox
+    places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
+    result = sandbox.run(
+        script,
+        timeout_s=_TIMEOUT_S,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        cwd="/",
+        env=ENV | places | {"CG_MAX": str(MAX_PATCH_BYTES)},
+    )
+    if result.timed_out:  # the script was killed before it could clean up
+        sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
+    if not result.ok:
+        raise _failure(result, "cannot compute the patch")
+    if result.truncated:
+        raise PatchError(f"the patch is larger than {MAX_PATCH_BYTES} bytes")
+    return result.output.rpartition(RESULT)[2]
+
+
+def _places(sandbox: Sandbox) -> dict[str, str]:
+    return {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
+
+
+def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
+    lines = [line for line in result.output.splitlines() if line.strip()] or ["no output"]
+    full = [line for line in lines if "No space left on device" in line]
+    said = (full or [line for line in lines if line.startswith(("fatal:", "error:"))] or lines)[-1]
+    if result.timed_out:
+        return PatchError(f"{wanted}: it took more than {_TIMEOUT_S:g} s")
+    if result.exit_code == NO_PROGRAM:
+        return MissingDependencyError(
+            f"{wanted}: {said}; git and findutils must be installed below /usr, "
+            "run: apt-get install git findutils"
+        )
+    if result.exit_code == TOO_LARGE:
+        return PatchError(f"{wanted}: {lines[-1]} is larger than {MAX_PATCH_BYTES} bytes")
+    return PatchError(f"{wanted}: {said}")

@@ -1,0 +1,134 @@
+"""Base trees that come without history: inline files, and folders of this machine."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from coding_gym.errors import InvalidTaskError, PatchError
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, FolderTree, Task
+
+# Never part of a base tree: nested repositories, and what Python leaves beside sources.
+_SKIPPED = frozenset({".git", "__pycache__"})
+
+
+def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
+    """Returns a digest of all that `write_tree` would write.
+
+    Raises:
+        InvalidTaskError: The folder does not exist.
+    """
+    digest = hashlib.sha256()
+    if isinstance(tree, FilesTree):
+        for name, text in sorted(tree.files.items()):
+            _feed(digest, name.encode("utf-8", "surrogateescape"), _encode(text))
+        return digest.hexdigest()
+    folder = _folder(task, tree)
+    for path in _walk(folder):
+        place = os.fsencode(path.relative_to(folder))
+        if path.is_symlink():
+            _feed(digest, place, b"link", os.fsencode(path.readlink()))
+        else:
+            executable = b"x" if path.stat().st_mode & 0o100 else b"-"
+            _feed(digest, place, executable, path.read_bytes())
+    _feed(digest, _encode(tree.reverse_patch))
+    return digest.hexdigest()
+
+
+def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
+    """Writes the base tree's files into a folder.
+
+    Raises:
+        InvalidTaskError: A path leads out of the tree, the folder does not exist, or the reverse
+            patch cannot be taken back.
+    """
+    if isinstance(tree, FilesTree):
+        _write_files(task, tree, into)
+        return
+    folder = _folder(task, tree)
+    for path in _walk(folder):
+        target = into / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target, follow_symlinks=False)
+    _take_back(task, Patch(tree.reverse_patch), into)
+
+
+def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
+    for name, text in tree.files.items():
+        if not _is_inside(name):
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'files' has {name!r}, which is not a path in the tree"
+            )
+        target = into / name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(_encode(text))
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'files' has {name!r}, of which a part is a file too"
+            ) from error
+
+
+def _take_back(task: Task, patch: Patch, into: Path) -> None:
+    """Takes a patch back from the files below ``into``."""
+    try:
+        if outside := sorted(path for path in patch.paths if not _is_inside(path)):
+            raise PatchError(f"{outside[0]!r} is not a path in the tree")
+        paths = [p for p in patch.paths if (into / p).is_file() and not (into / p).is_symlink()]
+        before = {path: _decode((into / path).read_bytes()) for path in paths}
+        after = patch.apply(before, reverse=True)
+    except PatchError as error:
+        raise InvalidTaskError(
+            f"task {task.task_id}: field 'reverse_patch' cannot be taken back: {error}"
+        ) from error
+    for path in before.keys() - after.keys():
+        (into / path).unlink()
+    for path, text in after.items():
+        (into / path).parent.mkdir(parents=True, exist_ok=True)
+        (into / path).write_bytes(_encode(text))
+
+
+def _folder(task: Task, tree: FolderTree) -> Path:
+    folder = Path(tree.folder).expanduser()
+    if not folder.is_dir():
+        raise InvalidTaskError(
+            f"task {task.task_id}: field 'folder' names {tree.folder!r}, which is not a folder"
+        )
+    return folder
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Yields every file and symlink below a folder, in an order that is the same everywhere."""
+    for parent, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        folders[:] = sorted(set(folders) - _SKIPPED - set(links))
+        for name in sorted([*files, *links]):
+            path = Path(parent, name)
+            if name not in _SKIPPED and (path.is_symlink() or path.is_file()):
+                yield path
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    parts = [part.lower() for part in path.parts]
+    return (
+        bool(parts)
+        and not path.is_absolute()
+        and not {"..", ".git"} & set(parts)
+        and ("\0" not in name)
+    )
+
+
+def _feed(digest: "hashlib._Hash", *parts: bytes) -> None:
+    for part in parts:
+        digest.update(f"{len(part)}:".encode() + part)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

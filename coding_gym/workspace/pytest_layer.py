@@ -1,0 +1,171 @@
+"""Pytest and what it needs, as a folder that any interpreter in a sandbox can be given."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from coding_gym.errors import MissingDependencyError, TemplateError
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+from coding_gym.workspace.checkout import stamp
+from coding_gym.workspace.shelf import Shelf
+
+_DATE = datetime(2024, 1, 1, tzinfo=UTC)
+_COMPILE_TIMEOUT_S = 300.0
+
+_SCRIPT = """\
+#!/usr/bin/env python
+import sys
+
+from {module} import {function}
+
+sys.exit({function}())
+"""
+
+
+def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
+    """Returns pytest and all that it needs on an interpreter, as this process has them installed.
+
+    Args:
+        python_version: The version of the interpreter, such as ``3.12.1``.
+
+    Raises:
+        TemplateError: The installed pytest does not run on that version, or needs something there
+            that is not installed here.
+        MissingDependencyError: Pytest is not installed.
+    """
+    # Pytest itself needs `packaging`, so it is there wherever pytest is.
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+
+    short = ".".join(python_version.split(".")[:2])
+    marks = {"python_version": short, "python_full_version": python_version, "extra": ""}
+    found: dict[str, Distribution] = {}
+    wanted = ["pytest"]
+    while wanted:
+        name = wanted.pop().lower().replace("_", "-")
+        if name in found:
+            continue
+        found[name] = dist = _distribution(name, python_version)
+        runs_on = SpecifierSet(str(dist.metadata.json.get("requires_python", "")))
+        if not runs_on.contains(python_version, prereleases=True):
+            raise TemplateError(
+                f"the installed {name} {dist.version} does not run on Python {python_version}; "
+                "give the task install commands that install a pytest that does"
+            )
+        needs = [Requirement(text) for text in dist.requires or ()]
+        wanted += [n.name for n in needs if n.marker is None or n.marker.evaluate(marks)]
+    return tuple(found[name] for name in sorted(found))
+
+
+@dataclass(frozen=True, slots=True)
+class PytestLayer:
+    """Pytest for one interpreter.
+
+    Attributes:
+        key: Names the content.
+        site: What to show as the interpreter's site-packages.
+        scripts: What to put in PATH.
+    """
+
+    key: str
+    site: Path
+    scripts: Path
+
+
+class PytestLayers:
+    """Makes pytest layers and keeps them.
+
+    Args:
+        shelf: Where they lie.
+        backend: What they are for, and compiled in.
+    """
+
+    def __init__(self, shelf: Shelf, backend: SandboxBackend) -> None:
+        self._shelf = shelf
+        self._backend = backend
+        self._known: dict[Interpreter, PytestLayer] = {}
+
+    def get(self, interpreter: Interpreter) -> PytestLayer:
+        """Returns the layer of an interpreter, compiled for it so that imports write nothing.
+
+        Raises:
+            TemplateError: Pytest does not run on the interpreter, or cannot be compiled.
+            SandboxError: No sandbox could be opened.
+        """
+        if interpreter not in self._known:
+            self._known[interpreter] = self._look_up(interpreter)
+        return self._known[interpreter]
+
+    def _look_up(self, interpreter: Interpreter) -> PytestLayer:
+        dists = pytest_distributions(interpreter.version)
+        facts = [
+            [f"{d.name} {d.version}" for d in dists],
+            [str(interpreter.executable), interpreter.version, str(interpreter.site_packages)],
+            self._backend.owner(),
+        ]
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+
+        def build(folder: Path) -> None:
+            site, scripts = folder / "site", folder / "bin"
+            for dist in dists:
+                _copy(dist, site)
+            _write_commands(distribution("pytest"), scripts)
+            stamp(folder, _DATE, self._backend.owner())
+            _compile(site, self._backend, interpreter)
+
+        folder = self._shelf.get(key, build)
+        return PytestLayer(key, folder / "site", folder / "bin")
+
+
+def _distribution(name: str, python_version: str) -> Distribution:
+    try:
+        return distribution(name)
+    except PackageNotFoundError as error:
+        if name == "pytest":
+            raise MissingDependencyError(
+                "pytest is not installed; run: pip install pytest"
+            ) from error
+        raise TemplateError(
+            f"pytest on Python {python_version} needs {name}, which is not installed here; "
+            "give the task install commands that install pytest"
+        ) from error
+
+
+def _copy(dist: Distribution, site: Path) -> None:
+    """Copies a distribution's files, but not its commands and compiled files."""
+    if not dist.files:
+        raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
+    for file in dist.files:
+        if ".." in file.parts or "__pycache__" in file.parts or file.is_absolute():
+            continue
+        target = site / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(str(file.locate())), target)
+
+
+def _write_commands(dist: Distribution, scripts: Path) -> None:
+    scripts.mkdir()
+    for entry in dist.entry_points.select(group="console_scripts"):
+        script = scripts / entry.name
+        script.write_text(_SCRIPT.format(module=entry.module, function=entry.attr))
+        script.chmod(0o755)
+
+
+def _compile(site: Path, backend: SandboxBackend, interpreter: Interpreter) -> None:
+    target = str(interpreter.site_packages)
+    mount = Mount(source=site, target=target, writable=True)
+    with backend.open(SandboxSpec(mounts=(mount,), python=interpreter)) as sandbox:
+        place = sandbox.path(target)
+        result = sandbox.run(
+            'exec python -m compileall -q --invalidation-mode unchecked-hash "$SITE"',
+            timeout_s=_COMPILE_TIMEOUT_S,
+            cwd="/",
+            env={"SITE": place},
+        )
+    if not result.ok:
+        raise TemplateError(f"cannot compile pytest for {target}: {result.output.strip()[-300:]}")

@@ -1,0 +1,85 @@
+"""Folders that are either whole or not there, shared by all processes of one user."""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_PARTIAL = ".partial"
+
+
+class Shelf:
+    """Keeps built folders by key.
+
+    A folder is built under another name and renamed when it is done, while a lock on its key is
+    held: a killed build leaves nothing that is taken for whole, and two processes build once.
+
+    Args:
+        folder: Where the folders lie; created when the first is built.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def path(self, key: str) -> Path:
+        """Returns where the folder of ``key`` is, or will be."""
+        return self._folder / key
+
+    def get(self, key: str, build: Callable[[Path], None]) -> Path:
+        """Returns the folder of ``key``; has ``build`` fill a new empty one where there is none.
+
+        What ``build`` raises goes through, and its folder is removed.
+        """
+        final = self.path(key)
+        if final.is_dir():
+            return final
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._lock(key):
+            if final.is_dir():  # built by another process while this one waited
+                return final
+            self._sweep(key)
+            partial = self._folder / f"{key}{_PARTIAL}"
+            try:
+                partial.mkdir()
+                build(partial)
+                partial.rename(final)
+            finally:
+                remove_folder(partial)
+        return final
+
+    def _sweep(self, mine: str) -> None:
+        """Removes what killed builds left: every partial folder whose lock nobody holds."""
+        for left in self._folder.glob(f"*{_PARTIAL}"):
+            key = left.name.removesuffix(_PARTIAL)
+            if key == mine:
+                remove_folder(left)
+                continue
+            try:
+                with self._lock(key, timeout_s=0):
+                    remove_folder(left)
+            except Timeout:
+                continue
+
+    def _lock(self, key: str, timeout_s: float = -1) -> FileLock:
+        return FileLock(self._folder / f"{key}.lock", timeout=timeout_s)
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a folder tree, also where its folders forbid it; fine where there is none."""
+    _open_up(folder)
+    for parent, names, _ in os.walk(folder):
+        for name in names:
+            _open_up(Path(parent, name))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _open_up(folder: Path) -> None:
+    try:
+        mode = folder.lstat().st_mode
+        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
+            folder.chmod(stat.S_IMODE(mode) | 0o700)
+    except FileNotFoundError:
+        return

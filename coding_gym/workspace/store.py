@@ -1,0 +1,91 @@
+"""Templates on disk: built once for each content, then only looked up."""
+
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from coding_gym.errors import InvalidArgumentError, TemplateError
+from coding_gym.sandbox import get_backend
+from coding_gym.task import Task
+from coding_gym.workspace.builder import Builder
+from coding_gym.workspace.host_git import HostGitError
+from coding_gym.workspace.template import Template
+
+_REMEMBERED = 4096
+
+
+class TemplateStore:
+    """Gives each task its template, building what is not there yet.
+
+    Templates lie in a cache folder that any number of processes may share and anyone may delete
+    while nothing runs. They are named by their content, never half-made, and built once.
+
+    Args:
+        backend: Name of the sandbox backend that the templates are for.
+        folder: The cache folder; the user's own by default.
+        depth: Commits of history that a task from a git repository gets, its base commit included;
+            None for all of them.
+        install_timeout_s: How long each install command of a task may take.
+
+    Raises:
+        InvalidArgumentError: An argument is out of range.
+    """
+
+    def __init__(
+        self,
+        backend: str = "auto",
+        folder: Path | None = None,
+        *,
+        depth: int | None = 50,
+        install_timeout_s: float = 1800.0,
+    ) -> None:
+        if depth is not None and depth < 1:
+            raise InvalidArgumentError(f"depth must be at least 1 or None, got {depth}")
+        if not install_timeout_s > 0:
+            raise InvalidArgumentError(
+                f"install_timeout_s must be above 0, got {install_timeout_s}"
+            )
+        self._backend_name = backend
+        self._folder = folder or user_cache_path("coding_gym")
+        self._depth = depth
+        self._install_timeout_s = install_timeout_s
+        self._remembered: dict[int, tuple[Task, Template]] = {}
+        self._builder: Builder | None = None
+
+    def get(self, task: Task) -> Template:
+        """Returns the task's template, built now if it is the first time.
+
+        A task object that was asked for before is answered from memory, without a look at the disk.
+
+        Raises:
+            InvalidTaskError: A field of the task cannot be used; the message names it.
+            TemplateError: The tree or the environment could not be built.
+            MissingDependencyError: Git is not installed.
+            SandboxError: No sandbox could be opened.
+        """
+        known = self._remembered.get(id(task))
+        if known is not None and known[0] is task:
+            return known[1]
+        template = self._look_up(task)
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()
+        self._remembered[id(task)] = (task, template)
+        return template
+
+    def _look_up(self, task: Task) -> Template:
+        try:
+            if self._builder is None:
+                self._builder = Builder(
+                    get_backend(self._backend_name),
+                    self._folder,
+                    depth=self._depth,
+                    install_timeout_s=self._install_timeout_s,
+                )
+            return self._builder.template(task)
+        except HostGitError as error:
+            raise TemplateError(f"task {task.task_id}: git failed: {error}") from error
+        except OSError as error:
+            raise TemplateError(
+                f"task {task.task_id}: cannot build its template below {self._folder}: "
+                f"{error.strerror or error}; free space there, or give the store another folder"
+            ) from error

@@ -1,0 +1,29 @@
+"""A task's checkout and environment, ready to be opened as often as one likes."""
+
+from dataclasses import dataclass
+
+from coding_gym.sandbox.spec import SandboxSpec
+
+BASE_GIT = "/opt/base.git"
+ENVIRONMENT = "/opt/env"
+PYTEST_BIN = "/opt/pytest/bin"
+
+# Inside the second git folder, beside what git keeps there.
+BASE_PATHS = "base-paths"
+BASE_IGNORES = "base-ignores"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """What a `TemplateStore` gives for a task.
+
+    Attributes:
+        key: Names the content: the same tree, history, environment and owner give the same key.
+        spec: ``open_sandbox(spec)`` gives a clean checkout at ``/workspace``, on branch ``main``.
+        base_commit: Sha of the commit that the checkout is at. For trees without history it is that
+            of a commit made here, the same on every machine.
+    """
+
+    key: str
+    spec: SandboxSpec
+    base_commit: str

@@ -1,0 +1,277 @@
+"""A template's repository holds the base commit and its ancestors, and obeys nobody's settings."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.workspace import Template, TemplateStore, diff
+
+_WHO = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (
+        ("NAME", "Someone"),
+        ("EMAIL", "someone@example.org"),
+        ("DATE", "2020-02-03T04:05:06Z"),
+    )
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    env = {"PATH": os.environ["PATH"], "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1", **_WHO}
+    command = ["git", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit(folder: Path, path: str, text: str) -> str:
+    (folder / path).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", f"{path} is {text!r}")
+    return git(folder, "rev-parse", "HEAD")
+
+
+class Repository:
+    """Three commits before the base, then the fix on main, a tag, a branch and a stash."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        git(folder, "init", "-q", "-b", "trunk")
+        self.folder = folder
+        self.past = [commit(folder, "code.py", f"version = {n}\n") for n in range(3)]
+        self.base = commit(folder, "code.py", "version = 3  # bug\n")
+        self.fix = commit(folder, "code.py", "version = 4  # fixed\n")
+        git(folder, "tag", "-a", "v4", "-m", "fixed")
+        git(folder, "switch", "-q", "-c", "topic", self.past[0])
+        self.side = commit(folder, "side.py", "side = 1\n")
+        git(folder, "tag", "old", self.past[1])
+        (folder / "side.py").write_text("stashed\n")
+        git(folder, "stash")
+        git(folder, "switch", "-q", "trunk")
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return Repository(tmp_path_factory.mktemp("source") / "a project")
+
+
+@pytest.fixture(scope="module")
+def git_template(
+    repository: Repository, store: TemplateStore, make_task: Callable[..., Task]
+) -> Template:
+    tree = GitTree(str(repository.folder))
+    return store.get(make_task(tree=tree, base_commit=repository.base))
+
+
+def inside(template: Template, command: str) -> str:
+    with open_sandbox(template.spec) as sandbox:
+        result = sandbox.run(command)
+        assert result.ok, result.output
+        return result.output
+
+
+def test_the_checkout_is_clean_and_at_the_base(
+    git_template: Template, repository: Repository
+) -> None:
+    assert git_template.base_commit == repository.base
+    output = inside(git_template, "git rev-parse HEAD; git branch --show-current; git status -s")
+    assert output == f"{repository.base}\nmain\n"
+    assert inside(git_template, "cat code.py") == "version = 3  # bug\n"
+
+
+@pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
+def test_every_object_belongs_to_the_base_or_an_ancestor(
+    git_template: Template, repository: Repository, place: str
+) -> None:
+    listed = inside(
+        git_template,
+        f"git --git-dir {place} cat-file --batch-all-objects --batch-check='%(objectname)' --unordered",
+    )
+    wanted = git(repository.folder, "rev-list", "--objects", "--no-object-names", repository.base)
+    assert set(listed.split()) == set(wanted.split())
+    assert repository.fix not in listed
+
+
+@pytest.mark.parametrize("place", ["/workspace/.git", "/opt/base.git"])
+def test_nothing_but_one_branch_refers_to_a_commit(
+    git_template: Template, repository: Repository, place: str
+) -> None:
+    command = f"cd {place}; git for-each-ref; git reflog --all; git stash list; git remote; ls"
+    base, *names = inside(git_template, command).splitlines()
+    assert base == f"{repository.base} commit\trefs/heads/main"
+    known = {"HEAD", "config", "index", "info", "objects", "refs", "base-paths", "base-ignores"}
+    assert set(names) <= known
+
+
+def test_log_of_everything_ends_at_the_base(git_template: Template, repository: Repository) -> None:
+    log = inside(git_template, "git log --all --format=%H").split()
+    assert log == [repository.base, *reversed(repository.past)]
+
+
+@pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
+def test_history_is_as_deep_as_asked(
+    repository: Repository,
+    make_task: Callable[..., Task],
+    tmp_path: Path,
+    depth: int | None,
+    count: int,
+) -> None:
+    store = TemplateStore(folder=tmp_path, depth=depth)
+    task = make_task(tree=GitTree(str(repository.folder)), base_commit=repository.base)
+    template = store.get(task)
+    assert inside(template, "git log --all --format=%H | wc -l").strip() == str(count)
+    assert inside(template, "git fsck --strict 2>&1") == ""
+    assert diff_is_empty(template)
+
+
+def diff_is_empty(template: Template) -> bool:
+    with open_sandbox(template.spec) as sandbox:
+        return diff(sandbox, template).is_empty
+
+
+def test_a_url_is_fetched_once_into_a_mirror(
+    repository: Repository, make_task: Callable[..., Task], tmp_path: Path
+) -> None:
+    store = TemplateStore(folder=tmp_path)
+    moved = repository.folder.parent / "b.git"
+    git(repository.folder, "clone", "-q", "--bare", ".", str(moved))
+    tree = GitTree(f"file://{moved}")
+    first = store.get(make_task(tree=tree, base_commit=repository.base))
+    moved.rename(repository.folder.parent / "gone.git")
+    second = store.get(make_task(tree=tree, base_commit=repository.past[1]))
+    assert inside(first, "cat code.py") == "version = 3  # bug\n"
+    assert inside(second, "cat code.py") == "version = 1\n"
+
+
+def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:
+    times = inside(
+        template, "find . -name .git -prune -o -printf '%TY-%Tm-%TdT%TT %p\n' | cut -c -19"
+    )
+    assert set(times.split()) == {"2024-05-14T09:30:00"}
+    assert (
+        inside(template, "git log -1 --format='%aI %cI'").split()
+        == ["2024-05-14T09:30:00+00:00"] * 2
+    )
+
+
+@pytest.mark.parametrize("kind", ["template", "git_template"])
+def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureRequest) -> None:
+    counted = inside(
+        request.getfixturevalue(kind),
+        "GIT_TRACE2_EVENT=/tmp/trace git status > /dev/null; "
+        'grep -o \'refresh/sum_[a-z]*","value":"[0-9]*\' /tmp/trace',
+    )
+    assert 'refresh/sum_scan","value":"0' in counted
+    assert 'refresh/sum_lstat","value":"0' not in counted
+
+
+def test_the_commit_of_a_tree_without_history_is_the_same_everywhere(
+    make_task: Callable[..., Task], template: Template, tmp_path: Path
+) -> None:
+    again = TemplateStore(folder=tmp_path).get(make_task(task_id="another-name"))
+    assert again.base_commit == template.base_commit
+    assert "program" not in inside(again, "git log --all")
+
+
+def test_settings_of_the_host_change_nothing(
+    make_task: Callable[..., Task],
+    template: Template,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hooks = tmp_path / "templates" / "hooks"
+    hooks.mkdir(parents=True)
+    ran = tmp_path / "ran"
+    for name in ("post-checkout", "reference-transaction", "post-index-change", "fsmonitor"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (hooks / name).chmod(0o755)
+    config = tmp_path / "config"
+    config.write_text(
+        f"[init]\n\ttemplateDir = {hooks.parent}\n\tdefaultBranch = other\n\tdefaultObjectFormat = x\n"
+        f"[core]\n\thooksPath = {hooks}\n\tfsmonitor = {hooks}/fsmonitor\n\tautocrlf = true\n"
+        "[user]\n\tname = Host\n[commit]\n\tgpgSign = true\n"
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("GIT_TEMPLATE_DIR", str(hooks.parent))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Host")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.autocrlf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    made = TemplateStore(folder=tmp_path / "store").get(make_task())
+    assert made.base_commit == template.base_commit
+    assert not ran.exists()
+    assert inside(made, "ls .git").split() == ["HEAD", "config", "index", "info", "objects", "refs"]
+
+
+def test_a_hostile_repository_runs_nothing(
+    make_task: Callable[..., Task], store: TemplateStore, tmp_path: Path
+) -> None:
+    source, ran = tmp_path / "source", tmp_path / "ran"
+    source.mkdir()
+    git(source, "init", "-q")
+    (source / ".gitattributes").write_text("*.py filter=evil diff=evil eol=crlf ident\n")
+    (source / ".gitmodules").write_text(
+        f'[submodule "sub"]\n\tpath = sub\n\turl = {tmp_path}/evil\n\tupdate = !touch {ran}\n'
+    )
+    base = commit(source, "code.py", "print('$Id$')\n")
+    evil = source / ".git" / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    evil.chmod(0o755)
+    for name in ("post-checkout", "pre-upload", "post-upload", "reference-transaction"):
+        (source / ".git" / "hooks").mkdir(exist_ok=True)
+        (source / ".git" / "hooks" / name).symlink_to(evil)
+    settings = ("core.fsmonitor", "filter.evil.smudge", "filter.evil.clean", "diff.evil.textconv")
+    for setting in (*settings, "uploadpack.packObjectsHook", "core.sshCommand", "gpg.program"):
+        git(source, "config", setting, str(evil))
+    task = make_task(tree=GitTree(str(source)), base_commit=base)
+    template = store.get(task)
+    assert not ran.exists()
+    assert inside(template, "cat code.py; git status -s") == "print('$Id$')\n"
+    assert diff_is_empty(template)
+
+
+def test_submodules_stay_empty_and_out_of_the_patch(
+    make_task: Callable[..., Task], store: TemplateStore, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "-q")
+    git(source, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendored/lib")
+    (source / "code.py").write_text("x = 1\n")
+    git(source, "add", "code.py")
+    git(source, "commit", "-q", "-m", "with a submodule")
+    base = git(source, "rev-parse", "HEAD")
+    template = store.get(make_task(tree=GitTree(str(source)), base_commit=base))
+    with open_sandbox(template.spec) as sandbox:
+        assert sandbox.run("git status -s; ls vendored/lib").output == ""
+        sandbox.run("echo > vendored/lib/x.py; echo > vendored/new.py")
+        assert diff(sandbox, template).paths == {"vendored/new.py"}
+
+
+def test_files_are_the_bytes_that_were_committed(
+    make_task: Callable[..., Task], store: TemplateStore
+) -> None:
+    files = {
+        ".gitattributes": "* text=auto eol=crlf\n*.txt ident working-tree-encoding=UTF-16\n",
+        "a.py": "lf\n",
+        "b.py": "crlf\r\n",
+        "c.txt": "$Id$\n",
+        "ignored.log": "kept, because it was given\n",
+        ".gitignore": "*.log\n",
+        "latin": "caf\udce9",
+    }
+    template = store.get(make_task(tree=FilesTree(files)))
+    for name, text in files.items():
+        with open_sandbox(template.spec) as sandbox:
+            assert sandbox.read_file(name) == text.encode("utf-8", "surrogateescape")
+    assert inside(template, "git status -s") == ""
+    assert diff_is_empty(template)

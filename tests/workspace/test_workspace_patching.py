@@ -1,0 +1,221 @@
+"""The patch is what changed in the files, whatever a policy did beside changing them."""
+
+import pytest
+
+from coding_gym.errors import PatchError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.workspace import Template, apply_patch, diff, is_changed, patching
+
+EDIT = "sed -i 's/LINE_3 = 3$/LINE_3 = 33/' pkg/core.py && echo new > added.py"
+
+# Each is done before, or around, the same edit; none of them may change the patch.
+TRICKS = {
+    "nothing": "true",
+    "commit": f"{EDIT}; git add -A; git commit -qm x",
+    "commit on another branch": f"git switch -qc other; {EDIT}; git add -A; git commit -qm x",
+    "amended root": f"{EDIT}; git add -A; git commit -q --amend -m x",
+    "stash of something else": "echo stashed >> README.md; git stash -q",
+    "staged only": f"{EDIT}; git add -A",
+    "info exclude": "echo '*.py' >> .git/info/exclude",
+    "ignore file": "echo '*' > extra && mkdir -p q && echo '*' > q/.gitignore; rm -r q extra",
+    "assume unchanged": "git update-index --assume-unchanged pkg/core.py",
+    "skip worktree": "git update-index --skip-worktree pkg/core.py",
+    "fsmonitor": "git config core.fsmonitor /workspace/.git/evil; "
+    "printf '#!/bin/sh\\ntouch /tmp/ran\\n' > .git/evil; chmod +x .git/evil",
+    "worktree setting": "git config core.worktree /tmp",
+    "filters": "git config filter.x.clean 'tr a-z A-Z'; echo '* filter=x' > .git/info/attributes",
+    "home settings": "git config --global core.excludesFile /tmp/all; echo '*' > /tmp/all; "
+    "git config --global diff.external /bin/false; git config --global core.autocrlf true",
+    "no git folder": "rm -rf .git",
+    "git folder is a file": "rm -rf .git; echo 'gitdir: /tmp' > .git",
+    "another repository": "rm -rf .git; git init -q .; git add README.md; git commit -qm x",
+    "grafts": "git replace --graft HEAD 2>/dev/null; rm -f .git/index",
+    "hooks": "mkdir -p .git/hooks; printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; "
+    "chmod +x .git/hooks/pre-commit",
+    "environment files": "echo 'exit 3' > ~/.bashrc; echo 'exit 3' > ~/.bash_profile",
+    "a pipe and a socket": "mkfifo pipe; mkfifo pkg/pipe",
+    "test caches": "pytest -q; mkdir -p pkg/__pycache__; echo > pkg/__pycache__/a.pyc",
+    "ignored files": "echo > a.log; mkdir build; echo > build/x; echo > pkg/sub/local_x",
+    "touched times": "find . -name '*.py' -exec touch {} +",
+    "unreadable folder": "mkdir locked && chmod 000 locked && chmod 300 tests",
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_the_patch_is_the_edit_whatever_else_a_policy_did(
+    sandbox: Sandbox, template: Template, trick: str
+) -> None:
+    sandbox.run(TRICKS[trick])
+    assert sandbox.run(f"{EDIT}").ok
+    patch = diff(sandbox, template)
+    assert [(f.old_path, f.new_path) for f in patch.files] == [
+        (None, "added.py"),
+        ("pkg/core.py", "pkg/core.py"),
+    ]
+    assert "-LINE_3 = 3\n+LINE_3 = 33\n" in patch.text
+    assert is_changed(sandbox, template)
+    assert not sandbox.run("test -e /tmp/ran").ok
+
+
+@pytest.mark.parametrize("trick", sorted(set(TRICKS) - {t for t in TRICKS if EDIT in TRICKS[t]}))
+def test_a_trick_without_an_edit_changes_nothing(
+    sandbox: Sandbox, template: Template, trick: str
+) -> None:
+    sandbox.run(TRICKS[trick])
+    assert not is_changed(sandbox, template)
+    assert diff(sandbox, template).is_empty
+
+
+CHANGES = {
+    "modified": "echo more >> README.md",
+    "same size and old time": "sed -i 's/LINE_3 = 3/LINE_3 = 4/' pkg/core.py; "
+    "touch -d 2024-05-14T09:30:00Z pkg/core.py",
+    "deleted": "rm pkg/core.py",
+    "deleted folder": "rm -r pkg",
+    "everything deleted": "find . -mindepth 1 -delete",
+    "renamed": "git mv pkg/core.py pkg/kernel.py",
+    "renamed and edited": "mv pkg/core.py kernel.py; echo x=1 >> kernel.py",
+    "binary added": "printf '\\0\\1\\2' > image.png",
+    "binary changed": "printf 'A\\0\\377' > README.md",
+    "made executable": "chmod +x pkg/core.py",
+    "symlink": "ln -s pkg/core.py link; ln -s /nowhere broken",
+    "file became symlink": "rm README.md; ln -s pkg README.md",
+    "file became folder": "rm README.md; mkdir README.md; echo x > README.md/x",
+    "folder became file": "rm -r tests; echo x > tests",
+    "folder became symlink": "mv pkg lib; ln -s lib pkg",
+    "file became pipe": "rm README.md; mkfifo README.md",
+    "file became repository": "rm README.md; git init -q README.md; cd README.md; echo x > x; "
+    "git add x; git commit -qm x",
+    "nested repository": "git init -q sub; cd sub; echo y > y; git add y; git commit -qm y",
+    "odd names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(top)x' 'back\slash' ' sp ' """
+    r"""$'tab\tbed' $'latin-\xe9' 'umlaut-ü' '*'; for f in ./*; do echo x >> "$f"; done; true""",
+    "unreadable file": "echo new > new.py; chmod 000 new.py pkg/core.py; chmod +x README.md",
+    "unreadable edited file": "echo x=1 >> pkg/core.py; chmod 000 pkg/core.py",
+    "in an unreadable folder": "echo x=1 >> pkg/core.py; chmod 000 pkg",
+    "no final line feed": "printf 'no end' >> README.md; printf x > new",
+    "carriage returns": "sed -i 's/$/\\r/' pkg/core.py; printf 'a\\rb\\r\\nc' > cr",
+    "not UTF-8": "printf 'caf\\351\\n' > README.md",
+    "attributes": "echo '* -diff text eol=crlf filter=lfs ident' > .gitattributes; "
+    "echo '$Id$' > README.md",
+    "git's own names": "echo '[x]' > .gitmodules; echo > .mailmap",
+    "ignore file changed": "echo '*.py' > .gitignore; echo x > unseen.py",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_patch_makes_the_same_tree_elsewhere(
+    sandbox: Sandbox, template: Template, change: str
+) -> None:
+    assert sandbox.run(CHANGES[change]).ok
+    patch = diff(sandbox, template)
+    assert not patch.is_empty
+    assert is_changed(sandbox, template)
+    listing = (
+        "find . -name .git -prune -o \\( -type f -o -type l \\) -print0 | sort -z |"
+        " xargs -0 -r stat -c '%A %N' | cut -c 4,5-; find . -name .git -prune -o -type f -print0 |"
+        " sort -z | xargs -0 -r sha1sum"
+    )
+    with open_sandbox(template.spec) as clean:
+        apply_patch(clean, patch)
+        assert diff(clean, template) == patch
+        unlock = "chmod -R u+rwX,go+rX-w .;"  # a patch holds no modes but the executable bit
+        assert clean.run(unlock + listing).output == sandbox.run(unlock + listing).output
+
+
+def test_a_rename_is_told_as_one(sandbox: Sandbox, template: Template) -> None:
+    sandbox.run("mv pkg/core.py pkg/kernel.py")
+    assert "rename from pkg/core.py\nrename to pkg/kernel.py\n" in diff(sandbox, template).text
+
+
+def test_bytes_that_are_not_utf8_come_through(sandbox: Sandbox, template: Template) -> None:
+    sandbox.run("printf 'caf\\351\\n' > README.md")
+    assert "+caf\udce9\n" in diff(sandbox, template).text
+
+
+def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Template) -> None:
+    state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
+    sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; git status")
+    before = sandbox.run(state).output
+    diff(sandbox, template)
+    is_changed(sandbox, template)
+    assert sandbox.run(state).output == before
+
+
+def test_a_large_new_file_is_refused_by_name(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
+    sandbox.run("head -c 100000 /dev/urandom > big.bin; cp big.bin ignored.log")
+    with pytest.raises(PatchError, match=r"big\.bin is larger than 65536 bytes"):
+        diff(sandbox, template)
+    sandbox.run("rm big.bin")
+    assert diff(sandbox, template).is_empty
+
+
+def test_many_files_that_are_too_much_together_are_refused(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
+    monkeypatch.setattr(patching, "_MAX_OUTPUT_BYTES", 1 << 17)
+    sandbox.run("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done")
+    with pytest.raises(PatchError, match="the patch is larger"):
+        diff(sandbox, template)
+
+
+def test_a_full_disk_is_an_error_and_not_an_empty_patch(
+    sandbox: Sandbox, template: Template
+) -> None:
+    sandbox.run(f"{EDIT}; cat /dev/zero > fill.log")
+    with pytest.raises(PatchError, match="No space left on device"):
+        diff(sandbox, template)
+
+
+def test_a_timeout_is_an_error_that_leaves_nothing(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "_TIMEOUT_S", 1e-6)
+    with pytest.raises(PatchError, match="took more than"):
+        diff(sandbox, template)
+    assert sandbox.run("ls -A /tmp").output == ""
+
+
+BAD_PATCHES = {
+    "wrong line": "--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# Other\n+# Mine\n",
+    "no such file": "--- a/none.py\n+++ b/none.py\n@@ -1 +1 @@\n-a\n+b\n",
+    "outside": "--- /dev/null\n+++ b/../out.py\n@@ -0,0 +1 @@\n+b\n",
+    "in the git folder": "--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+b\n",
+    "cut off": "--- a/README.md\n+++ b/README.md\n@@ -1,3 +1,3 @@\n-# Program\n",
+}
+
+
+@pytest.mark.parametrize("kind", BAD_PATCHES)
+def test_a_patch_that_does_not_apply_changes_nothing(
+    sandbox: Sandbox, template: Template, kind: str
+) -> None:
+    good = "--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b\n"
+    with pytest.raises(PatchError, match=r"^the patch does not apply: .+$"):
+        apply_patch(sandbox, Patch(good + BAD_PATCHES[kind]))
+    assert diff(sandbox, template).is_empty
+
+
+def test_what_is_no_patch_is_refused(sandbox: Sandbox) -> None:
+    with pytest.raises(PatchError, match="the patch does not apply: error: No valid patches"):
+        apply_patch(sandbox, Patch("hello\n"))
+
+
+def test_a_patch_without_its_last_line_feed_applies(sandbox: Sandbox, template: Template) -> None:
+    apply_patch(sandbox, Patch("--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b"))
+    assert diff(sandbox, template).paths == {"first.py"}
+
+
+def test_a_patch_cannot_be_led_outside_by_a_symlink(sandbox: Sandbox) -> None:
+    sandbox.run("ln -s /tmp out")
+    with pytest.raises(PatchError, match="beyond a symbolic link"):
+        apply_patch(sandbox, Patch("--- /dev/null\n+++ b/out/x.py\n@@ -0,0 +1 @@\n+b\n"))
+    assert not sandbox.run("test -e /tmp/x.py").ok
+
+
+def test_an_empty_patch_changes_nothing(sandbox: Sandbox, template: Template) -> None:
+    apply_patch(sandbox, Patch(""))
+    assert not is_changed(sandbox, template)
