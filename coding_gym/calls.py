@@ -46,6 +46,8 @@ class ToolResult:
         call_id: The id of the call that this answers.
         submitted: Whether this call ended the episode by submitting.
         duration_s: Wall time of the call, in seconds; kept in trajectories, never shown.
+        raw: What the sandbox gave, before it was scrubbed and cut; "" where ``content`` has it
+            all. Kept in trajectories, never shown.
     """
 
     content: str
@@ -53,6 +55,7 @@ class ToolResult:
     call_id: str = ""
     submitted: bool = False
     duration_s: float = 0.0
+    raw: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as a JSON object."""

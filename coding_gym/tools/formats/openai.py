@@ -1,0 +1,54 @@
+"""Format ``openai``: an assistant message with ``tool_calls``, or a bare list of such calls."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from coding_gym.calls import ToolCall
+from coding_gym.tools.formats.objects import is_openai_call, read_calls, to_json
+from coding_gym.tools.formats.parsed import FormatError, ParsedAction
+from coding_gym.tools.formats.reading import Reader
+
+EXPECTED = (
+    'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
+    '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}'
+)
+
+
+def parse(text: str, read: Reader) -> ParsedAction | None:
+    """Reads calls, or returns None where the text is no message and no list of calls.
+
+    Raises:
+        FormatError: It is one and cannot be read.
+    """
+    if not text.startswith(("{", "[")):
+        return None
+    values = read(text)
+    value = values[0] if len(values) == 1 else values
+    if isinstance(value, dict) and ("tool_calls" in value or value.get("role") == "assistant"):
+        calls = value.get("tool_calls")
+        if calls is not None and not isinstance(calls, list):
+            raise FormatError('"tool_calls" must be a list')
+        return ParsedAction(read_calls(calls or []), _content(value.get("content")))
+    items = value if isinstance(value, list) else [value]
+    return ParsedAction(read_calls(items)) if items and all(map(is_openai_call, items)) else None
+
+
+def _content(content: Any) -> str:
+    """Returns a message's text: a string, or the text parts of a list of parts."""
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    return content.strip() if isinstance(content, str) else ""
+
+
+def render(calls: Sequence[ToolCall]) -> str:
+    """Writes an assistant message."""
+    tool_calls = [
+        {
+            "id": call.call_id or f"call_{i}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": to_json(dict(call.arguments))},
+        }
+        for i, call in enumerate(calls)
+    ]
+    return to_json({"role": "assistant", "content": "", "tool_calls": tool_calls})

@@ -1,0 +1,168 @@
+"""Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
+
+The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
+that policies trained there meet nothing new. What is mended: paths are resolved inside the
+sandbox and compared as paths; an empty ``search`` is refused; files are edited as bytes, so line
+endings and encodings survive; durations of test runs are zeroed; killed leftovers are mentioned.
+New is ``submit``.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from coding_gym.calls import ExecResult, ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.truncate import head, scrub_runner_times
+from coding_gym.tools.nano_prompt import SCHEMAS, SYSTEM_PROMPT
+from coding_gym.tools.nano_sample import sample_call
+from coding_gym.tools.protocol import NoCall, ToolContext
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from coding_gym.sandbox.protocol import Sandbox
+
+MAX_REPLY_CHARS = 2000
+CUT_SUFFIX = "... output truncated"
+NUDGE = "Use shell to explore or apply_patch to make changes. Do not stop working."
+INVALID_PATCH = "invalid `apply_patch` arguments"
+OUTSIDE = "Path must be inside the repository"
+
+
+class NanoToolset:
+    """The tools ``shell``, ``apply_patch`` and ``submit``, with nano-agent's replies."""
+
+    name = "nano"
+    system_prompt = SYSTEM_PROMPT
+    schemas = SCHEMAS
+
+    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Runs one call and returns its answer, cut to 2,000 characters and nano's suffix."""
+        if call.error:
+            return _answer(call, f"Malformed tool arguments JSON: {call.error}", ok=False)
+        if call.name not in _TOOLS:
+            return _answer(call, f"unknown tool: {call.name}", ok=False)
+        return _TOOLS[call.name](call, context)
+
+    def on_no_call(self, context: ToolContext) -> NoCall:
+        """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
+        if context.is_changed():
+            return NoCall("", ends=True, costs_call=False)
+        return NoCall(NUDGE, ends=False, costs_call=True)
+
+    def sample_call(self, rng: "Generator") -> ToolCall:
+        """Draws a valid call whose answer does not depend on clock or machine."""
+        return sample_call(rng)
+
+
+def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
+    if "cmd" not in call.arguments:
+        return _answer(call, "shell tool missing required 'cmd' parameter", ok=False)
+    command = call.arguments["cmd"]
+    if not isinstance(command, str):
+        return _answer(call, "shell tool parameter 'cmd' must be a string", ok=False)
+    try:
+        command.encode()
+        result = context.sandbox.run(command, timeout_s=context.command_timeout_s)
+    except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
+        result = ExecResult(exit_code=1, output=f"Execution failed: {error}")
+    if result.timed_out:  # nano shows nothing of what the command had printed
+        output = f"Command timed out after {context.command_timeout_s:g}s"
+    else:
+        output = scrub_runner_times(result.output.strip())
+    if result.ok:
+        reply = output or "command succeeded"
+    else:
+        reply = f"command failed with exit code {result.exit_code}"
+        reply += f". Error output:\n{output}" if output else ""
+    note = "" if result.timed_out else _leftover_note(result.num_leftovers)
+    return _answer(call, reply, ok=result.ok, note=note, raw=result.output)
+
+
+def _leftover_note(num_leftovers: int) -> str:
+    if not num_leftovers:
+        return ""
+    what = "process was" if num_leftovers == 1 else "processes were"
+    return f"\n({num_leftovers} background {what} killed when the command returned)"
+
+
+def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
+    arguments = [call.arguments.get(name) for name in ("search", "replace", "file")]
+    if not all(isinstance(value, str) for value in arguments) or not arguments[0]:
+        return _answer(call, INVALID_PATCH, ok=False)
+    search, replace, file = (str(value) for value in arguments)
+    try:
+        file.encode()
+        reply = _edit(context.sandbox, file, search.encode(), replace.encode())
+    except UnicodeEncodeError:
+        reply = INVALID_PATCH
+    except FileNotFoundError:
+        reply = f"file {file} not found"
+    except OSError as error:
+        reply = f"patch operation failed: {error.strerror or error}"
+    return _answer(call, reply or "patch applied successfully", ok=not reply)
+
+
+def _edit(sandbox: "Sandbox", file: str, search: bytes, replace: bytes) -> str:
+    """Replaces the only occurrence of ``search``; returns why it did not, or ""."""
+    path = _resolve(sandbox, file)
+    if path is None:
+        return OUTSIDE
+    data = sandbox.read_file(path)
+    search, replace = _match_line_ends(data, search, replace)
+    num_matches = data.count(search)
+    if num_matches == 0:
+        return "search string not found - try using grep to find the exact text"
+    if num_matches > 1:
+        return f"search ambiguous: {num_matches} matches - add more context to make search unique"
+    sandbox.write_file(path, data.replace(search, replace, 1))
+    return ""
+
+
+def _resolve(sandbox: "Sandbox", file: str) -> str | None:
+    """Returns the file's real path as the sandbox sees it, or None where that is outside.
+
+    Raises:
+        FileNotFoundError: The path leads nowhere.
+    """
+    if "\0" in file or not file:
+        raise FileNotFoundError(file)
+    found = sandbox.run(
+        'realpath -- "$ROOT" && realpath -- "$FILE"',
+        env={"ROOT": sandbox.workdir, "FILE": file},
+    )
+    root, _, path = found.output.removesuffix("\n").partition("\n")
+    if not found.ok or not path:
+        raise FileNotFoundError(file)
+    return path if PurePosixPath(path).is_relative_to(root) else None
+
+
+def _match_line_ends(data: bytes, search: bytes, replace: bytes) -> tuple[bytes, bytes]:
+    """Gives search and replacement the file's line ends.
+
+    A policy sees and writes plain line feeds. In a file that has only CRLF, and in a mixed one that
+    does not hold the text as given, it means CRLF.
+    """
+    num_crlf = data.count(b"\r\n")
+    if not num_crlf or (num_crlf < data.count(b"\n") and search in data):
+        return search, replace
+    as_crlf = (text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") for text in (search, replace))
+    return next(as_crlf), next(as_crlf)
+
+
+def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
+    return ToolResult("submitted", call_id=call.call_id, submitted=True)
+
+
+def _answer(call: ToolCall, reply: str, *, ok: bool, note: str = "", raw: str = "") -> ToolResult:
+    content = head(reply, MAX_REPLY_CHARS, CUT_SUFFIX) + note
+    kept = "" if raw.strip() in content else raw
+    return ToolResult(content, ok=ok, call_id=call.call_id, raw=kept)
+
+
+_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
+    "shell": _shell,
+    "apply_patch": _apply_patch,
+    "submit": _submit,
+}

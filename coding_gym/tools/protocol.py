@@ -1,0 +1,93 @@
+"""What a toolset is: the tools a policy has, what it is told of them, how they answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from coding_gym.calls import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from coding_gym.sandbox.protocol import Sandbox
+
+
+class ToolContext(Protocol):
+    """What a tool may use: the episode's sandbox and how long a command may take."""
+
+    @property
+    def sandbox(self) -> "Sandbox":
+        """Where the task's working tree is."""
+        ...
+
+    @property
+    def command_timeout_s(self) -> float:
+        """After this many seconds a command is killed."""
+        ...
+
+    def is_changed(self) -> bool:
+        """Returns whether the working tree differs from the base commit's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoCall:
+    """What a reply without any tool call leads to.
+
+    Attributes:
+        reply: What the policy is told, as a user message; "" where the episode ends.
+        ends: Whether the episode ends, as if the policy had submitted.
+        costs_call: Whether one tool call is counted against the limit.
+    """
+
+    reply: str
+    ends: bool
+    costs_call: bool
+
+
+class Toolset(Protocol):
+    """A set of tools under one name. It has no state: one instance serves every episode.
+
+    What a policy gets wrong (an unknown tool, a missing argument, a failing command) is an
+    answer; only `SandboxError` is raised, for failures of the machinery.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that ``toolset=`` takes."""
+        ...
+
+    @property
+    def system_prompt(self) -> str:
+        """What a policy is told before the task, without the tools' schemas."""
+        ...
+
+    @property
+    def schemas(self) -> tuple[Mapping[str, Any], ...]:
+        """The tools as OpenAI function schemas."""
+        ...
+
+    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Runs one call and returns its answer, bounded in characters.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
+    def on_no_call(self, context: ToolContext) -> NoCall:
+        """Returns what a reply without a tool call leads to.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
+    def sample_call(self, rng: "Generator") -> ToolCall:
+        """Draws a valid call, for random agents and for ``action_space.sample()``."""
+        ...
+
+
+def tool_names(toolset: Toolset) -> tuple[str, ...]:
+    """Returns the names of a toolset's tools, in the order of its schemas."""
+    return tuple(schema["function"]["name"] for schema in toolset.schemas)

@@ -1,0 +1,287 @@
+import json
+import random
+from typing import Any
+
+import pytest
+
+from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
+
+TOOLS = ("shell", "apply_patch", "submit")
+LS = ToolCall("shell", {"cmd": "ls"}, "call_0")
+LS_JSON = '{"name": "shell", "arguments": {"cmd": "ls"}}'
+
+
+def parse(text: str, tool_format: str = "auto") -> ParsedAction:
+    return parse_action(text, tool_format, TOOLS)
+
+
+def message(*calls: Any, **extra: Any) -> str:
+    return json.dumps({"role": "assistant", "content": None, "tool_calls": list(calls)} | extra)
+
+
+def function(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "arguments": arguments}} | extra
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LS_JSON,
+        f"  [{LS_JSON}]\n",
+        f"I look around.\n```json\n{LS_JSON}\n```",
+        f"```\n{LS_JSON}\n```",
+        f"```json\n{LS_JSON}",
+        f"<think>\nWhere am I?\n</think>\n{LS_JSON}",
+        f"<tool_call>{LS_JSON}</tool_call>",
+        f"<tool_call>\n[{LS_JSON}]\n</tool_call>",
+        f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
+        f"<tool_call>{LS_JSON}",
+        f"[sic] <tool_call>{LS_JSON}</tool_call>",
+        message(function("shell", '{"cmd": "ls"}')),
+        message(function("shell", {"cmd": "ls"})),
+        json.dumps([function("shell", '{"cmd": "ls"}')]),
+        json.dumps(function("shell", '{"cmd": "ls"}')),
+        '{"name": "shell", "parameters": {"cmd": "ls"}}',
+    ],
+)
+def test_one_call_is_read_in_every_way_it_may_be_written(text: str) -> None:
+    assert parse(text).calls == (LS,)
+    assert parse(text).error == ""
+
+
+def test_several_calls_keep_their_order() -> None:
+    submit = '{"name": "submit", "arguments": {}}'
+    texts = (
+        f"[{LS_JSON}, {submit}]",
+        f"{LS_JSON}\n{submit}",
+        f"```json\n{LS_JSON}\n```\nthen\n```json\n{submit}\n```",
+        f"<tool_call>{LS_JSON}</tool_call>\n<tool_call>{submit}</tool_call>",
+        f"<tool_call>[{LS_JSON}, {submit}]</tool_call>",
+        f"<tool_call>{LS_JSON}<tool_call>{submit}",
+        message(function("shell", {"cmd": "ls"}), function("submit", "")),
+    )
+    for text in texts:
+        assert parse(text).calls == (LS, ToolCall("submit", {}, "call_1"))
+
+
+def test_what_is_said_beside_the_calls_is_kept() -> None:
+    assert parse(f"First.\n<tool_call>{LS_JSON}</tool_call>\nLast.").text == "First.\n\nLast."
+    assert parse(f"First.\n```json\n{LS_JSON}\n```\nLast.").text == "First.\nLast."
+    assert parse(f"<think>Hm.</think>\n{LS_JSON}").text == "<think>Hm.</think>"
+    assert parse(message(function("submit", {}), content="Done.")).text == "Done."
+    parts = [{"type": "text", "text": "Done."}, {"type": "image_url"}]
+    assert parse(message(function("submit", {}), content=parts)).text == "Done."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "All tests pass now.",
+        '{"role": "assistant", "content": "All tests pass now."}',
+        "[]",
+        "[1] is the page I read.",
+        'The "name" field was wrong.',
+        '```json\n{"name": "demo", "version": "1.0"}\n```',
+        '```\n{"name": ...}\n```',
+        "<think>Nothing left to do.",
+    ],
+)
+def test_a_reply_without_a_call_is_not_an_error(text: str) -> None:
+    parsed = parse(text)
+    assert (parsed.calls, parsed.error) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<tool_call>ls</tool_call>", "Expecting value: line 1 column 1 (char 0). Expected <tool"),
+        ("<tool_call name='shell'>ls", 'Expected {"name"'),
+        ('{"name": "shell", "cmd": "ls"}', 'Expected {"name"'),
+        ('{"tool": "shell"}', 'Expected {"name"'),
+        ('{"name": "shell", "arguments": {"cmd": "rm -rf /tmp/a', "Unterminated string"),
+        ('{"name": "shell", "arguments": {"cmd": NaN}}', "NaN is not JSON"),
+        ('{"name": "shell", "arguments": {"cmd": 1e999}}', "out of range"),
+        (f'{{"name": "shell", "arguments": {{"n": {"1" * 2000}}}}}', "number of 2000 digits"),
+        (f'{{"name": "shell", "arguments": {"[" * 200_000}', "nested too deeply"),
+        (f'{{"name": "shell", "arguments": {"[" * 99}{"]" * 99}}}', "nested more than 64 deep"),
+        ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', "got an object with name, argum"),
+        ('<tool_call>{"name": "", "arguments": {}}</tool_call>', '"name" must be the name'),
+        ("<tool_call>[7]</tool_call>", "got a number"),
+        ('{"role": "assistant", "tool_calls": "ls"}', '"tool_calls" must be a list'),
+        (f"{LS_JSON} " * 129, "more than 128 calls"),
+        (f"<tool_call>{LS_JSON}</tool_call>" * 129, "more than 128 calls"),
+        (f"<tool_call>[{', '.join([LS_JSON] * 129)}]</tool_call>", "129 calls in one reply"),
+        (f"<think>I call <tool_call>{LS_JSON}", "No tool call was found after </think>"),
+        ('```json\n{"name": "shell", "arguments": {"cmd": "ls\n```', "Unterminated string"),
+    ],
+)
+def test_an_attempt_that_cannot_be_read_says_why_in_one_line(text: str, said: str) -> None:
+    parsed = parse(text)
+    assert parsed.calls == ()
+    assert said in parsed.error
+    assert "\n" not in parsed.error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "shell", "arguments": {"cmd": "ls"}',
+        '{"name": "shell", "arguments": {"cmd": "ls",}}',
+        "{'name': 'shell', 'arguments': {'cmd': 'ls'}}",
+        '<tool_call>{"name": "shell", "arguments": {"cmd": "ls"}}}</tool_call>',
+        '```json\n{"name": "shell", "arguments": {"cmd": "ls",}}\n```',
+    ],
+)
+def test_broken_json_is_repaired_only_for_tools_that_exist(text: str) -> None:
+    assert parse(text).calls == (LS,)
+    assert parse_action(text, "auto", ("bash",)).calls == ()
+    assert parse_action(text, "auto").calls == ()
+    assert parse_action(text, "auto").error
+
+
+def test_line_ends_inside_strings_are_taken_as_written() -> None:
+    text = '{"name": "any_tool", "arguments": {"cmd": "a\nb"}}'
+    assert parse(text).calls == (ToolCall("any_tool", {"cmd": "a\nb"}, "call_0"),)
+
+
+def test_arguments_in_a_string_are_never_repaired() -> None:
+    (call,) = parse(message(function("shell", '{"cmd": "rm -r build', id="a"))).calls
+    assert (call.name, call.call_id, call.arguments) == ("shell", "a", {})
+    assert call.error == "Unterminated string starting at: line 1 column 9 (char 8)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ([1], "expected an object, got a list"),
+        (7, "expected an object, got a number"),
+        (True, "expected an object, got a boolean"),
+        ('"ls"', "expected an object, got a string"),
+        ("{} {}", "Extra data: line 1 column 3 (char 2)"),
+    ],
+)
+def test_arguments_that_are_no_object_give_a_call_with_an_error(arguments: Any, error: str) -> None:
+    for text in (
+        message(function("shell", arguments)),
+        json.dumps({"name": "shell", "arguments": arguments}),
+    ):
+        assert parse(text).calls == (ToolCall("shell", {}, "call_0", error),)
+
+
+def test_one_unreadable_tag_beside_a_good_one_becomes_a_call_with_an_error() -> None:
+    text = f"<tool_call>{LS_JSON}</tool_call><tool_call>oops</tool_call>"
+    error = "Expecting value: line 1 column 1 (char 0)"
+    assert parse(text).calls == (LS, ToolCall("", {}, "call_1", error))
+
+
+def test_tags_and_fences_inside_arguments_are_only_text() -> None:
+    cmd = "echo '</tool_call> <tool_call> </think>\n```json\n{}\n```'"
+    calls = (ToolCall("shell", {"cmd": cmd}, "call_0"),)
+    for tool_format in TOOL_FORMATS:
+        assert parse(render_calls(calls, tool_format)).calls == calls
+
+
+def test_ids_are_kept_where_given_and_always_differ() -> None:
+    ids = [None, "call_0", "x", "x", ""]
+    text = message(*(function("submit", {}, id=given) for given in ids))
+    assert [c.call_id for c in parse(text).calls] == ["call_0_", "call_0", "x", "call_3", "call_4"]
+
+
+def test_a_named_format_reads_only_that_format() -> None:
+    written = {
+        "openai": message(function("shell", {"cmd": "ls"})),
+        "json": LS_JSON,
+        "hermes": f"<tool_call>{LS_JSON}</tool_call>",
+    }
+    for reader in written:
+        for writer, text in written.items():
+            parsed = parse(text, reader)
+            assert parsed.calls == ((LS,) if reader == writer else ())
+            assert bool(parsed.error) == (reader != writer)
+
+
+def test_an_unknown_format_is_refused() -> None:
+    for use in (lambda: parse_action("", "xml"), lambda: render_calls((), "xml")):
+        with pytest.raises(InvalidArgumentError, match="one of auto, openai, json, hermes, got 'x"):
+            use()
+
+
+def test_what_is_not_json_cannot_be_rendered() -> None:
+    for value in (float("nan"), b"ls", {1, 2}):
+        with pytest.raises(InvalidArgumentError, match="arguments must be JSON values"):
+            render_calls([ToolCall("shell", {"cmd": value})])
+
+
+def random_value(rng: random.Random, depth: int = 0) -> Any:
+    strings = ("", "ls -la", "é🙂\n\t\"'\\", "</tool_call>", "```", "\x00", "<think>", '{"a": 1')
+    leaves = (None, True, False, 0, -7, 2**70, 0.1, -1e300, *strings)
+    kind = rng.randrange(4) if depth < 4 else 0
+    if kind == 1:
+        return [random_value(rng, depth + 1) for _ in range(rng.randrange(4))]
+    if kind == 2:
+        return {rng.choice(strings): random_value(rng, depth + 1) for _ in range(rng.randrange(4))}
+    return rng.choice(leaves)
+
+
+def test_rendering_then_reading_gives_the_same_calls() -> None:
+    rng = random.Random(3)
+    for _ in range(300):
+        ids = [rng.choice(["", f"id {i}"]) or f"call_{i}" for i in range(rng.randrange(5))]
+        calls = tuple(
+            ToolCall(rng.choice(["shell", "naïve"]), {"a": random_value(rng)}, given)
+            for given in ids
+        )
+        for tool_format in TOOL_FORMATS:
+            text = render_calls(calls, tool_format)
+            if calls or tool_format != "hermes":
+                assert parse(text, tool_format).calls == calls
+            assert parse(text).calls == calls
+
+
+def test_no_text_makes_reading_raise() -> None:
+    rng = random.Random(4)
+    pieces = ["<tool_call>", "</tool_call>", *'{}[]:,"\\ \n', '"name"', '"arguments"', '"shell"']
+    pieces += [
+        "```json\n",
+        "\n```",
+        "<think>",
+        "</think>",
+        "1e999",
+        "NaN",
+        "\ud800",
+        '"tool_calls"',
+    ]
+    pieces += ['"function"', "null", LS_JSON, '"\\ud800"', "x"]
+    for _ in range(3000):
+        text = "".join(rng.choices(pieces, k=rng.randrange(25)))
+        for tool_format in TOOL_FORMATS:
+            parsed = parse(text, tool_format)
+            assert "\n" not in parsed.error
+            json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
+            (parsed.text + parsed.error).encode()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["[", '{"a":', "<tool_call>", '<tool_call>["', "{}", "```json\n", " ", "\n", "\\", '"', "é"],
+)
+def test_a_megabyte_of_anything_is_answered(unit: str) -> None:
+    for start in ("", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["):
+        text = start + unit * (1_000_000 // len(unit))
+        assert parse(text).calls == ()
+
+
+def test_a_megabyte_of_argument_is_read() -> None:
+    calls = (ToolCall("shell", {"cmd": "é\n" * 500_000}, "call_0"),)
+    for tool_format in TOOL_FORMATS:
+        assert parse(render_calls(calls, tool_format)).calls == calls
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    text = '\ud800<tool_call>{"name": "shell", "arguments": {"cmd": "\\udfff"}}</tool_call>'
+    parsed = parse(text)
+    assert parsed.text == "\ufffd"
+    assert parsed.calls == (ToolCall("shell", {"cmd": "\ufffd"}, "call_0"),)

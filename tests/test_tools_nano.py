@@ -1,0 +1,261 @@
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
+from coding_gym.tools import NoCall, get_toolset, tool_names
+from coding_gym.tools.formats import parse_action, render_calls
+
+NANO = get_toolset("nano")
+
+
+@dataclass
+class Context:
+    sandbox: Sandbox
+    command_timeout_s: float = 60.0
+    changed: bool = False
+
+    def is_changed(self) -> bool:
+        return self.changed
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    with open_sandbox(SandboxSpec()) as sandbox:
+        sandbox.write_file("pkg/area.py", b"def area(w, h):\n    return w + h\n")
+        yield Context(sandbox)
+
+
+def call(context: Context, name: str, **arguments: Any) -> ToolResult:
+    return NANO.execute(ToolCall(name, arguments, "call_7"), context)
+
+
+def shell(context: Context, cmd: str) -> str:
+    return call(context, "shell", cmd=cmd).content
+
+
+def patch(context: Context, search: str, replace: str, file: str = "pkg/area.py") -> str:
+    return call(context, "apply_patch", search=search, replace=replace, file=file).content
+
+
+def test_shell_replies_as_nano_does(context: Context) -> None:
+    assert shell(context, "echo; echo '  out '; echo err >&2") == "out \nerr"
+    assert shell(context, "true") == "command succeeded"
+    assert shell(context, "exit 3") == "command failed with exit code 3"
+    assert shell(context, "echo no; exit 3") == (
+        "command failed with exit code 3. Error output:\nno"
+    )
+    assert shell(context, "pwd") == context.sandbox.workdir
+
+
+def test_shell_needs_its_argument(context: Context) -> None:
+    assert call(context, "shell").content == "shell tool missing required 'cmd' parameter"
+    assert call(context, "shell", command="ls").content == (
+        "shell tool missing required 'cmd' parameter"
+    )
+    assert call(context, "shell", cmd=["ls"]).content == (
+        "shell tool parameter 'cmd' must be a string"
+    )
+
+
+def test_a_command_that_cannot_be_started_is_an_answer(context: Context) -> None:
+    reply = shell(context, "echo a\0b")
+    assert reply.startswith("command failed with exit code 1. Error output:\nExecution failed: ")
+    assert "surrogates not allowed" in shell(context, "echo '\udfff'")
+    assert shell(context, "echo still here") == "still here"
+
+
+def test_a_timeout_is_reported_as_nano_does(context: Context) -> None:
+    context.command_timeout_s = 0.2
+    assert shell(context, "echo before; sleep 60 & sleep 60") == (
+        "command failed with exit code 124. Error output:\nCommand timed out after 0.2s"
+    )
+
+
+def test_replies_are_cut_at_2000_characters(context: Context) -> None:
+    assert shell(context, "printf '%2000s' | tr ' ' x") == "x" * 2000
+    assert shell(context, "printf '%2001s' | tr ' ' x") == "x" * 2000 + "... output truncated"
+    failed = shell(context, "printf '%2000s' | tr ' ' é; exit 1")
+    assert failed.startswith("command failed with exit code 1. Error output:\n")
+    assert len(failed) == 2000 + len("... output truncated")
+
+
+def test_killed_leftovers_are_mentioned_after_the_cut(context: Context) -> None:
+    assert shell(context, "sleep 60 &") == (
+        "command succeeded\n(1 background process was killed when the command returned)"
+    )
+    reply = shell(context, "sleep 60 & sleep 60 & printf '%3000s' | tr ' ' x")
+    assert reply.endswith(
+        "... output truncated\n(2 background processes were killed when the command returned)"
+    )
+
+
+def test_test_durations_are_scrubbed_before_the_cut(context: Context) -> None:
+    assert shell(context, "echo 3 passed in 1.23s") == "3 passed in 0.00s"
+    cut = shell(context, "printf '%1980s\\n' | tr ' ' x; echo 3 passed in 12.34s; echo more")
+    assert "12.3" not in cut
+
+
+def test_apply_patch_replaces_one_occurrence(context: Context) -> None:
+    assert patch(context, "w + h", "w * h") == "patch applied successfully"
+    assert context.sandbox.read_file("pkg/area.py") == b"def area(w, h):\n    return w * h\n"
+    assert patch(context, "w - h", "") == (
+        "search string not found - try using grep to find the exact text"
+    )
+    assert patch(context, "h", "") == (
+        "search ambiguous: 2 matches - add more context to make search unique"
+    )
+    assert patch(context, "a", "b", "pkg/none.py") == "file pkg/none.py not found"
+    assert patch(context, "a", "b", "no/such/folder.py") == "file no/such/folder.py not found"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"search": "a", "replace": "b"},
+        {"search": "", "replace": "b", "file": "pkg/area.py"},
+        {"search": 1, "replace": "b", "file": "pkg/area.py"},
+        {"search": "a", "replace": None, "file": "pkg/area.py"},
+        {"search": "\ud800", "replace": "b", "file": "pkg/area.py"},
+    ],
+)
+def test_apply_patch_refuses_what_is_not_three_texts(
+    context: Context, arguments: dict[str, Any]
+) -> None:
+    result = call(context, "apply_patch", **arguments)
+    assert (result.content, result.ok) == ("invalid `apply_patch` arguments", False)
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["/etc/passwd", "../etc/passwd", "pkg/../../etc/passwd", "link", "folder/passwd", "/tmp"],
+)
+def test_apply_patch_stays_inside_the_repository(context: Context, file: str) -> None:
+    shell(context, "ln -s /etc/passwd link; ln -s /etc folder")
+    assert patch(context, "root", "toor", file) == "Path must be inside the repository"
+
+
+def test_a_sibling_folder_with_the_same_beginning_is_outside(context: Context) -> None:
+    sandbox = context.sandbox
+    sandbox.write_file("/tmp/evil.py", b"x = 1\n")
+    shell(context, f"ln -s /tmp/evil.py {sandbox.workdir}/evil.py")
+    assert patch(context, "x", "y", "evil.py") == "Path must be inside the repository"
+    assert sandbox.read_file("/tmp/evil.py") == b"x = 1\n"
+
+
+def test_links_inside_and_absolute_paths_inside_are_followed(context: Context) -> None:
+    shell(context, "ln -s pkg/area.py link.py")
+    assert patch(context, "w + h", "w - h", "link.py") == "patch applied successfully"
+    inside = f"{context.sandbox.workdir}/pkg/../pkg/area.py"
+    assert patch(context, "w - h", "w * h", inside) == "patch applied successfully"
+    assert context.sandbox.read_file("pkg/area.py").endswith(b"w * h\n")
+    assert shell(context, "readlink link.py") == "pkg/area.py"
+
+
+def test_awkward_names_are_files_like_any_other(context: Context) -> None:
+    for file in ("-n", "a b'\"$(id).py", "new\nline.py", "é.py"):
+        context.sandbox.write_file(file, b"one\n")
+        assert patch(context, "one", "two", file) == "patch applied successfully"
+        assert context.sandbox.read_file(file) == b"two\n"
+    assert patch(context, "one", "two", "nul\0.py") == "file nul\0.py not found"
+    for hopeless in ("x" * 5000, "x" * 500_000, "\ud800.py", ""):
+        assert not call(context, "apply_patch", search="a", replace="b", file=hopeless).ok
+
+
+def test_a_folder_and_a_locked_file_are_answers(context: Context) -> None:
+    assert patch(context, "a", "b", "pkg").startswith("patch operation failed: ")
+    shell(context, "chmod 000 pkg/area.py")
+    assert patch(context, "w", "b").startswith("patch operation failed: ")
+
+
+@pytest.mark.parametrize(
+    ("before", "search", "replace", "after"),
+    [
+        (b"a\r\nb\r\n", "a\nb", "a\nc\nb", b"a\r\nc\r\nb\r\n"),
+        (b"a\r\nb\r\n", "b", "c\nd", b"a\r\nc\r\nd\r\n"),
+        (b"a\r\nb\r\n", "a\r\nb", "a\r\nc", b"a\r\nc\r\n"),
+        (b"a\r\nb\n", "b\n", "c\nd\n", b"a\r\nc\nd\n"),
+        (b"a\r\nb\nc", "a\nb", "x\ny", b"x\r\ny\nc"),
+        (b"a\rb\n", "a", "x\ny", b"x\ny\rb\n"),
+        (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
+        (b"no end", "end", "end\n", b"no end\n"),
+        ("größe = 1\n".encode(), "größe", "weite", b"weite = 1\n"),
+    ],
+)
+def test_bytes_and_line_ends_survive(
+    context: Context, before: bytes, search: str, replace: str, after: bytes
+) -> None:
+    context.sandbox.write_file("file", before)
+    assert patch(context, search, replace, "file") == "patch applied successfully"
+    assert context.sandbox.read_file("file") == after
+
+
+def test_a_file_keeps_its_mode(context: Context) -> None:
+    shell(context, "chmod 755 pkg/area.py")
+    patch(context, "w + h", "w * h")
+    assert shell(context, "stat -c %a pkg/area.py") == "755"
+
+
+def test_the_uncut_output_is_kept_beside_the_answer(context: Context) -> None:
+    long = call(context, "shell", cmd="seq 5000")
+    assert long.raw.splitlines()[-1] == "5000"
+    assert "5000" not in long.content
+    assert call(context, "shell", cmd="echo short").raw == ""
+
+
+def test_submit_ends_and_everything_else_does_not(context: Context) -> None:
+    assert call(context, "submit").submitted
+    assert call(context, "submit", summary="done").submitted
+    assert not call(context, "shell", cmd="true").submitted
+    assert not call(context, "apply_patch").submitted
+
+
+def test_what_is_no_tool_is_said(context: Context) -> None:
+    assert call(context, "bash", cmd="ls").content == "unknown tool: bash"
+    broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
+    assert NANO.execute(broken, context).content == (
+        "Malformed tool arguments JSON: Expecting value: line 1 column 1 (char 0)"
+    )
+
+
+def test_results_carry_the_call_and_whether_it_worked(context: Context) -> None:
+    good = call(context, "shell", cmd="true")
+    bad = call(context, "shell", cmd="false")
+    assert (good.call_id, good.ok, bad.ok) == ("call_7", True, False)
+
+
+def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(context: Context) -> None:
+    assert NANO.on_no_call(context) == NoCall(
+        "Use shell to explore or apply_patch to make changes. Do not stop working.",
+        ends=False,
+        costs_call=True,
+    )
+    context.changed = True
+    assert NANO.on_no_call(context) == NoCall("", ends=True, costs_call=False)
+
+
+def test_schemas_are_openai_functions_with_nanos_names() -> None:
+    assert tool_names(NANO) == ("shell", "apply_patch", "submit")
+    parameters = {s["function"]["name"]: s["function"]["parameters"] for s in NANO.schemas}
+    assert list(parameters["shell"]["properties"]) == ["cmd"]
+    assert parameters["apply_patch"]["required"] == ["search", "replace", "file"]
+    assert json.loads(json.dumps(NANO.schemas)) == list(NANO.schemas)
+
+
+def test_sampled_calls_are_valid_seeded_and_varied(context: Context) -> None:
+    first, second = ([NANO.sample_call(np.random.default_rng(s)) for s in range(60)] for _ in "ab")
+    assert first == second
+    assert {c.name for c in first} == set(tool_names(NANO))
+    properties = {
+        s["function"]["name"]: s["function"]["parameters"]["required"] for s in NANO.schemas
+    }
+    for sampled in first:
+        assert list(sampled.arguments) == properties[sampled.name]
+        read = parse_action(render_calls([sampled])).calls[0]
+        assert (read.name, read.arguments) == (sampled.name, sampled.arguments)
