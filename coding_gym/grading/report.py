@@ -1,0 +1,166 @@
+"""What a grading run reported, and how that is judged."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.canaries import Canary
+
+_PHASES = ("setup", "call", "teardown")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """One run of test files, as its supervisor saw it.
+
+    Attributes:
+        statuses: Status by node id of every test that was reported.
+        messages: How it failed, by node id or by file; one line each.
+        ready: Whether pytest could be imported.
+        ended: Whether the run came to its own end.
+        timed_out: Whether it was killed at its time limit.
+        is_forged: Whether something other than the reporter wrote to the report, or flooded it.
+        tail: The end of what the tests printed, for people.
+    """
+
+    statuses: Mapping[str, TestStatus] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    ready: bool = False
+    ended: bool = False
+    timed_out: bool = False
+    is_forged: bool = False
+    tail: str = ""
+
+    @classmethod
+    def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
+        """Reads what the supervisor printed; records of a wrong shape count as forged."""
+        phases: dict[str, list[tuple[str, str, bool]]] = {}
+        messages: dict[str, str] = {}
+        ready = ended = False
+        is_forged = bool(verdict["num_strays"] or verdict["flooded"])
+        for record in verdict["records"]:
+            match record:
+                case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
+                    phases.setdefault(name, []).append((when, outcome, expected))
+                    if message:
+                        messages.setdefault(name, message)
+                case ["collect", str(name), str(), str(message)]:
+                    messages.setdefault(name, message)
+                case ["ready", str()]:
+                    ready = True
+                case ["end", int()]:
+                    ended = True
+                case _:
+                    is_forged = True
+        return cls(
+            statuses={name: _status(seen) for name, seen in phases.items()},
+            messages=messages,
+            ready=ready,
+            ended=ended,
+            timed_out=bool(verdict["timed_out"]),
+            is_forged=is_forged,
+            tail=str(verdict["tail"]),
+        )
+
+    def status(self, test_id: str) -> TestStatus:
+        """Status of an expected test.
+
+        SWE-bench took its ids from pytest's summary lines and cut them at the first white space,
+        so ``test_x[not`` may stand for ``test_x[not a]`` and ``test_x[not b]``. An id that is not
+        reported as it is stands for every reported id that is cut to it, and passed only if all of
+        them did.
+        """
+        if test_id in self.statuses:
+            return self.statuses[test_id]
+        if "[" not in test_id:
+            return TestStatus.MISSING
+        family = [s for name, s in self.statuses.items() if name.split(maxsplit=1)[:1] == [test_id]]
+        worst = [s for s in family if s is not TestStatus.PASSED]
+        return (worst or family or [TestStatus.MISSING])[0]
+
+    def message(self, test_id: str) -> str:
+        """One line on why an expected test did not pass, or ""."""
+        path = test_id.partition("::")[0]
+        return self.messages.get(test_id) or self.messages.get(path, "")
+
+    def instances(self, node_id: str) -> dict[str, TestStatus]:
+        """Statuses of a test function by parameters: ``""``, or ``"[…]"`` for each set."""
+        return {
+            name[len(node_id) :]: status
+            for name, status in self.statuses.items()
+            if name == node_id or name.startswith(f"{node_id}[")
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryVerdict:
+    """What the canaries of a run say.
+
+    Attributes:
+        num_held: Canaries that ran and failed, as they must.
+        passed: Node ids of canaries that were reported as passed.
+        lost: Canaries that did not end as tests that fail, while their originals passed.
+    """
+
+    num_held: int = 0
+    passed: tuple[str, ...] = ()
+    lost: tuple[Canary, ...] = ()
+
+
+def check_canaries(report: RunReport, canaries: Iterable[Canary]) -> CanaryVerdict:
+    """Judges the canaries of a run that came to its own end.
+
+    A canary whose original did not pass either (its file could not be collected, its fixture
+    fails) says nothing: that test is not passed anyway.
+    """
+    num_held = 0
+    passed: list[str] = []
+    lost: list[Canary] = []
+    for canary in canaries:
+        seen = report.instances(canary.node_id)
+        originals = report.instances(canary.original_id)
+        passed += [canary.node_id + p for p, s in seen.items() if s is TestStatus.PASSED]
+        proven = {p for p, s in originals.items() if s is TestStatus.PASSED}
+        if any(seen.get(parameters) is not TestStatus.FAILED for parameters in proven):
+            lost.append(canary)
+        elif seen and all(s is TestStatus.FAILED for s in seen.values()):
+            num_held += 1
+        elif not seen and _file_passed(report, canary.path):
+            lost.append(canary)
+    return CanaryVerdict(num_held=num_held, passed=tuple(passed), lost=tuple(lost))
+
+
+def _file_passed(report: RunReport, path: str) -> bool:
+    """Whether any test of a file was reported as passed."""
+    return any(
+        status is TestStatus.PASSED and name.startswith(f"{path}::")
+        for name, status in report.statuses.items()
+    )
+
+
+def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:
+    """Status of one test from its phases as (phase, outcome, whether it was expected to fail)."""
+    outcomes: dict[str, str] = {}
+    is_expected = subtest_failed = False
+    for when, outcome, expected in seen:
+        if when == "subtest":
+            subtest_failed |= outcome == "failed" and not expected
+        elif when in outcomes or when not in _PHASES:
+            return TestStatus.ERROR
+        else:
+            outcomes[when] = outcome
+            is_expected |= expected
+    return _combine(outcomes, is_expected, subtest_failed)
+
+
+def _combine(outcomes: Mapping[str, str], is_expected: bool, subtest_failed: bool) -> TestStatus:
+    if "failed" in (outcomes.get("setup"), outcomes.get("teardown")):
+        return TestStatus.ERROR
+    if outcomes.get("call") == "failed" or subtest_failed:
+        return TestStatus.FAILED
+    if is_expected or "skipped" in outcomes.values():
+        return TestStatus.SKIPPED
+    if all(outcomes.get(phase) == "passed" for phase in _PHASES):
+        return TestStatus.PASSED
+    return TestStatus.MISSING  # it began, and something ended it

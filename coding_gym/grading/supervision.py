@@ -1,0 +1,102 @@
+"""One run of test files in a sandbox, under a supervisor that alone says how they ended."""
+
+import json
+import secrets
+from collections.abc import Sequence
+from importlib import resources
+
+from coding_gym.calls import ExecResult
+from coding_gym.errors import GradingError
+from coding_gym.grading.report import RunReport
+from coding_gym.sandbox.protocol import Sandbox
+
+# What a run may take beyond the tests' own limit: starting Python twice, sending the report.
+_MARGIN_S = 20.0
+_MAX_OUTPUT_BYTES = 64 << 20
+# Reads a program's length, the program, and leaves the rest of standard input to it: neither the
+# program nor what it is told is ever in a file, an argument or the environment.
+_LOADER = (
+    "import sys;"
+    "i=sys.stdin.buffer;"
+    "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
+)
+
+
+def run_tests(
+    sandbox: Sandbox, paths: Sequence[str], *, timeout_s: float, load_plugins: bool
+) -> RunReport | None:
+    """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
+
+    The project's own configuration is in force, but for options that would keep tests from running
+    here and in order (``-x``, ``-n``, ``--lf``, ``--reruns`` …).
+
+    Args:
+        sandbox: Where; it holds the files already.
+        paths: The files, relative to the workspace; those that do not exist are left out.
+        timeout_s: After so many seconds the run is killed.
+        load_plugins: Whether pytest loads the plug-ins that the environment has installed.
+
+    Returns:
+        What was reported; None where the supervisor was stopped or killed, as code under test can.
+
+    Raises:
+        GradingError: The supervisor or pytest could not be started.
+        SandboxError: The sandbox died.
+    """
+    frame = secrets.token_hex(16)
+    result = sandbox.run(
+        f'exec python -I -S -c "{_LOADER}"',
+        timeout_s=timeout_s + _MARGIN_S,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        stdin=_message(frame, paths, timeout_s, load_plugins),
+    )
+    verdict = None
+    for line in result.output.splitlines():
+        if line.startswith(f"{frame} {{"):
+            verdict = json.loads(line.removeprefix(f"{frame} "))
+    if verdict is None:
+        return _without_verdict(frame, result)
+    report = RunReport.from_verdict(verdict)
+    if not (report.ready or report.timed_out):
+        raise GradingError(f"pytest could not be started: {last_line(report.tail) or 'no output'}")
+    return report
+
+
+def last_line(text: str) -> str:
+    """Returns the last line of a text that holds more than white space, or ""."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _message(frame: str, paths: Sequence[str], timeout_s: float, load_plugins: bool) -> bytes:
+    """What the supervisor reads: its own program, then what it needs to know."""
+    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
+    if not load_plugins:
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    config = {
+        "frame": frame,
+        "timeout_s": timeout_s,
+        "loader": _LOADER,
+        "bootstrap": _program("bootstrap.py"),
+        "environment": environment,
+        "child": {
+            "nonce": secrets.token_hex(16),
+            "lowest": 100 + secrets.randbelow(100),
+            "paths": list(paths),
+        },
+    }
+    program = _program("supervisor.py").encode()
+    return b"%d\n" % len(program) + program + json.dumps(config).encode()
+
+
+def _program(name: str) -> str:
+    return resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
+
+
+def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
+    if f"{frame} began" in result.output:
+        return None
+    if result.timed_out:
+        return RunReport(timed_out=True)
+    said = last_line(result.output) or f"exit code {result.exit_code}"
+    raise GradingError(f"the supervisor of the tests could not be started: {said}")

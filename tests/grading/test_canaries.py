@@ -1,0 +1,151 @@
+import ast
+from random import Random
+
+import pytest
+from cart_task import HIDDEN, TASK
+
+from coding_gym.grading.canaries import Canary, plant
+
+PATH = "tests/test_discounts.py"
+FILES = {PATH: HIDDEN[PATH].encode()}
+
+
+def planted(
+    source: str, *names: str, seed: int = 0, avoid: frozenset[str] = frozenset()
+) -> tuple[tuple[Canary, ...], str]:
+    """Plants into one file, whose named tests are those that the bug breaks."""
+    ids = [f"test_x.py::{name}" for name in names]
+    canaries, changed = plant({"test_x.py": source.encode()}, ids, [], Random(seed), avoid=avoid)
+    return canaries, changed.get("test_x.py", b"").decode()
+
+
+def call(source: str, canary: Canary) -> None:
+    """Runs a canary that is a plain function without arguments."""
+    space: dict[str, object] = {}
+    exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
+    space[canary.name]()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_test_stays_as_it_was_and_the_canaries_come_after_them(seed: int) -> None:
+    canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+    before = ast.parse(HIDDEN[PATH])
+    after = ast.parse(changed[PATH])
+    names = {canary.name.rpartition("::")[2] for canary in canaries}
+    assert len(names) == 2
+    for owner in ast.walk(after):
+        if isinstance(owner, ast.Module | ast.ClassDef):
+            kept = [n for n in owner.body if getattr(n, "name", "") not in names]
+            if not isinstance(owner, ast.Module):
+                assert owner.body[: len(kept)] == kept
+            owner.body = kept
+    assert ast.dump(after) == ast.dump(before)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_canaries_copy_tests_that_the_bug_breaks_under_names_that_are_new(seed: int) -> None:
+    canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+    broken = {test.partition("[")[0] for test in TASK.fail_to_pass}
+    for canary in canaries:
+        name = canary.name.rpartition("::")[2]
+        assert canary.original_id in broken
+        assert name not in HIDDEN[PATH]
+        assert name.startswith("test_")
+        assert f"def {name}(" in changed[PATH].decode()
+
+
+def test_another_draw_gives_other_canaries() -> None:
+    draws = {
+        plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))[1][PATH]
+        for seed in range(20)
+    }
+    assert len(draws) > 15
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    assert True\n",
+        "    return\n",
+        "    if True:\n        return\n    assert False\n",
+        '    """What it is for."""\n    text = """one\ntwo\n  three"""\n    return text\n',
+        "    for value in range(3):\n        if value:\n            return\n",
+        "    @staticmethod\n    def inner():\n        return 1\n    assert inner.__func__() == 1\n",
+        "\tassert True\n",
+        "    # a comment first\n\n    assert True  # and last",
+    ],
+)
+def test_a_canary_of_a_test_that_passes_fails(body: str) -> None:
+    for seed in range(40):
+        canaries, changed = planted(f"def test_a():\n{body}", "test_a", seed=seed)
+        assert len(canaries) == 2
+        for canary in canaries:
+            with pytest.raises(AssertionError):
+                call(changed, canary)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_texts_of_many_lines_keep_their_content(seed: int) -> None:
+    body = 'def test_a():\n    assert """a\nb\n  c""" == "a\\nb\\n  c", "changed"\n    return\n'
+    canaries, changed = planted(body, "test_a", seed=seed)
+    with pytest.raises(AssertionError) as caught:
+        call(changed, canaries[0])
+    assert "changed" not in str(caught.value)
+
+
+def test_ends_follow_the_idiom_of_the_test_so_that_silencing_it_is_found_out() -> None:
+    source = (
+        "import pytest, unittest\n\n\n"
+        "def test_a():\n    with pytest.raises(KeyError):\n        {}[1]\n\n\n"
+        "class TestB(unittest.TestCase):\n"
+        "    def test_b(self):\n        self.assertEqual(1, 1)\n"
+    )
+    texts = [planted(source, "test_a", "TestB::test_b", seed=seed)[1] for seed in range(40)]
+    assert any(text.count("pytest.raises(") == 3 for text in texts)
+    assert any(text.count("self.assertEqual(") == 3 for text in texts)
+    assert any("\n    assert " in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "async def test_a():\n    pass\n",
+        "def test_a():\n    yield\n",
+        "def test_a(): pass\n",
+        "import pytest\n\n\n@pytest.mark.xfail\ndef test_a():\n    assert 0\n",
+        "import pytest\n\n\n@pytest.mark.skipif(True, reason='')\ndef test_a():\n    pass\n",
+        "def test_a():\n    pass\n\n\ndef test_a():\n    pass\n",
+        "def test_b():\n    pass\n",
+        "print 'another Python'\n",
+        "\0",
+        "# coding: unknown\n",
+    ],
+)
+def test_what_cannot_be_copied_safely_is_left_alone(source: str) -> None:
+    assert planted(source, "test_a") == ((), "")
+
+
+def test_a_test_that_made_a_bad_canary_is_not_chosen_again() -> None:
+    source = "def test_a():\n    pass\n\n\ndef test_b():\n    pass\n"
+    avoid = frozenset({"test_x.py::test_a"})
+    for seed in range(10):
+        canaries, _ = planted(source, "test_a", "test_b", seed=seed, avoid=avoid)
+        assert {canary.original for canary in canaries} == {"test_b"}
+
+
+def test_line_ends_and_encoding_of_the_file_are_kept() -> None:
+    data = "# coding: latin-1\r\ndef test_a():\r\n    assert 'é'\r\n".encode("latin-1")
+    _, changed = plant({"test_x.py": data}, ["test_x.py::test_a"], [], Random(0))
+    text = changed["test_x.py"].decode("latin-1")
+    assert text.startswith(data.decode("latin-1"))
+    assert text.count("'é'") == 3
+    assert "\n" not in text.replace("\r\n", "")
+
+
+def test_every_file_with_expected_tests_gets_a_canary() -> None:
+    files = {f"test_{n}.py": b"def test_a():\n    pass\n" for n in range(4)}
+    canaries, changed = plant(
+        files, ["test_0.py::test_a"], [f"{p}::test_a" for p in files], Random(1)
+    )
+    assert changed.keys() == files.keys()
+    assert len(canaries) == 4

@@ -1,0 +1,187 @@
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+from cart_task import BASE, FIXED, HIDDEN, TASK
+
+from coding_gym.errors import GradingError
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, Task
+from coding_gym.workspace import TemplateStore
+
+GradeTree = Callable[[Mapping[str, str | None]], Grade]
+
+
+def grade_patch(store: TemplateStore, patch: Patch, task: Task = TASK) -> Grade:
+    return grade(task, store.get(task), patch)
+
+
+def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
+    grades = [grade_patch(store, Patch(TASK.gold_patch)) for _ in range(3)]
+    assert [g.reason for g in grades] == [GradeReason.RESOLVED] * 3
+    assert all(g.resolved and g.pass_fraction == 1.0 and g.num_canaries == 3 for g in grades)
+
+
+def test_an_empty_patch_is_not_run(store: TemplateStore) -> None:
+    verdict = grade_patch(store, Patch())
+    assert (verdict.reason, verdict.fail_to_pass) == (GradeReason.EMPTY_PATCH, {})
+
+
+def test_a_patch_of_nothing_but_tests_counts_as_empty(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"tests/test_cart.py": "def test_count():\n    pass\n"})
+    assert verdict.reason is GradeReason.EMPTY_PATCH
+    assert verdict.dropped_paths == ("tests/test_cart.py",)
+
+
+def test_a_change_that_repairs_nothing_fails_the_tests_of_the_bug(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"README.md": "# The cart\n"})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
+    assert set(verdict.pass_to_pass.values()) == {TestStatus.PASSED}
+    assert verdict.pass_fraction == 0.5
+
+
+def test_a_wrong_repair_is_told_by_the_names_of_its_tests(grade_tree: GradeTree) -> None:
+    wrong = BASE["cart.py"].replace("+ discount", "- min(discount, 3)")
+    verdict = grade_tree({"cart.py": wrong})
+    failed = [t for t, s in verdict.fail_to_pass.items() if s is not TestStatus.PASSED]
+    assert failed == ["tests/test_discounts.py::DiscountTest::test_whole_price"]
+    assert f"1 of 8 expected tests did not pass: {failed[0]} (failed)" in verdict.detail
+    assert "\n" not in verdict.detail
+
+
+def test_a_repair_that_breaks_what_worked_is_not_resolved(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"cart.py": FIXED.replace("len(prices)", "len(prices) + 1")})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert verdict.pass_to_pass["tests/test_cart.py::test_count"] is TestStatus.FAILED
+
+
+def test_a_tree_that_cannot_be_imported_passes_nothing(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"cart.py": "def total(:\n"})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert verdict.pass_fraction == 0
+    assert "SyntaxError" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "no patch at all",
+        Patch.between({"cart.py": "x = 1\n"}, {"cart.py": "x = 2\n"}).text,
+        Patch.between({"gone.py": "x = 1\n"}, {"gone.py": "x = 2\n"}).text,
+        Patch.between({}, {"cart.py": "x = 2\n"}).text,
+    ],
+)
+def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: str) -> None:
+    verdict = grade_patch(store, Patch(patch))
+    assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
+    assert verdict.detail
+    assert "\n" not in verdict.detail
+
+
+def test_tests_that_never_end_are_a_timeout(store: TemplateStore) -> None:
+    task = replace(TASK, grading_timeout_s=1.5)
+    endless = Patch.between(BASE, BASE | {"cart.py": "while True:\n    pass\n"})
+    verdict = grade(task, store.get(task), endless)
+    assert verdict.reason is GradeReason.TIMEOUT
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.MISSING}
+
+
+def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
+    task = replace(TASK, grading_timeout_s=0.001)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch), gold_duration_s=6.0)
+    assert verdict.resolved
+
+
+def test_processes_that_outlive_the_tests_do_not_hold_up_the_grade(grade_tree: GradeTree) -> None:
+    lingering = "import subprocess\n\nsubprocess.Popen(['sleep', '500'])\n\n\n"
+    verdict = grade_tree({"cart.py": lingering + FIXED})
+    assert verdict.resolved, verdict.detail  # and not out of time
+
+
+def test_configuration_that_stops_at_the_first_failure_is_overruled(store: TemplateStore) -> None:
+    tree = BASE | {"pytest.ini": "[pytest]\naddopts = -x --lf\n"}
+    task = replace(TASK, tree=FilesTree(tree), task_id="cart-stops")
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert verdict.resolved, verdict.detail
+
+
+def test_ids_are_relative_to_the_tree_wherever_pytest_has_its_root(store: TemplateStore) -> None:
+    tree = BASE | {"tests/pytest.ini": "[pytest]\n"}
+    task = replace(TASK, tree=FilesTree(tree), task_id="cart-rooted")
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert verdict.resolved, verdict.detail
+
+
+def test_an_expected_test_of_a_missing_file_is_missing(store: TemplateStore) -> None:
+    task = replace(TASK, pass_to_pass=("tests/test_gone.py::test_x",))
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert verdict.pass_to_pass == {"tests/test_gone.py::test_x": TestStatus.MISSING}
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.PASSED}
+
+
+def test_a_file_that_cannot_be_collected_does_not_take_the_others_along(
+    store: TemplateStore,
+) -> None:
+    broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
+    task = replace(
+        TASK,
+        test_patch=Patch.between({}, broken).text,
+        pass_to_pass=(*TASK.pass_to_pass, "tests/test_broken.py::test_x"),
+    )
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    missing = [t for t, s in verdict.pass_to_pass.items() if s is TestStatus.MISSING]
+    assert missing == ["tests/test_broken.py::test_x"]
+    assert "nowhere" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"fail_to_pass": (), "pass_to_pass": ()}, "names no test"),
+        ({"fail_to_pass": ("test_x (tests.TestX)",)}, "is not a pytest node id"),
+        (
+            {"test_patch": Patch.between({"gone.py": "x\n"}, {"gone.py": "y\n"}).text},
+            "test_patch of cart-discount does not apply",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_graded_is_our_fault(
+    store: TemplateStore, changes: dict[str, object], problem: str
+) -> None:
+    task = replace(TASK, **changes)  # type: ignore[arg-type]
+    with pytest.raises(GradingError, match=problem):
+        grade(task, store.get(TASK), Patch(TASK.gold_patch))
+
+
+def test_files_that_no_parser_of_ours_reads_get_no_canary_and_are_graded(
+    store: TemplateStore,
+) -> None:
+    odd = "from cart import total\r\n\r\n\r\ndef test_odd():\r    assert total([1], 1) == 0\r\n"
+    task = replace(
+        TASK,
+        test_patch=Patch.between({}, {"tests/test_odd.py": odd}).text,
+        fail_to_pass=("tests/test_odd.py::test_odd",),
+        pass_to_pass=(),
+    )
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert (verdict.resolved, verdict.num_canaries) == (True, 0), verdict.detail
+
+
+def test_supervisor_memory_and_output_are_out_of_reach_of_the_tests(
+    grade_tree: GradeTree,
+) -> None:
+    probe = (
+        "import os\n\n"
+        "for name in ('mem', 'fd/1', 'environ'):\n"
+        "    try:\n"
+        "        open(f'/proc/{os.getppid()}/{name}', 'rb').close()\n"
+        "    except OSError:\n"
+        "        continue\n"
+        "    raise SystemExit(f'{name} could be opened')\n\n\n"
+    )
+    verdict = grade_tree({"cart.py": probe + FIXED})
+    assert verdict.resolved, verdict.detail

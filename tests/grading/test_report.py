@@ -1,0 +1,103 @@
+from typing import Any
+
+import pytest
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.canaries import Canary
+from coding_gym.grading.report import RunReport, check_canaries
+
+CANARY = Canary("t.py", "test_a", "test_a_again")
+
+
+def read(*records: list[Any], **changes: Any) -> RunReport:
+    verdict = {
+        "records": [["ready", "9"], *records, ["end", 0]],
+        "num_strays": 0,
+        "flooded": False,
+        "timed_out": False,
+        "tail": "",
+    }
+    return RunReport.from_verdict(verdict | changes)
+
+
+def phases(name: str, setup: str, call: str, teardown: str, xfail: bool = False) -> list[list[Any]]:
+    outcomes = {"setup": setup, "call": call, "teardown": teardown}
+    return [["test", name, w, o, xfail and w == "call", ""] for w, o in outcomes.items() if o]
+
+
+def passed(name: str) -> list[list[Any]]:
+    return phases(name, "passed", "passed", "passed")
+
+
+def failed(name: str) -> list[list[Any]]:
+    return phases(name, "passed", "failed", "passed")
+
+
+@pytest.mark.parametrize(
+    ("records", "status"),
+    [
+        (passed("t::a"), TestStatus.PASSED),
+        (failed("t::a"), TestStatus.FAILED),
+        (phases("t::a", "failed", "", "passed"), TestStatus.ERROR),
+        (phases("t::a", "passed", "passed", "failed"), TestStatus.ERROR),
+        (phases("t::a", "skipped", "", "passed"), TestStatus.SKIPPED),
+        (phases("t::a", "passed", "skipped", "passed"), TestStatus.SKIPPED),
+        (phases("t::a", "passed", "skipped", "passed", xfail=True), TestStatus.SKIPPED),
+        (phases("t::a", "passed", "passed", "passed", xfail=True), TestStatus.SKIPPED),
+        (phases("t::a", "passed", "", ""), TestStatus.MISSING),
+        (phases("t::a", "passed", "passed", ""), TestStatus.MISSING),
+        (phases("t::a", "", "passed", ""), TestStatus.MISSING),
+        ([], TestStatus.MISSING),
+        (passed("t::a") * 2, TestStatus.ERROR),
+        (failed("t::a") + passed("t::a"), TestStatus.ERROR),
+        ([*passed("t::a"), ["test", "t::a", "call", "passed", False, ""]], TestStatus.ERROR),
+        ([*passed("t::a"), ["test", "t::a", "after", "passed", False, ""]], TestStatus.ERROR),
+        ([["test", "t::a", "subtest", "failed", False, ""], *passed("t::a")], TestStatus.FAILED),
+        ([["test", "t::a", "subtest", "passed", False, ""], *passed("t::a")], TestStatus.PASSED),
+    ],
+)
+def test_only_three_phases_passed_exactly_once_are_a_pass(
+    records: list[list[Any]], status: TestStatus
+) -> None:
+    assert read(*records).status("t::a") is status
+
+
+def test_an_id_cut_at_white_space_stands_for_every_id_that_is_cut_to_it() -> None:
+    report = read(*passed("t::a[not x]"), *passed("t::a[not y]"), *failed("t::a[nothing]"))
+    assert report.status("t::a[not") is TestStatus.PASSED
+    assert report.status("t::a[no") is TestStatus.MISSING
+    assert report.status("t::a") is TestStatus.MISSING
+    assert read(*passed("t::a[not x]"), *failed("t::a[not y]")).status("t::a[not") == "failed"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"num_strays": 1}, {"flooded": True}, {"records": [["test", "t::a"]]}, {"records": [[1]]}],
+)
+def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str, Any]) -> None:
+    assert read(**changes).is_forged
+    assert not read(*passed("t::a")).is_forged
+
+
+@pytest.mark.parametrize(
+    ("records", "held", "passing", "lost"),
+    [
+        (passed("t.py::test_a") + failed("t.py::test_a_again"), 1, 0, 0),
+        (failed("t.py::test_a") + failed("t.py::test_a_again"), 1, 0, 0),
+        (passed("t.py::test_a") + passed("t.py::test_a_again"), 0, 1, 1),
+        (passed("t.py::test_a"), 0, 0, 1),
+        (passed("t.py::test_b"), 0, 0, 1),
+        (passed("t.py::test_a") + phases("t.py::test_a_again", "failed", "", "passed"), 0, 0, 1),
+        (passed("t.py::test_a") + failed("t.py::test_a_again") * 2, 0, 0, 1),
+        (passed("t.py::test_a[1]") + failed("t.py::test_a_again[1]"), 1, 0, 0),
+        (passed("t.py::test_a[1]") + failed("t.py::test_a_again[2]"), 0, 0, 1),
+        ([], 0, 0, 0),
+        (passed("u.py::test_a"), 0, 0, 0),
+        (phases("t.py::test_a", "failed", "", "passed") * 1, 0, 0, 0),
+    ],
+)
+def test_a_canary_holds_only_as_a_test_that_fails(
+    records: list[list[Any]], held: int, passing: int, lost: int
+) -> None:
+    verdict = check_canaries(read(*records), [CANARY])
+    assert (verdict.num_held, len(verdict.passed), len(verdict.lost)) == (held, passing, lost)
