@@ -1,0 +1,7 @@
+"""Where tasks come from, which one is next, and whether they can be trusted."""
+
+from coding_gym.tasks.filters import find_task
+from coding_gym.tasks.loading import load_tasks
+from coding_gym.tasks.sampling import Sampler, get_sampler
+
+__all__ = ["Sampler", "find_task", "get_sampler", "load_tasks"]

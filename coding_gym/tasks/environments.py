@@ -1,0 +1,110 @@
+"""Environments of rows, kept beside the rows: SWE-bench's own say little about how to install."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.tasks.rows import read_jsonl
+
+if TYPE_CHECKING:
+    from coding_gym.tasks.schema import EnvironmentEntry
+
+# Recorded recipes often end with a list of what got installed, written to a place of their own.
+_ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
+
+Environments = str | Path | Mapping[str, Mapping[str, Any]]
+
+
+def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry"]:
+    """Returns the entries by task id.
+
+    Args:
+        environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
+            They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
+            ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``)
+            and ``excluded_tests`` (``p2p_bad``).
+
+    Raises:
+        InvalidTaskError: An entry is malformed; names file, line, field and value.
+        InvalidArgumentError: There is no such file.
+    """
+    from coding_gym.tasks.schema import EnvironmentEntry, parse
+
+    entries: dict[str, EnvironmentEntry] = {}
+    for where, task_id, entry in _raw_entries(environments):
+        if not isinstance(entry, Mapping):
+            raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
+        entries[task_id] = parse(EnvironmentEntry, entry, where)
+    return entries
+
+
+def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
+    """Returns the task with what ``entry`` says of its environment.
+
+    Excluded tests leave both lists of expected tests, and are recorded. Commands that only list
+    installed packages are left out: they build nothing.
+
+    Raises:
+        InvalidTaskError: No test that the bug breaks is left.
+    """
+    if entry is None:
+        return task
+    excluded = tuple(dict.fromkeys(task.excluded_tests + entry.excluded_tests))
+    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded)
+    if task.fail_to_pass and not fail_to_pass:
+        raise InvalidTaskError(
+            f"task {task.task_id}: excluded_tests leaves none of the {len(task.fail_to_pass)} "
+            "tests in FAIL_TO_PASS"
+        )
+    command = _visible_command(entry.visible_test_command or "", task.test_patch)
+    return replace(
+        task,
+        interpreter=entry.interpreter or task.interpreter,
+        install_commands=(
+            task.install_commands
+            if entry.install_commands is None
+            else tuple(c for c in entry.install_commands if not _ONLY_LISTS.fullmatch(c))
+        ),
+        environment_setup_commit=entry.environment_setup_commit or task.environment_setup_commit,
+        visible_test_command=command or task.visible_test_command,
+        excluded_tests=excluded,
+        fail_to_pass=fail_to_pass,
+        pass_to_pass=tuple(t for t in task.pass_to_pass if t not in excluded),
+    )
+
+
+def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
+    if isinstance(environments, Mapping):
+        return [(f"environments[{key!r}]", key, value) for key, value in environments.items()]
+    path = Path(environments).expanduser()
+    if not path.is_file():
+        raise InvalidArgumentError(
+            f"environments must be a .jsonl file or a mapping by task id, got {str(environments)!r}"
+        )
+    found = []
+    for where, entry in read_jsonl(path):
+        task_id = entry.get("instance_id") if isinstance(entry, Mapping) else ""
+        if not isinstance(task_id, str):
+            raise InvalidTaskError(f"{where}: field 'instance_id' must be text, got {task_id!r}")
+        found.append((where, task_id, entry))
+    return found
+
+
+def _visible_command(command: str, test_patch: str) -> str:
+    """Takes out the files that only the hidden tests bring; "" where no file is left."""
+    new = {c.path for c in Patch(test_patch).files if c.old_path is None}
+    try:
+        words = shlex.split(command)
+    except ValueError:  # shell text beyond plain words names files in ways we cannot tell
+        return command
+    kept = [word for word in words if word.partition("::")[0] not in new]
+    if len(kept) == len(words):
+        return command
+    changed = {c.path for c in Patch(test_patch).files} - new
+    return shlex.join(kept) if any(word.partition("::")[0] in changed for word in kept) else ""

@@ -1,0 +1,98 @@
+"""Choosing tasks by what their fields say."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.task import Task
+
+Wanted = str | Sequence[str] | None
+
+# The field of `Task` that each filter is about.
+_FIELDS = {
+    "task_ids": "task_id",
+    "repos": "repo",
+    "languages": "language",
+    "difficulty": "difficulty",
+    "split": "split",
+}
+_MATCHES_SHOWN = 3
+_VALUES_SHOWN = 10
+
+
+def select(tasks: Sequence[Task], filters: Mapping[str, Wanted]) -> tuple[Task, ...]:
+    """Returns the tasks that every filter lets through, in their order.
+
+    Args:
+        tasks: What to choose from.
+        filters: By the names that `load_tasks` gives them, the value or values that pass; None
+            lets all through.
+
+    Raises:
+        UnknownTaskError: An id does not exist, or a filter leaves no task; names the filter.
+        InvalidArgumentError: A filter is neither text nor a list of texts.
+    """
+    chosen = tuple(tasks)
+    for name, wanted in filters.items():
+        if wanted is not None:
+            chosen = _apply(chosen, name, _values(name, wanted))
+    return chosen
+
+
+def _apply(tasks: tuple[Task, ...], name: str, wanted: tuple[str, ...]) -> tuple[Task, ...]:
+    field = _FIELDS[name]
+    if name == "task_ids":
+        _check_ids(wanted, {task.task_id for task in tasks})
+    left = tuple(task for task in tasks if getattr(task, field) in wanted)
+    if not left:
+        present = sorted({getattr(task, field) for task in tasks})
+        raise UnknownTaskError(
+            f"{name}={_some(wanted)} leaves none of {len(tasks)} tasks; "
+            f"their values are {_some(present)}"
+        )
+    return left
+
+
+def _values(name: str, wanted: str | Sequence[str]) -> tuple[str, ...]:
+    values = (wanted,) if isinstance(wanted, str) else wanted
+    if not isinstance(values, Iterable) or not all(isinstance(value, str) for value in values):
+        raise InvalidArgumentError(f"{name} must be text or a list of texts, got {wanted!r}")
+    return tuple(values)
+
+
+def _check_ids(task_ids: Iterable[str], known: set[str]) -> None:
+    for task_id in task_ids:
+        if task_id in known:
+            continue
+        close = difflib.get_close_matches(task_id, sorted(known), n=_MATCHES_SHOWN, cutoff=0.5)
+        near = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        raise UnknownTaskError(
+            f"no task {task_id!r} among {len(known)}; {near}`coding-gym tasks list` shows all"
+        )
+
+
+def find_task(tasks: Sequence[Task], task_id: str) -> Task:
+    """Returns the task of that id.
+
+    Raises:
+        UnknownTaskError: There is none; names what is near it, and how to list all.
+    """
+    return select(tasks, {"task_ids": task_id})[0]
+
+
+def first(tasks: tuple[Task, ...], limit: int | None) -> tuple[Task, ...]:
+    """Returns at most ``limit`` tasks; all of them for None.
+
+    Raises:
+        InvalidArgumentError: The limit is not a whole number of at least 1.
+    """
+    if limit is None:
+        return tasks
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidArgumentError(f"limit must be a whole number of at least 1, got {limit!r}")
+    return tasks[:limit]
+
+
+def _some(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _VALUES_SHOWN} more" if len(values) > _VALUES_SHOWN else ""
+    return "[" + ", ".join(map(repr, values[:_VALUES_SHOWN])) + more + "]"

@@ -1,0 +1,122 @@
+"""Tasks that are rows in SWE-bench's schema: in files, or given as they are."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
+from coding_gym.patch import Patch
+from coding_gym.task import FolderTree, GitTree, Task
+from coding_gym.tasks.repositories import is_url, local_repository
+
+Row = tuple[str, Any]  # where it stands, and what stands there
+
+
+def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
+    """Yields (where, task) for rows given as mappings.
+
+    Raises:
+        InvalidTaskError: A row is malformed; names the row, the field and the value.
+    """
+    yield from _read((f"row {n}", row) for n, row in enumerate(rows, 1))
+
+
+def read_file(path: Path) -> Iterator[tuple[str, Task]]:
+    """Yields (where, task) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
+
+    Relative paths in rows (``folder``, ``repository``) start at the file's folder.
+
+    Raises:
+        InvalidTaskError: The file cannot be read, or a row is malformed; names file, line, field
+            and value.
+        MissingDependencyError: The file is Parquet and pyarrow is not installed.
+    """
+    readers = {".jsonl": read_jsonl, ".json": _read_json, ".parquet": _read_parquet}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidTaskError(f"{path}: task files end in {', '.join(readers)}")
+    yield from _read(reader(path), base=path.parent)
+
+
+def read_jsonl(path: Path) -> Iterator[Row]:
+    """Yields (where, value) for every line of ``path`` that is not blank."""
+    # Not splitlines: JSON texts may hold U+2028 and other line ends as they are.
+    for number, line in enumerate(_read_text(path).split("\n"), 1):
+        if line.strip():
+            yield f"{path} line {number}", _parse_json(line, f"{path} line {number}")
+
+
+def _read_json(path: Path) -> Iterator[Row]:
+    value = _parse_json(_read_text(path), str(path))
+    if isinstance(value, list):
+        yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))
+    else:
+        yield str(path), value
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError(
+            f"reading {path.name} needs pyarrow; run: pip install 'coding-gym[datasets]'"
+        ) from None
+    try:
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        raise InvalidTaskError(f"{path}: not Parquet: {str(error).splitlines()[0]}") from None
+    yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidTaskError(f"{path}: not UTF-8: {error}") from None
+    except OSError as error:
+        raise InvalidTaskError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidTaskError(f"{where}: not JSON: {error}") from None
+
+
+def _read(rows: Iterator[Row], *, base: Path | None = None) -> Iterator[tuple[str, Task]]:
+    for where, row in rows:
+        if not isinstance(row, Mapping):
+            shown = repr(row)[:80]
+            raise InvalidTaskError(f"{where}: must be an object with a task's fields, got {shown}")
+        task = Task.from_row(row, where=where)
+        _check_patch(task, "patch", task.gold_patch, where)
+        _check_patch(task, "test_patch", task.test_patch, where)
+        yield where, _with_paths(task, base or Path.cwd(), where)
+
+
+def _check_patch(task: Task, field: str, text: str, where: str) -> None:
+    try:
+        Patch(text).files  # noqa: B018 - reading it is the check
+    except PatchError as error:
+        raise InvalidTaskError(f"{where} ({task.task_id}): field {field!r}: {error}") from None
+
+
+def _with_paths(task: Task, base: Path, where: str) -> Task:
+    """Makes the tree's path absolute, and checks that something lies there."""
+    tree = task.tree
+    if isinstance(tree, FolderTree):
+        folder = (base / Path(tree.folder).expanduser()).resolve()
+        if not folder.is_dir():
+            raise InvalidTaskError(
+                f"{where} ({task.task_id}): field 'folder' must name a folder, got {tree.folder!r}"
+            )
+        return replace(task, tree=replace(tree, folder=str(folder)))
+    if isinstance(tree, GitTree) and not is_url(tree.repository):
+        label = f"{where} ({task.task_id}): field 'repository'"
+        found = local_repository(tree.repository, base=base, label=label)
+        return replace(task, tree=GitTree(found))
+    return task

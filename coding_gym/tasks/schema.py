@@ -1,0 +1,129 @@
+"""What people write about tasks, checked by pydantic; this module is imported only on use."""
+
+import datetime
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from coding_gym.errors import InvalidTaskError
+
+_SHOWN = 80
+
+
+def _date_text(value: Any) -> Any:
+    """Takes TOML's own dates as well as texts, and refuses what is not ISO 8601."""
+    if isinstance(value, datetime.date):  # datetimes are dates too
+        return value.isoformat()
+    if isinstance(value, str) and value:
+        datetime.datetime.fromisoformat(value)  # ValueError becomes a validation error
+    return value
+
+
+Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class TaskManifest(BaseModel):
+    """The content of a ``task.toml``; `coding_gym.task.Task` says what the fields mean.
+
+    Attributes:
+        id: Unique among the tasks that are loaded together.
+        tree: The program, relative to the folder of ``task.toml``.
+        tree_state: ``base`` where the tree holds the bug, ``fixed`` where ``gold.patch`` has to be
+            taken back to reach the base.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Name
+    problem_statement: Name
+    fail_to_pass: Annotated[tuple[Name, ...], Field(min_length=1)]
+    pass_to_pass: tuple[Name, ...] = ()
+    excluded_tests: tuple[Name, ...] = ()
+    tree: Name = "tree"
+    tree_state: Literal["base", "fixed"] = "base"
+    repo: str = ""
+    version: str = ""
+    created_at: Annotated[str, BeforeValidator(_date_text)] = ""
+    split: str = ""
+    difficulty: str = ""
+    language: Name = "python"
+    hints_text: str = ""
+    interpreter: Name = "base"
+    install_commands: tuple[Name, ...] = ()
+    visible_test_command: Name = "python -m pytest -q"
+    grading_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+class EnvironmentEntry(BaseModel):
+    """How the environment of one row is made; keys that are not named here are ignored.
+
+    Attributes:
+        environment_setup_commit: The commit at which the install commands are known to work.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    interpreter: Annotated[
+        Name | None, Field(validation_alias=AliasChoices("interpreter", "python"))
+    ] = None
+    install_commands: Annotated[
+        tuple[Name, ...] | None,
+        Field(validation_alias=AliasChoices("install_commands", "install_cmds")),
+    ] = None
+    environment_setup_commit: Annotated[
+        Name | None,
+        Field(validation_alias=AliasChoices("environment_setup_commit", "base_commit")),
+    ] = None
+    visible_test_command: Annotated[
+        Name | None, Field(validation_alias=AliasChoices("visible_test_command", "test_cmd"))
+    ] = None
+    excluded_tests: Annotated[
+        tuple[Name, ...], Field(validation_alias=AliasChoices("excluded_tests", "p2p_bad"))
+    ] = ()
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse(model: type[Model], data: Mapping[str, Any], where: str) -> Model:
+    """Returns ``data`` as a ``model``.
+
+    Args:
+        model: What the data must be.
+        data: What was read.
+        where: Names the file, and the line where there is one, in errors.
+
+    Raises:
+        InvalidTaskError: The first thing wrong, with its field and value.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        problem = _describe(error, model)
+    raise InvalidTaskError(f"{where}: {problem}")
+
+
+def _describe(error: ValidationError, model: type[BaseModel]) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    items = [part + 1 for part in first["loc"][1:2] if isinstance(part, int)]
+    label = f"field {name!r}" + "".join(f" item {number}" for number in items)
+    if first["type"] == "missing":
+        return f"{label} is missing"
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(name, model.model_fields, n=1)
+        return f"{label} is not known" + (f"; did you mean {close[0]!r}?" if close else "")
+    value = repr(first["input"])
+    shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    return f"{label} {message}, got {shown}"

@@ -1,0 +1,86 @@
+"""What is true of every bundled task, without running any."""
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from coding_gym.patch import Patch
+from coding_gym.task import FolderTree, Task
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.bundled import bundled_folder
+from coding_gym.tasks.folder import read_folder
+
+BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_folder())}
+TASKS = pytest.mark.parametrize("task", BY_FOLDER.values(), ids=lambda task: task.task_id)
+
+
+def is_test_file(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return any(fnmatch(name, p) for p in ("test_*.py", "*_test.py", "conftest.py", "pytest.ini"))
+
+
+def tree_of(task: Task) -> Path:
+    assert isinstance(task.tree, FolderTree)
+    return Path(task.tree.folder)
+
+
+def test_there_are_at_least_twelve_tasks_in_at_least_six_programs():
+    assert len(BY_FOLDER) >= 12
+    assert len({task.repo for task in BY_FOLDER.values()}) >= 6
+
+
+def test_loading_gives_them_sorted_by_id_and_the_same_each_time():
+    tasks = load_tasks()
+    assert tasks == tuple(sorted(BY_FOLDER.values(), key=lambda task: task.task_id))
+    assert load_tasks("bundled") is tasks
+
+
+def test_ids_are_unique_and_say_program_and_folder():
+    assert all(
+        task.task_id == f"{folder.parent.name}-{folder.name}" for folder, task in BY_FOLDER.items()
+    )
+    assert len({task.task_id for task in BY_FOLDER.values()}) == len(BY_FOLDER)
+
+
+def test_every_program_is_in_one_split_and_both_splits_are_used():
+    splits = {(task.repo, task.split) for task in BY_FOLDER.values()}
+    assert len(splits) == len({repo for repo, _ in splits})
+    assert {split for _, split in splits} == {"train", "test"}
+
+
+@TASKS
+def test_a_task_says_what_it_needs_to(task):
+    assert task.difficulty in {"easy", "medium", "hard"}
+    assert task.created_at
+    assert len(task.fail_to_pass) >= 2
+    assert task.pass_to_pass
+    assert not set(task.fail_to_pass) & set(task.pass_to_pass)
+    assert len(set(task.expected_tests)) == len(task.fail_to_pass + task.pass_to_pass)
+    assert (task.interpreter, task.install_commands) == ("base", ())
+
+
+@TASKS
+def test_the_gold_patch_changes_sources_only_and_the_hidden_files_tests_only(task):
+    gold, hidden = Patch(task.gold_patch), Patch(task.test_patch)
+    assert gold.paths
+    assert not [path for path in gold.paths if is_test_file(path)]
+    assert hidden.paths
+    assert all(path.startswith("tests/") for path in hidden.paths)
+
+
+@TASKS
+def test_the_statement_names_no_hidden_test(task):
+    names = {test.rpartition("::")[2].partition("[")[0] for test in task.fail_to_pass}
+    assert not [name for name in names if name in task.problem_statement]
+
+
+@TASKS
+def test_every_expected_test_is_in_a_hidden_or_visible_file(task):
+    files = {p.relative_to(tree_of(task)).as_posix(): p for p in tree_of(task).rglob("*.py")}
+    texts = {path: file.read_text("utf-8") for path, file in files.items()}
+    texts = Patch(task.test_patch).apply(texts)
+    for test in task.expected_tests:
+        path, *names = test.partition("[")[0].split("::")
+        assert all(f"def {name}(" in texts[path] for name in names[-1:]), test
+        assert all(f"class {name}" in texts[path] for name in names[:-1]), test

@@ -1,0 +1,54 @@
+"""Samplers: which task comes next."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import get_sampler
+
+NUM_TASKS = 5
+TASKS = tuple(
+    Task(task_id=str(n), tree=FilesTree({}), problem_statement="broken") for n in range(NUM_TASKS)
+)
+
+
+def draw(name: str, count: int, seed: int = 0) -> list[str]:
+    sampler, rng = get_sampler(name, TASKS), np.random.default_rng(seed)
+    return [sampler.next(rng).task_id for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", ["sequential", "shuffled", "uniform"])
+def test_the_same_seed_gives_the_same_tasks(name):
+    assert draw(name, 3 * NUM_TASKS, seed=7) == draw(name, 3 * NUM_TASKS, seed=7)
+
+
+@pytest.mark.parametrize("name", ["shuffled", "uniform"])
+def test_another_seed_gives_others(name):
+    assert draw(name, 3 * NUM_TASKS, seed=1) != draw(name, 3 * NUM_TASKS, seed=2)
+
+
+def test_sequential_goes_round():
+    assert draw("sequential", 2 * NUM_TASKS) == [t.task_id for t in TASKS] * 2
+
+
+def test_shuffled_gives_every_task_once_per_epoch_in_changing_orders():
+    drawn = draw("shuffled", 4 * NUM_TASKS)
+    epochs = [drawn[n : n + NUM_TASKS] for n in range(0, len(drawn), NUM_TASKS)]
+    assert all(sorted(epoch) == [t.task_id for t in TASKS] for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) > 1
+
+
+def test_uniform_draws_with_replacement_and_reaches_all():
+    drawn = draw("uniform", 20 * NUM_TASKS)
+    assert set(drawn) == {t.task_id for t in TASKS}
+    assert any(a == b for a, b in itertools.pairwise(drawn))
+
+
+def test_an_unknown_sampler_and_no_tasks_are_refused():
+    with pytest.raises(UnknownNameError, match=r"no sampler 'unifrom'; did you mean 'uniform'\?"):
+        get_sampler("unifrom", TASKS)
+    with pytest.raises(InvalidArgumentError, match="at least one task, got none"):
+        get_sampler("uniform", ())

@@ -1,0 +1,231 @@
+"""Task folders: what a task.toml and the files beside it become."""
+
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.patch import Patch
+from coding_gym.task import FolderTree
+from coding_gym.tasks import load_tasks
+
+FIXED = {"calc/__init__.py": "def add(a, b):\n    return a + b\n"}
+BASE = {"calc/__init__.py": "def add(a, b):\n    return a - b\n"}
+VISIBLE = {"tests/test_calc.py": "def test_old():\n    pass\n"}
+HIDDEN = {
+    "tests/test_calc.py": "def test_old():\n    pass\n\n\ndef test_add():\n    pass\n",
+    "tests/test_new.py": "def test_new():\n    pass\n",
+}
+GOLD = Patch.between(BASE, FIXED).text
+MANIFEST = """
+id = "calc-add"
+fail_to_pass = ["tests/test_calc.py::test_add", "tests/test_new.py::test_new"]
+pass_to_pass = ["tests/test_calc.py::test_old"]
+problem_statement = "add subtracts"
+"""
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def make(folder: Path, manifest: str = MANIFEST, *, tree: dict[str, str] = BASE | VISIBLE) -> Path:
+    write(folder / "tree", tree)
+    write(folder / "hidden", HIDDEN)
+    write(folder, {"task.toml": manifest, "gold.patch": GOLD})
+    return folder
+
+
+def test_a_folder_whose_tree_holds_the_bug_is_the_default(tmp_path):
+    (task,) = load_tasks(make(tmp_path / "calc"))
+    assert task.task_id == "calc-add"
+    assert task.tree == FolderTree(str(tmp_path / "calc" / "tree"))
+    assert task.gold_patch == GOLD
+    assert task.repo == "calc"
+    assert (task.language, task.interpreter, task.split) == ("python", "base", "")
+
+
+def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
+    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=FIXED | VISIBLE)
+    (task,) = load_tasks(folder)
+    assert task.tree == FolderTree(str(tmp_path / "tree"), reverse_patch=GOLD)
+    assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
+
+
+@pytest.mark.parametrize("state", ["base", "fixed"])
+def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state):
+    tree = (FIXED if state == "fixed" else BASE) | VISIBLE
+    (task,) = load_tasks(make(tmp_path, f'{MANIFEST}tree_state = "{state}"\n', tree=tree))
+    assert Patch(task.test_patch).apply(BASE | VISIBLE) == BASE | HIDDEN
+
+
+def test_hidden_tests_of_a_file_that_the_gold_changes_are_compared_with_the_base(tmp_path):
+    before, after = {"t.py": "old\n"}, {"t.py": "new\n"}
+    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=after | VISIBLE)
+    write(folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"})
+    (task,) = load_tasks(folder)
+    assert Patch(task.test_patch).apply(before | VISIBLE)["t.py"] == "hidden\n"
+
+
+def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
+    more = """
+    repo = "someone/calc"
+    version = "1.2"
+    created_at = 2024-05-14T09:30:00Z
+    split = "test"
+    difficulty = "hard"
+    language = "python"
+    hints_text = "look at the sign"
+    interpreter = "3.9"
+    install_commands = ["python -m pip install -e ."]
+    visible_test_command = "python -m pytest tests"
+    grading_timeout_s = 5
+    excluded_tests = ["tests/test_calc.py::test_flaky"]
+    """
+    (task,) = load_tasks(make(tmp_path, MANIFEST + more))
+    assert task.repo == "someone/calc"
+    assert task.created_at == "2024-05-14T09:30:00+00:00"
+    assert (task.version, task.split, task.difficulty) == ("1.2", "test", "hard")
+    assert (task.hints_text, task.interpreter) == ("look at the sign", "3.9")
+    assert task.install_commands == ("python -m pip install -e .",)
+    assert task.visible_test_command == "python -m pytest tests"
+    assert task.grading_timeout_s == 5.0
+    assert task.excluded_tests == ("tests/test_calc.py::test_flaky",)
+
+
+def test_many_tasks_at_any_depth_come_in_the_order_of_their_paths(tmp_path):
+    for path in ("b/two", "a/one", "b/deep/er/three"):
+        make(tmp_path / path, MANIFEST.replace("calc-add", path))
+    # A program may have a file of that name itself.
+    write(tmp_path, {"a/one/tree/task.toml": "not ours", "a/one/hidden/task.toml": "not ours"})
+    assert [t.task_id for t in load_tasks(tmp_path)] == ["a/one", "b/deep/er/three", "b/two"]
+
+
+def test_the_manifest_itself_names_its_task(tmp_path):
+    folder = make(tmp_path)
+    assert load_tasks(folder / "task.toml") == load_tasks(folder)
+
+
+def test_compiled_files_among_the_hidden_tests_are_ignored(tmp_path):
+    folder = make(tmp_path)
+    cache = folder / "hidden" / "tests" / "__pycache__"
+    cache.mkdir()
+    (cache / "test_calc.pyc").write_bytes(b"\0\1\2")
+    (task,) = load_tasks(folder)
+    assert Patch(task.test_patch).paths == set(HIDDEN)
+
+
+def test_a_task_without_gold_patch_and_hidden_files_loads(tmp_path):
+    write(tmp_path / "tree", BASE | HIDDEN)
+    write(tmp_path, {"task.toml": MANIFEST})
+    (task,) = load_tasks(tmp_path)
+    assert (task.gold_patch, task.test_patch) == ("", "")
+
+
+def test_a_binary_change_in_the_gold_patch_is_left_to_git(tmp_path):
+    folder = make(tmp_path)
+    binary = (
+        "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and b/x.bin differ\n"
+    )
+    write(folder, {"gold.patch": GOLD + binary})
+    (task,) = load_tasks(folder)
+    assert task.gold_patch.endswith(binary)
+
+
+def test_a_task_survives_its_row(tmp_path):
+    (task,) = load_tasks(make(tmp_path))
+    assert load_tasks([task.to_row()]) == (task,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ('tree_sate = "fixed"', "field 'tree_sate' is not known; did you mean 'tree_state'?"),
+        ('tree_state = "broken"', "field 'tree_state' should be 'base' or 'fixed', got 'broken'"),
+        ('tree = "nowhere"', "field 'tree' must name a folder, got 'nowhere'"),
+        ("split = 3", "field 'split' should be a valid string, got 3"),
+        ("grading_timeout_s = 0", "field 'grading_timeout_s' should be greater than 0, got 0"),
+        ('created_at = "soon"', "field 'created_at' Invalid isoformat string: 'soon', got 'soon'"),
+        ("install_commands = [1]", "field 'install_commands' item 1 should be a valid string"),
+        ("= 3", "not TOML in UTF-8: Invalid statement (at line"),
+        (
+            'excluded_tests = "x"',
+            "field 'excluded_tests' should be a valid tuple, got 'x'",
+        ),
+    ],
+)
+def test_a_wrong_manifest_is_refused_with_file_field_and_value(tmp_path, change, message):
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks(make(tmp_path, MANIFEST + change))
+    assert str(refused.value).startswith(f"{tmp_path / 'task.toml'}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("gone", "message"),
+    [
+        ('id = "calc-add"', "field 'id' is missing"),
+        ('problem_statement = "add subtracts"', "field 'problem_statement' is missing"),
+    ],
+)
+def test_a_missing_field_is_named(tmp_path, gone, message):
+    with pytest.raises(InvalidTaskError, match=message):
+        load_tasks(make(tmp_path, MANIFEST.replace(gone, "")))
+
+
+def test_a_task_without_a_test_to_mend_is_refused(tmp_path):
+    empty = 'id = "x"\nfail_to_pass = []\nproblem_statement = "y"\n'
+    with pytest.raises(InvalidTaskError, match=r"field 'fail_to_pass' .*at least 1 item.*got \[\]"):
+        load_tasks(make(tmp_path, empty))
+
+
+def test_a_test_in_a_file_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(InvalidTaskError, match=r"test 'tests/test_gone.py::test_add' is in a file"):
+        load_tasks(
+            make(
+                tmp_path,
+                MANIFEST.replace("tests/test_new.py::test_new", "tests/test_gone.py::test_add"),
+            )
+        )
+
+
+def test_a_binary_hidden_file_is_refused(tmp_path):
+    folder = make(tmp_path)
+    (folder / "hidden" / "data.bin").write_bytes(b"a\0b")
+    with pytest.raises(InvalidTaskError, match=r"data\.bin is binary; hidden tests must be text"):
+        load_tasks(folder)
+
+
+def test_a_gold_patch_that_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(InvalidTaskError, match=r"gold\.patch does not apply: .*calc/__init__\.py"):
+        load_tasks(make(tmp_path / "a", tree=FIXED | VISIBLE))
+    with pytest.raises(InvalidTaskError, match=r"gold\.patch is not taken back: .*__init__\.py"):
+        load_tasks(make(tmp_path / "b", MANIFEST + 'tree_state = "fixed"\n'))
+
+
+@pytest.mark.parametrize(("text", "message"), [("", "is empty"), ("hello\n", "not a unified diff")])
+def test_a_gold_patch_that_is_none_is_refused(tmp_path, text, message):
+    folder = make(tmp_path)
+    write(folder, {"gold.patch": text})
+    with pytest.raises(InvalidTaskError, match=message):
+        load_tasks(folder)
+
+
+def test_a_fixed_tree_needs_a_gold_patch(tmp_path):
+    folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=FIXED | VISIBLE)
+    (folder / "gold.patch").unlink()
+    with pytest.raises(InvalidTaskError, match=r"gold\.patch is missing; tree_state 'fixed' needs"):
+        load_tasks(folder)
+
+
+def test_a_folder_without_tasks_is_refused(tmp_path):
+    with pytest.raises(InvalidTaskError, match=r"holds no task\.toml, neither itself nor below"):
+        load_tasks(tmp_path)
+
+
+def test_two_folders_with_one_id_are_refused(tmp_path):
+    make(tmp_path / "a")
+    make(tmp_path / "b")
+    with pytest.raises(InvalidTaskError, match=r"b/task\.toml.*'calc-add' is already in .*a/task"):
+        load_tasks(tmp_path)

@@ -1,0 +1,155 @@
+"""Rows in SWE-bench's schema, from files and lists."""
+
+import json
+import sys
+
+import git
+import pytest
+
+from coding_gym.errors import InvalidTaskError, MissingDependencyError
+from coding_gym.task import FilesTree, FolderTree, GitTree
+from coding_gym.tasks import load_tasks
+
+
+def row(number: int = 1, **more: object) -> dict[str, object]:
+    return {
+        "instance_id": f"owner__name-{number}",
+        "repo": "owner/name",
+        "base_commit": f"{number:040x}",
+        "problem_statement": "broken\u2028here",
+        "FAIL_TO_PASS": ["t.py::test_a"],
+        "PASS_TO_PASS": '["t.py::test_b"]',
+        "something_of_the_dataset": 1,
+    } | more
+
+
+def write_jsonl(path, rows):
+    path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), "utf-8")
+    return path
+
+
+def write_json(path, rows):
+    path.write_text(json.dumps(rows), "utf-8")
+    return path
+
+
+def write_parquet(path, rows):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("rows.jsonl", write_jsonl),
+        ("rows.json", write_json),
+        ("rows.parquet", write_parquet),
+        ("rows.JSONL", write_jsonl),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_tasks_as_the_list(tmp_path, name, write):
+    rows = [row(1), row(2)]
+    tasks = load_tasks(write(tmp_path / name, rows))
+    assert tasks == load_tasks(rows)
+    assert [t.task_id for t in tasks] == ["owner__name-1", "owner__name-2"]
+    assert tasks[0].tree == GitTree("https://github.com/owner/name")
+    assert tasks[0].expected_tests == ("t.py::test_a", "t.py::test_b")
+    assert tasks[0].problem_statement == "broken\u2028here"
+
+
+def test_a_json_file_may_hold_one_row(tmp_path):
+    assert len(load_tasks(write_json(tmp_path / "one.json", row()))) == 1
+
+
+def test_blank_lines_and_a_byte_order_mark_are_skipped(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\ufeff" + json.dumps(row()) + "\n\n  \n" + json.dumps(row(2)), "utf-8")
+    assert len(load_tasks(str(path))) == 2
+
+
+def test_tasks_survive_a_round_trip_through_a_file(tmp_path):
+    tasks = load_tasks([row(1, files={"a.py": "x\n"}), row(2, split="test", interpreter="3.9")])
+    assert load_tasks(write_jsonl(tmp_path / "t.jsonl", [t.to_row() for t in tasks])) == tasks
+    assert tasks[0].tree == FilesTree({"a.py": "x\n"})
+
+
+def test_paths_in_a_file_start_at_its_folder(tmp_path):
+    (tmp_path / "program").mkdir()
+    git.Repo.init(tmp_path / "clone").close()
+    rows = [row(1, folder="program"), row(2, repository="clone"), row(3, repository="git@h:o/n")]
+    trees = [t.tree for t in load_tasks(write_jsonl(tmp_path / "rows.jsonl", rows))]
+    assert trees == [
+        FolderTree(str(tmp_path / "program")),
+        GitTree(str(tmp_path / "clone")),
+        GitTree("git@h:o/n"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"FAIL_TO_PASS": 3}, "field 'FAIL_TO_PASS' must be a list of texts, or such a list"),
+        ({"problem_statement": None}, "field 'problem_statement' is missing"),
+        ({"base_commit": None}, "field 'base_commit' is missing, and the tree is a git repository"),
+        ({"folder": "gone"}, "field 'folder' must name a folder, got 'gone'"),
+        (
+            {"repository": "gone"},
+            "field 'repository' must be a git repository or a URL, got",
+        ),
+        ({"patch": "nonsense"}, "field 'patch': not a unified diff: no file header in 'nonsense'"),
+        ({"test_patch": "nonsense"}, "field 'test_patch': not a unified diff"),
+    ],
+)
+def test_a_malformed_row_is_refused_with_line_field_and_value(tmp_path, change, message):
+    path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2, **change)])
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks(path)
+    assert str(refused.value).startswith(f"{path} line 2 (owner__name-2): {message}")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.jsonl", b'{"a": 1\n', "line 1: not JSON: Expecting ',' delimiter"),
+        ("rows.jsonl", b"[1]\n", "line 1: must be an object with a task's fields, got [1]"),
+        ("rows.jsonl", b"\xff\n", "not UTF-8"),
+        ("rows.jsonl", b"", "holds no tasks"),
+        ("rows.json", b"{", "not JSON"),
+        ("rows.json", b"[[]]", "item 1: must be an object"),
+        ("rows.json", b"[]", "holds no tasks"),
+        ("rows.parquet", b"PAR0", "not Parquet"),
+        ("rows.csv", b"a,b", "task files end in .jsonl, .json, .parquet"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, message):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks(tmp_path / name)
+    assert str(refused.value).startswith(str(tmp_path / name))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_repeated_id_is_refused_with_both_places(tmp_path):
+    path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2), row(1)])
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks(path)
+    assert f"{path} line 3" in str(refused.value)
+    assert f"'owner__name-1' is already in {path} line 1" in str(refused.value)
+
+
+def test_a_row_that_is_no_object_is_refused_by_number():
+    with pytest.raises(InvalidTaskError, match="row 2: must be an object with a task's fields"):
+        load_tasks([row(), "owner__name-2"])
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[datasets\]'"):
+        load_tasks(tmp_path / "rows.parquet")

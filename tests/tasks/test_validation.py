@@ -1,0 +1,104 @@
+"""Validation: what it says of good tasks, bad tasks, and of tasks that cannot be built."""
+
+import json
+from dataclasses import replace
+
+import git
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.tasks.validation import validate, validate_task
+from coding_gym.workspace import TemplateStore
+
+BASE = {"calc.py": "def add(a, b):\n    return a - b\n"}
+FIXED = {"calc.py": "def add(a, b):\n    return a + b\n"}
+HIDDEN = {
+    "test_calc.py": (
+        "from calc import add\n\n\n"
+        "def test_add():\n    assert add(1, 2) == 3\n\n\n"
+        "def test_more():\n    assert add(2, 2) == 4\n\n\n"
+        "def test_zero():\n    assert add(1, 0) == 1\n"
+    )
+}
+TASK = Task(
+    task_id="calc",
+    tree=FilesTree(BASE),
+    problem_statement="add subtracts",
+    gold_patch=Patch.between(BASE, FIXED).text,
+    test_patch=Patch.between({}, HIDDEN).text,
+    fail_to_pass=("test_calc.py::test_add", "test_calc.py::test_more"),
+    pass_to_pass=("test_calc.py::test_zero",),
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
+
+
+def test_a_good_task_is_ok_every_time(store):
+    report = validate_task(TASK, store, repeats=2)
+    assert report.ok
+    assert report.gold_reasons == ("resolved", "resolved")
+    assert report.noop_reasons == ("tests_failed", "tests_failed")
+    assert len(report.gold_durations_s) == len(report.noop_durations_s) == 2
+    assert (report.detail, report.error) == ("", "")
+    assert json.loads(json.dumps(report.to_json()))["task_id"] == "calc"
+
+
+def test_a_gold_patch_that_mends_nothing_is_named(store):
+    wrong = Patch.between(BASE, {"calc.py": "def add(a, b):\n    return a * b\n"})
+    report = validate_task(replace(TASK, gold_patch=wrong.text), store, repeats=1)
+    assert not report.ok
+    assert report.gold_reasons == ("tests_failed",)
+    assert report.detail.startswith("the gold patch does not resolve (1 of 1 runs): ")
+    assert report.error == ""
+
+
+def test_tests_that_pass_at_base_are_named(store):
+    task = replace(TASK, fail_to_pass=TASK.expected_tests, pass_to_pass=())
+    report = validate_task(task, store, repeats=1)
+    assert not report.ok
+    assert report.detail == "fail-to-pass tests pass at base: test_calc.py::test_zero"
+
+
+def test_a_base_without_any_failing_test_is_named(store):
+    task = replace(TASK, fail_to_pass=("test_calc.py::test_zero",), pass_to_pass=())
+    report = validate_task(task, store, repeats=1)
+    assert not report.ok
+    assert report.noop_reasons == ("resolved",)
+    assert report.detail.startswith("the base does not just fail its tests (1 of 1 runs): ")
+
+
+def test_broken_tests_to_keep_are_only_noted(store):
+    task = replace(TASK, fail_to_pass=TASK.fail_to_pass[:1], pass_to_pass=TASK.expected_tests[1:])
+    report = validate_task(task, store, repeats=1)
+    assert report.ok
+    assert report.detail == "1 pass-to-pass tests do not pass at base"
+
+
+def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_path):
+    git.Repo.init(tmp_path / "empty").close()
+    task = replace(TASK, tree=GitTree(str(tmp_path / "empty")), base_commit="1" * 40)
+    report = validate_task(task, store, repeats=1)
+    assert not report.ok
+    assert "1" * 40 in report.error
+    assert (report.gold_reasons, report.noop_reasons, report.detail) == ((), (), "")
+
+
+def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
+    tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
+    seen = []
+    reports = validate(tasks, store, repeats=1, num_workers=2, on_result=seen.append)
+    assert [report.task_id for report in reports] == ["0", "1", "2"]
+    assert sorted(seen, key=lambda report: report.task_id) == list(reports)
+    assert all(report.ok for report in reports)
+
+
+def test_counts_below_one_are_refused(store):
+    with pytest.raises(InvalidArgumentError, match="repeats must be at least 1, got 0"):
+        validate_task(TASK, store, repeats=0)
+    with pytest.raises(InvalidArgumentError, match="num_workers must be at least 1, got 0"):
+        validate([TASK], store, num_workers=0)
