@@ -1,0 +1,7 @@
+"""One repair attempt: transcript, limits, grading at its end."""
+
+from coding_gym.episode.episode import Episode
+from coding_gym.episode.limits import Limits, Usage
+from coding_gym.episode.outcome import Outcome
+
+__all__ = ["Episode", "Limits", "Outcome", "Usage"]

@@ -1,0 +1,29 @@
+"""What the tools of an episode may touch."""
+
+from dataclasses import dataclass
+
+from coding_gym.errors import PatchError
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.workspace import Template, is_changed
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The open sandbox of one episode; a `coding_gym.tools.protocol.ToolContext`.
+
+    Attributes:
+        sandbox: Where tools work.
+        template: What the sandbox was opened from.
+        command_timeout_s: Seconds that one tool call may take.
+    """
+
+    sandbox: Sandbox
+    template: Template
+    command_timeout_s: float
+
+    def is_changed(self) -> bool:
+        """Whether the tree differs from the base."""
+        try:
+            return is_changed(self.sandbox, self.template)
+        except PatchError:  # only a changed tree can be too much for a patch
+            return True

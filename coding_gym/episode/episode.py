@@ -1,0 +1,297 @@
+"""One repair attempt, from a clean checkout to a graded patch. It knows nothing of Gymnasium."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from coding_gym.action import Completion, Stop
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.episode import transcript
+from coding_gym.episode.context import Context
+from coding_gym.episode.ending import Ending, finish
+from coding_gym.episode.limits import Limits, Usage
+from coding_gym.episode.outcome import Outcome
+from coding_gym.episode.recording import record_turn, with_token_ids
+from coding_gym.errors import EpisodeError, MachineryError, SandboxUnavailableError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import Task
+from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.tools.formats import ParsedAction, parse_action
+from coding_gym.tools.protocol import Toolset
+from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
+from coding_gym.workspace import Template, diff
+
+if TYPE_CHECKING:
+    from coding_gym.grade import Grade
+
+_log = logging.getLogger(__name__)
+
+
+class Episode:
+    """One attempt at one task.
+
+    `start` opens the sandbox, `step` plays one action, and whichever action ends the episode also
+    grades it. A failure of our own side ends the episode too: its stop reason says so, `error` has
+    the message, and nothing is raised.
+
+    Args:
+        task: The bug.
+        template: Gives the task's template; called by `start`, so that what it raises for our
+            side's failures becomes part of the episode.
+        toolset: The tools that the policy has.
+        tokenizer: Counts tokens and encodes plain replies for the trajectory.
+        tool_format: How tool calls are written; see `coding_gym.tools.formats`.
+        limits: Upper bounds.
+        backend: Name of the sandbox backend.
+        command_timeout_s: Seconds that one tool call may take.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        template: Callable[[Task], Template],
+        *,
+        toolset: Toolset,
+        tokenizer: Tokenizer,
+        tool_format: str = "auto",
+        limits: Limits | None = None,
+        backend: str = "auto",
+        command_timeout_s: float = 120.0,
+    ) -> None:
+        self.task = task
+        self.toolset = toolset
+        self.tokenizer = tokenizer
+        self.limits = limits or Limits()
+        self.usage = Usage()
+        self.messages: list[Message] = []
+        self.stop_reason: StopReason | None = None
+        self.grade: Grade | None = None
+        self.error = ""
+        self._template = template
+        self._format = tool_format
+        self._backend = backend
+        self._timeout_s = command_timeout_s
+        self._turns: list[Turn] = []
+        self._context: Context | None = None
+        self._patch = Patch()
+        self._closed = False
+        self._tool_names = frozenset(s["function"]["name"] for s in toolset.schemas)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the episode is over; then `grade` is final."""
+        return self.stop_reason is not None
+
+    def start(self) -> Outcome:
+        """Opens the sandbox and returns the problem.
+
+        A failure of our side is tried once more; after a second one the episode is stillborn: it
+        looks ordinary, and its first `step` ends it with ``SANDBOX_ERROR``.
+
+        Raises:
+            SandboxUnavailableError: This machine cannot run the sandbox at all.
+            InvalidTaskError: The task's tree cannot be made as the task says.
+        """
+        for attempt in ("first", "second"):
+            try:
+                self._open()
+                break
+            except SandboxUnavailableError:
+                raise
+            except MachineryError as failure:
+                _log.warning("%s attempt to start %s: %s", attempt, self.task.task_id, failure)
+                self.error = str(failure)
+        else:
+            _log.error("%s could not be started: %s", self.task.task_id, self.error)
+        self.messages = transcript.opening(self.toolset.system_prompt, self.task.problem_statement)
+        text = transcript.seen_text(self.messages)
+        self._count_tokens(*(m["content"] for m in self.messages))
+        return Outcome(messages=tuple(self.messages), text=text)
+
+    def _open(self) -> None:
+        template = self._template(self.task)
+        sandbox = open_sandbox(template.spec, backend=self._backend)
+        self._context = Context(sandbox, template, self._timeout_s)
+        self.error = ""
+
+    def step(self, action: str) -> Outcome:
+        """Plays one action.
+
+        Args:
+            action: The policy's reply: any text, a `Completion`, or a `Stop`.
+
+        Raises:
+            EpisodeError: The episode was not started, has ended, or was closed.
+        """
+        self._check_open()
+        began = time.perf_counter()
+        self.usage.turns += 1
+        results: list[ToolResult] = []
+        new: list[Message] = []
+        parsed = ParsedAction()
+        reason: StopReason | None
+        if self._context is None:
+            reason = StopReason.SANDBOX_ERROR
+        elif isinstance(action, Stop):
+            reason = StopReason.STOPPED
+        else:
+            self._count_tokens(action)
+            parsed = parse_action(str(action), self._format, self._tool_names)
+            new.append(transcript.assistant(str(action), parsed.calls))
+            reason = self._play(parsed, self._context, new, results)
+        reason = reason or self.usage.spent_turns(self.limits)
+        reward = self._finish(reason) if reason else 0.0
+        self.messages += new
+        outcome = Outcome(
+            messages=tuple(new),
+            text=transcript.seen_text(new),
+            reward=reward,
+            reward_parts={"resolved": reward} if self.ended else {},
+            stop_reason=self.stop_reason,
+        )
+        duration_s = time.perf_counter() - began
+        self._turns.append(record_turn(action, parsed.calls, results, outcome, duration_s))
+        return outcome
+
+    def _play(
+        self,
+        parsed: ParsedAction,
+        context: Context,
+        new: list[Message],
+        results: list[ToolResult],
+    ) -> StopReason | None:
+        """Answers one action, adding to ``new`` and ``results``; returns why to end, or None."""
+        try:
+            if parsed.calls:
+                return self._run_calls(parsed.calls, context, new, results)
+            return self._answer_no_call(parsed.error, context, new)
+        except MachineryError as failure:
+            self.error = str(failure)
+            return StopReason.SANDBOX_ERROR
+
+    def _run_calls(
+        self,
+        calls: Sequence[ToolCall],
+        context: Context,
+        new: list[Message],
+        results: list[ToolResult],
+    ) -> StopReason | None:
+        """Runs the calls of one action in order, until one of them ends the episode."""
+        for call in calls:
+            result = self._execute(call, context)
+            results.append(result)
+            new.append(transcript.tool(result))
+            self.usage.tool_calls += 1
+            self._count_tokens(result.content)
+            reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.limits)
+            if reason:
+                return reason
+        return None
+
+    def _execute(self, call: ToolCall, context: Context) -> ToolResult:
+        began = time.perf_counter()
+        result = self.toolset.execute(call, context)
+        return replace(result, call_id=call.call_id, duration_s=time.perf_counter() - began)
+
+    def _answer_no_call(
+        self, problem: str, context: Context, new: list[Message]
+    ) -> StopReason | None:
+        if problem:
+            self.usage.tool_calls += 1
+            reply = problem
+        else:
+            answer = self.toolset.on_no_call(context)
+            if answer.ends:
+                return StopReason.NO_TOOL_CALL
+            self.usage.tool_calls += answer.costs_call
+            reply = answer.reply
+        self._count_tokens(reply)
+        new.append(transcript.user(reply))
+        return self.usage.spent(self.limits)
+
+    def _count_tokens(self, *texts: str) -> None:
+        if self.limits.max_tokens is not None:
+            for text in texts:
+                ids = text.token_ids if isinstance(text, Completion) else None
+                self.usage.tokens += len(self.tokenizer.encode(text) if ids is None else ids)
+
+    def _finish(self, reason: StopReason) -> float:
+        """Ends the episode and returns its reward."""
+        context, self._context = self._context, None
+        if context is None or reason.is_machinery:
+            ending = Ending(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
+            if context is not None:
+                context.sandbox.close()
+        else:
+            ending = finish(self.task, context, reason, self._backend)
+        self.stop_reason, self.grade = ending.stop_reason, ending.grade
+        self.error, self._patch = ending.error, ending.patch
+        return float(ending.grade is not None and ending.grade.resolved)
+
+    def patch(self) -> Patch:
+        """Returns the change so far, or the graded one once the episode has ended.
+
+        Raises:
+            PatchError: The tree cannot be put into a patch (too large, for instance).
+            SandboxError: The sandbox died.
+        """
+        if self._context is None:
+            return self._patch
+        return diff(self._context.sandbox, self._context.template)
+
+    def trajectory(self) -> Trajectory:
+        """Returns what happened so far; plain replies are encoded here and marked inexact."""
+        return Trajectory(
+            task_id=self.task.task_id,
+            messages=tuple(self.messages),
+            turns=with_token_ids(self._turns, self.tokenizer),
+            stop_reason=self.stop_reason,
+            patch=self._patch.text,
+            grade=self.grade,
+            toolset=self.toolset.name,
+            tokenizer=self.tokenizer.name,
+            error=self.error,
+        )
+
+    def render(self) -> str:
+        """Returns the transcript as text that a person can follow."""
+        footer = ""
+        if self.stop_reason is not None:
+            verdict = self.grade.reason if self.grade else self.error
+            footer = f"── {self.stop_reason} after {self.usage.turns} turns: {verdict} ──"
+        return transcript.render(self.messages, footer)
+
+    def info(self) -> dict[str, Any]:
+        """Returns what is known of the episode now, in JSON's types; no gold, no timings."""
+        data: dict[str, Any] = {
+            "task_id": self.task.task_id,
+            "turn": self.usage.turns,
+            "tool_calls": self.usage.tool_calls,
+            "budget": self.usage.left(self.limits),
+            "stop_reason": None if self.stop_reason is None else str(self.stop_reason),
+            "error": self.error if self.ended else "",
+            "mask_sample": self.stop_reason is not None and self.stop_reason.is_machinery,
+        }
+        if self.ended:
+            data["resolved"] = self.grade is not None and self.grade.resolved
+            verdict = self.grade.to_json() if self.grade else {}
+            data["grade"] = {k: v for k, v in verdict.items() if k != "duration_s"}
+        return data
+
+    def close(self) -> None:
+        """Frees the sandbox without grading; idempotent."""
+        self._closed = True
+        context, self._context = self._context, None
+        if context is not None:
+            context.sandbox.close()
+
+    def _check_open(self) -> None:
+        if not self.messages:
+            raise EpisodeError("step was called before start")
+        if self.ended:
+            raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
+        if self._closed:
+            raise EpisodeError("the episode was closed; start another one")

@@ -1,0 +1,25 @@
+"""What a policy gets back for an action."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coding_gym.trajectory import Message, StopReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a policy gets back for one action (or for none, at the start).
+
+    Attributes:
+        messages: The new chat messages, the policy's own included.
+        text: What the policy newly sees.
+        reward: 1.0 when this action ended the episode and the patch is resolved, else 0.0.
+        reward_parts: What the reward is made of, by name.
+        stop_reason: Why the episode ended with this action, or None.
+    """
+
+    messages: tuple[Message, ...]
+    text: str
+    reward: float = 0.0
+    reward_parts: Mapping[str, float] = field(default_factory=dict)
+    stop_reason: StopReason | None = None

@@ -1,0 +1,90 @@
+"""The chat of one episode, as messages in OpenAI's form and as text for people."""
+
+import json
+import textwrap
+from collections.abc import Sequence
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.trajectory import Message
+
+_LINE, _LINES = 120, 40  # of one call or result, when shown to people
+
+
+def opening(system_prompt: str, problem_statement: str) -> list[Message]:
+    """Returns the messages an episode starts with."""
+    return [
+        {"role": "system", "content": system_prompt},
+        {"role": "user", "content": problem_statement},
+    ]
+
+
+def assistant(action: str, calls: Sequence[ToolCall]) -> Message:
+    """Returns the policy's reply, with the calls that were read from it."""
+    message: Message = {"role": "assistant", "content": action}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+            }
+            for call in calls
+        ]
+    return message
+
+
+def tool(result: ToolResult) -> Message:
+    """Returns one tool result as a message that answers its call."""
+    return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+
+
+def user(text: str) -> Message:
+    """Returns a notice to the policy."""
+    return {"role": "user", "content": text}
+
+
+def seen_text(messages: Sequence[Message]) -> str:
+    """Returns what the policy newly sees of these messages: the content of all but its own."""
+    return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
+
+
+def render(messages: Sequence[Message], footer: str = "") -> str:
+    """Returns the chat as text that a person can follow.
+
+    Tool calls show as ``$ command`` for a shell and as ``name(arguments)`` for other tools;
+    results are indented below their call.
+    """
+    blocks = [block for m in messages if m["role"] != "system" for block in _blocks(m)]
+    return "\n\n".join([*blocks, footer] if footer else blocks) + "\n"
+
+
+def _blocks(message: Message) -> list[str]:
+    if message["role"] == "user":
+        return [f"── task or notice ──\n{message['content'].strip()}"]
+    if message["role"] == "tool":
+        return [_indent(message["content"])]
+    calls = message.get("tool_calls", [])
+    if not calls:
+        return [f"── policy, no tool call ──\n{_shorten(message['content'].strip())}"]
+    return [_show_call(c["function"]["name"], c["function"]["arguments"]) for c in calls]
+
+
+def _show_call(name: str, arguments: str) -> str:
+    values = json.loads(arguments)
+    command = values.get("cmd", values.get("command"))
+    if len(values) == 1 and isinstance(command, str):
+        return f"$ {_shorten(command)}"
+    shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
+    return f"▶ {name}({_shorten(shown)})"
+
+
+def _shorten(text: str) -> str:
+    """Cuts what nobody would read, such as a whole file sent through a shell."""
+    lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]
+    if len(lines) > _LINES:
+        lines[_LINES:] = [f"… {len(lines) - _LINES} more lines"]
+    return "\n".join(lines)
+
+
+def _indent(text: str) -> str:
+    return textwrap.indent(_shorten(text), "  ") or "  (no output)"

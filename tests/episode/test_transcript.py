@@ -1,0 +1,47 @@
+import json
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.episode import transcript
+
+
+def test_messages_have_openais_form() -> None:
+    call = ToolCall("shell", {"cmd": "ls"}, "call_0")
+    message = transcript.assistant("text", [call])
+    assert message["tool_calls"][0]["id"] == "call_0"
+    assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"cmd": "ls"}
+    assert transcript.tool(ToolResult("a.py", call_id="call_0")) == {
+        "role": "tool",
+        "tool_call_id": "call_0",
+        "content": "a.py",
+    }
+    assert "tool_calls" not in transcript.assistant("no call", [])
+
+
+def test_a_policy_sees_the_problem_and_the_results_but_not_its_own_words() -> None:
+    messages = [
+        *transcript.opening("system", "the issue"),
+        transcript.assistant("mine", []),
+        transcript.user("a notice"),
+    ]
+    assert transcript.seen_text(messages) == "the issue\na notice"
+
+
+def test_rendering_shortens_what_nobody_would_read() -> None:
+    script = "\n".join(f"line {n} " + "x" * 500 for n in range(100))
+    shown = transcript.render(
+        [
+            transcript.assistant("", [ToolCall("shell", {"cmd": script}, "call_0")]),
+            transcript.tool(ToolResult("", call_id="call_0")),
+        ]
+    )
+    assert shown.startswith("$ line 0")
+    assert "… 60 more lines" in shown
+    assert len(shown) < 41 * 130
+    assert shown.endswith("  (no output)\n")
+
+
+def test_rendering_shows_the_arguments_of_other_tools() -> None:
+    call = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "f"}, "call_0")
+    shown = transcript.render([transcript.assistant("", [call])], "the end")
+    assert "apply_patch(search='a', replace='b', file='f')" in shown
+    assert shown.endswith("the end\n")
