@@ -1,3 +1,38 @@
-"""A Gymnasium environment for training agents that repair code."""
+"""A Gymnasium environment for training agents that repair code.
+
+import gymnasium as gym
+import coding_gym
+
+env = gym.make("CodingRepair-v0")
+observation, info = env.reset(seed=0)
+action = '{"name": "shell", "arguments": {"cmd": "ls"}}'
+observation, reward, terminated, truncated, info = env.step(action)
+"""
+
+from coding_gym.action import Completion, Stop
+from coding_gym.envs.registration import register_envs
+from coding_gym.errors import CodingGymError
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.trajectory import StopReason, Trajectory, Turn
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "CodingGymError",
+    "Completion",
+    "Grade",
+    "GradeReason",
+    "Patch",
+    "Stop",
+    "StopReason",
+    "Task",
+    "TestStatus",
+    "Trajectory",
+    "Turn",
+    "load_tasks",
+]
+
+register_envs()

@@ -146,16 +146,16 @@ class Task:
         """
         reader = _RowReader(row, where)
         values: dict[str, Any] = {}
+        for key in ("instance_id", "problem_statement"):
+            if row.get(key) is None:
+                raise reader.error(key, "is missing")
         for spec in fields(cls):
             if spec.name == "tree":
                 values["tree"] = reader.tree()
                 continue
             key = _ROW_KEYS.get(spec.name, spec.name)
-            if row.get(key) is None:
-                if spec.name in ("task_id", "problem_statement"):
-                    raise reader.error(key, "is missing")
-                continue
-            values[spec.name] = reader.read(key, spec.type)
+            if row.get(key) is not None:
+                values[spec.name] = reader.read(key, spec.type)
         task = cls(**values)
         if isinstance(task.tree, GitTree) and not task.base_commit:
             raise reader.error("base_commit", "is missing, and the tree is a git repository")

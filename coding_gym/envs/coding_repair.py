@@ -1,0 +1,212 @@
+"""``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from coding_gym.envs.spaces import ActionText
+from coding_gym.episode import Episode, Limits, Outcome
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import get_backend
+from coding_gym.task import Task
+from coding_gym.tasks import find_task, get_sampler, load_tasks
+from coding_gym.text.observation import encode_observation
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import TOOL_FORMATS
+from coding_gym.workspace import TemplateStore
+
+Observation = dict[str, Any]
+
+_template_store = cache(TemplateStore)  # one per backend and process, shared by all its envs
+
+
+class CodingRepairEnv(gym.Env[Observation, str]):
+    """One software bug at a time, repaired by tool calls in a sealed sandbox.
+
+    *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
+    ``max_obs_tokens``: the text that the last action made new, encoded, its tail kept, padded on
+    the right. The text itself is ``info["text"]``.
+
+    *Action*: any string. The plainest is ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
+    ``tool_format``. A `coding_gym.Completion` carries the sampled token ids too, and a
+    `coding_gym.Stop` ends the episode from outside.
+
+    *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
+
+    *terminated* when the policy submitted (or ended by its toolset's rule), *truncated* at a limit,
+    at a `Stop`, or when our own side failed. Either way the patch is graded in that very step.
+
+    *info* holds, at every step, ``task_id, text, messages`` (new chat messages, OpenAI's form),
+    ``turn, tool_calls, budget`` (what is left, None for unbounded), ``stop_reason, reward_parts,
+    error, mask_sample``; at the end also ``resolved`` and ``grade``, which names hidden tests and
+    must not be shown to a policy.
+
+    Args:
+        tasks: ``"bundled"``, a path to task rows or task folders, or a list of rows.
+        task_ids: Only these tasks, by id.
+        sampler: ``"uniform"``, ``"sequential"`` or ``"shuffled"``: how `reset` picks a task.
+        toolset: ``"nano"``: the tools and their replies.
+        tool_format: How calls are written: ``"auto"``, ``"openai"``, ``"json"``, ``"hermes"``.
+        tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
+        max_obs_tokens: N above, in tokens.
+        max_turns: Actions per episode.
+        sandbox: ``"auto"`` or a backend's name.
+        command_timeout_s: Seconds that one command may take.
+        render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+            cannot be used; the message names it, its value and the way out.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - Gymnasium's own form
+
+    def __init__(
+        self,
+        tasks: str | Sequence[Mapping[str, Any]] = "bundled",
+        task_ids: Sequence[str] | None = None,
+        sampler: str = "uniform",
+        toolset: str = "nano",
+        tool_format: str = "auto",
+        tokenizer: str = "coding_gym_16k",
+        max_obs_tokens: int = 4096,
+        max_turns: int = 50,
+        sandbox: str = "auto",
+        command_timeout_s: float = 120.0,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode not in (None, "ansi"):
+            raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
+        if tool_format not in TOOL_FORMATS:
+            known = ", ".join(TOOL_FORMATS)
+            raise InvalidArgumentError(f"tool_format must be one of {known}, got {tool_format!r}")
+        if not isinstance(max_obs_tokens, int) or max_obs_tokens < 1:
+            raise InvalidArgumentError(
+                f"max_obs_tokens must be an integer of at least 1, got {max_obs_tokens!r}"
+            )
+        if not command_timeout_s > 0:
+            raise InvalidArgumentError(
+                f"command_timeout_s must be a number of seconds above 0, got {command_timeout_s!r}"
+            )
+        self.render_mode = render_mode
+        self.toolset = get_toolset(toolset)
+        self.tokenizer = get_tokenizer(tokenizer)
+        self.limits = Limits(max_turns=max_turns)
+        self._tasks = load_tasks(tasks, task_ids=task_ids)
+        self._sampler_name = sampler
+        self._sampler = get_sampler(sampler, self._tasks)
+        self._tool_format = tool_format
+        self._max_obs_tokens = max_obs_tokens
+        self._backend = sandbox if sandbox == "auto" else get_backend(sandbox).name
+        self._command_timeout_s = command_timeout_s
+        self._episode: Episode | None = None
+        ids_high = self.tokenizer.vocab_size - 1
+        self.observation_space = spaces.Dict(
+            {
+                "input_ids": spaces.Box(0, ids_high, (max_obs_tokens,), np.int32),
+                "attention_mask": spaces.Box(0, 1, (max_obs_tokens,), np.int8),
+            }
+        )
+        self.action_space = ActionText(toolset)
+
+    @property
+    def episode(self) -> Episode:
+        """The running or last episode; EpisodeError before the first `reset`."""
+        if self._episode is None:
+            raise EpisodeError("there is no episode yet; call reset first")
+        return self._episode
+
+    @property
+    def task(self) -> Task:
+        """The task of the running or last episode, gold patch included: not for policies."""
+        return self.episode.task
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode; a running one is dropped ungraded.
+
+        Args:
+            seed: Seeds the choice of tasks.
+            options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` gives a
+                task as a row; without either the sampler picks.
+
+        Returns:
+            The observation of the problem statement, and info.
+        """
+        super().reset(seed=seed)
+        if seed is not None:  # a seed starts the whole sequence of tasks again
+            self._sampler = get_sampler(self._sampler_name, self._tasks)
+        task = self._pick_task(options or {})
+        if self._episode is not None:
+            self._episode.close()
+        self._episode = Episode(
+            task,
+            _template_store(self._backend).get,
+            toolset=self.toolset,
+            tokenizer=self.tokenizer,
+            tool_format=self._tool_format,
+            limits=self.limits,
+            backend=self._backend,
+            command_timeout_s=self._command_timeout_s,
+        )
+        outcome = self._episode.start()
+        return self._observe(outcome), self._info(outcome)
+
+    def _pick_task(self, options: Mapping[str, Any]) -> Task:
+        unknown = sorted(options.keys() - {"task_id", "task"})
+        if unknown:
+            raise InvalidArgumentError(f"reset options are 'task_id' and 'task', got {unknown}")
+        if "task" in options:
+            return load_tasks([options["task"]])[0]
+        if "task_id" in options:
+            return find_task(self._tasks, options["task_id"])
+        return self._sampler.next(self.np_random)
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Plays one action; see the class for what comes back.
+
+        Raises:
+            EpisodeError: There is no running episode.
+            InvalidArgumentError: The action is not a string.
+        """
+        if not isinstance(action, str):
+            raise InvalidArgumentError(f"an action is a string, got {type(action).__name__}")
+        outcome = self.episode.step(action)
+        reason = outcome.stop_reason
+        terminated = reason is not None and reason.terminated
+        truncated = reason is not None and not reason.terminated
+        return self._observe(outcome), outcome.reward, terminated, truncated, self._info(outcome)
+
+    def _observe(self, outcome: Outcome) -> Observation:
+        return encode_observation(outcome.text, self.tokenizer, self._max_obs_tokens)
+
+    def _info(self, outcome: Outcome) -> dict[str, Any]:
+        return {
+            **self.episode.info(),
+            "text": outcome.text,
+            "messages": list(outcome.messages),
+            "reward_parts": dict(outcome.reward_parts),
+        }
+
+    def patch(self) -> Patch:
+        """Returns the change so far, or the graded one once the episode has ended."""
+        return self.episode.patch()
+
+    def render(self) -> str | None:
+        """Returns the transcript of the episode as text, or None without a render mode."""
+        if self.render_mode is None:
+            gym.logger.warn("render needs render_mode='ansi': gym.make(..., render_mode='ansi')")
+            return None
+        return self.episode.render()
+
+    def close(self) -> None:
+        """Frees the sandbox; idempotent."""
+        if self._episode is not None:
+            self._episode.close()

@@ -1,0 +1,17 @@
+"""Makes the environment known to Gymnasium. Imports nothing heavy."""
+
+from gymnasium.envs.registration import register, registry
+
+ENV_ID = "CodingRepair-v0"
+
+
+def register_envs() -> None:
+    """Registers ``CodingRepair-v0``; a second call changes nothing."""
+    if ENV_ID not in registry:
+        register(
+            id=ENV_ID,
+            entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
+            # Commands that read the clock or race in threads are the policy's own choice; all else
+            # is deterministic.
+            nondeterministic=False,
+        )

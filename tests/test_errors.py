@@ -1,0 +1,32 @@
+import pickle
+
+import gymnasium as gym
+import pytest
+
+from coding_gym import errors
+
+ALL = [
+    value
+    for value in vars(errors).values()
+    if isinstance(value, type) and issubclass(value, errors.CodingGymError)
+]
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_every_error_is_built_from_one_message_and_pickles(kind: type[Exception]) -> None:
+    error = pickle.loads(pickle.dumps(kind("what, got, way out")))  # noqa: S301 - our own bytes
+    assert type(error) is kind
+    assert str(error) == "what, got, way out"
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_tree_in_the_docstring_names_every_error(kind: type[Exception]) -> None:
+    assert kind.__name__ in (errors.__doc__ or "")
+
+
+def test_errors_can_be_caught_by_the_types_they_refine() -> None:
+    assert issubclass(errors.InvalidTaskError, ValueError)
+    assert issubclass(errors.UnknownTaskError, LookupError)
+    assert issubclass(errors.EpisodeError, gym.error.ResetNeeded)
+    assert issubclass(errors.SandboxError, errors.MachineryError)
+    assert not issubclass(errors.PatchError, errors.MachineryError)

@@ -1,0 +1,105 @@
+"""A room imports only from rooms on lines above its own."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import coding_gym
+
+PACKAGE = Path(coding_gym.__file__).parent
+
+LINES = {
+    "errors": -1,
+    **dict.fromkeys(["task", "patch", "calls", "action", "grade", "trajectory"], 0),
+    **dict.fromkeys(["sandbox", "text"], 1),
+    **dict.fromkeys(["workspace", "tools"], 2),
+    **dict.fromkeys(["grading", "rewards"], 3),
+    "tasks": 4,
+    **dict.fromkeys(["episode", "repair"], 5),
+    "envs": 6,
+    **dict.fromkeys(["wrappers", "vector", "agents"], 7),
+    **dict.fromkeys(["rollout", "evaluation"], 8),
+    **dict.fromkeys(["adapters", "viewer"], 9),
+    "cli": 10,
+}
+EXEMPT = {"__init__", "testing"}  # the front door, and checks for anyone's parts
+
+
+def modules() -> Iterator[tuple[Path, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).parts
+        if "bundled" not in parts:
+            yield path, parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "coding_gym":
+            names = [f"coding_gym.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "coding_gym" and len(parts) > 1:
+                yield parts[1]
+
+
+def test_every_room_has_its_line() -> None:
+    rooms = {room for _, room in modules()} - EXEMPT
+    assert rooms <= LINES.keys()
+
+
+def test_rooms_import_only_from_lines_above() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)} imports {other}"
+        for path, room in modules()
+        if room not in EXEMPT
+        for other in imported_rooms(path)
+        if other in LINES and other != room and LINES[other] >= LINES[room] != 0
+    ]
+    assert wrong == []
+
+
+def starts_processes(path: Path) -> bool:
+    names = {"subprocess", "pty", "multiprocessing"}
+    functions = {"system", "popen", "fork", "posix_spawn", "posix_spawnp", "execv", "execve"}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import) and names & {a.name.split(".")[0] for a in node.names}:
+            return True
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in names:
+            return True
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr in functions
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "os"
+        ):
+            return True
+    return False
+
+
+# These files are texts that run inside a sandbox; the host never executes them.
+SENT_INTO_SANDBOXES = ("grading/supervisor.py", "grading/bootstrap.py", "repair/probe/")
+
+
+def test_only_the_sandbox_room_starts_processes() -> None:
+    starters = {
+        str(path.relative_to(PACKAGE))
+        for path, room in modules()
+        if room != "sandbox" and starts_processes(path)
+    }
+    assert {s for s in starters if not s.startswith(SENT_INTO_SANDBOXES)} == set()
+
+
+@pytest.mark.parametrize("heavy", ["pydantic", "git", "docker", "torch", "ray", "tiktoken"])
+def test_importing_the_package_pulls_in_nothing_heavy(heavy: str) -> None:
+    code = f"import coding_gym, sys; print({heavy!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,94 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+
+ROW: dict[str, Any] = {
+    "instance_id": "acme__tool-1",
+    "repo": "acme/tool",
+    "base_commit": "0" * 40,
+    "problem_statement": "It breaks.",
+    "patch": "gold",
+    "test_patch": "tests",
+    "FAIL_TO_PASS": ["t.py::a", "t.py::b"],
+    "PASS_TO_PASS": ["t.py::c"],
+}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"files": {"a.py": "1\n"}},
+        {"folder": "/somewhere", "reverse_patch": "p"},
+        {"repository": "/clones/tool.git"},
+        {},
+    ],
+)
+def test_a_row_survives_the_round_trip_through_json(tree: dict[str, Any]) -> None:
+    task = Task.from_row(ROW | tree)
+    assert Task.from_row(json.loads(json.dumps(task.to_row()))) == task
+
+
+def test_where_the_tree_comes_from_follows_the_row() -> None:
+    assert Task.from_row(ROW | {"files": {"a": "b"}}).tree == FilesTree({"a": "b"})
+    assert Task.from_row(ROW | {"folder": "/x"}).tree == FolderTree("/x")
+    assert Task.from_row(ROW | {"repository": "/y.git"}).tree == GitTree("/y.git")
+    assert Task.from_row(ROW).tree == GitTree("https://github.com/acme/tool")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        ["t.py::a", "t.py::b"],
+        '["t.py::a", "t.py::b"]',
+        "['t.py::a', 't.py::b']",
+        np.array(["t.py::a", "t.py::b"]),
+    ],
+)
+def test_test_lists_are_read_in_every_spelling_that_datasets_use(written: Any) -> None:
+    assert Task.from_row(ROW | {"FAIL_TO_PASS": written}).fail_to_pass == ("t.py::a", "t.py::b")
+
+
+def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
+    assert Task.from_row(ROW | {"extra": 1, "version": 3.1}).version == "3.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"instance_id": None}, "row 7: field 'instance_id' is missing"),
+        ({"instance_id": " "}, "field 'instance_id' must be a name, got ' '"),
+        ({"problem_statement": None}, "field 'problem_statement' is missing"),
+        ({"patch": 3}, "field 'patch' must be text, got 3"),
+        ({"FAIL_TO_PASS": "[1]"}, "field 'FAIL_TO_PASS' must be a list of texts"),
+        ({"FAIL_TO_PASS": "not a list"}, "got 'not a list'"),
+        ({"PASS_TO_PASS": [1]}, "field 'PASS_TO_PASS' must be a list of texts"),
+        ({"grading_timeout_s": 0}, "field 'grading_timeout_s' must be a number of seconds above 0"),
+        ({"files": ["a"]}, "field 'files' must be an object of texts by path"),
+        ({"base_commit": ""}, "field 'base_commit' is missing"),
+        ({"repo": ""}, "field 'repo' is missing"),
+    ],
+)
+def test_a_malformed_row_is_refused_with_row_field_and_value(
+    change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidTaskError) as caught:
+        Task.from_row(ROW | change, where="row 7")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("row 7")
+    assert "\n" not in str(caught.value)
+
+
+def test_long_values_are_cut_in_errors() -> None:
+    with pytest.raises(InvalidTaskError) as caught:
+        Task.from_row(ROW | {"FAIL_TO_PASS": "x" * 10_000})
+    assert len(str(caught.value)) < 300
+
+
+def test_expected_tests_are_named_once() -> None:
+    task = Task.from_row(ROW | {"PASS_TO_PASS": ["t.py::a", "t.py::c"]})
+    assert task.expected_tests == ("t.py::a", "t.py::b", "t.py::c")
