@@ -1,0 +1,1 @@
+"""Policies that need no training: for checking, for comparison, for load."""

@@ -1,0 +1,28 @@
+"""What an agent is: a generator that yields actions and is sent what came of them."""
+
+from collections.abc import Generator, Mapping
+from typing import Any, Protocol
+
+Info = Mapping[str, Any]
+Play = Generator[str, Info, None]
+
+
+class Agent(Protocol):
+    """Plays episodes by the texts that a policy sees."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``--agent`` takes."""
+        ...
+
+    def play(self, info: Info) -> Play:
+        """Plays one episode.
+
+        Args:
+            info: What ``reset`` returned; ``info["text"]`` is the problem statement.
+
+        Yields:
+            Actions; each ``yield`` gives the info of that step. An agent that returns before the
+            episode has ended has nothing more to say, and is taken to submit.
+        """
+        ...

@@ -1,0 +1,140 @@
+"""Runs the visible tests in this process and records how each one ended."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .place import TREE
+from .subprocesses import gather
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from .tracing import Tracer
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_MAX_MESSAGE = 600
+
+
+class TestTookTooLong(BaseException):
+    """Raised in a test that runs past its time; no ``except Exception`` swallows it."""
+
+    __test__ = False
+
+
+class Recorder:
+    """A pytest plugin that notes outcomes.
+
+    Args:
+        tracer: Collects the lines of each test, or None.
+        limit_s: Seconds that one test may take.
+        total_s: Seconds after which no further test starts.
+
+    Attributes:
+        outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
+        signatures: By failed test, a text that says how it failed.
+        lines: By test, the lines that it executed.
+        durations: By passed test, its seconds.
+        imported: The lines executed while tests were collected.
+    """
+
+    def __init__(
+        self, tracer: Tracer | None = None, limit_s: float = 10.0, total_s: float = 1e9
+    ) -> None:
+        self.outcomes: dict[str, str] = {}
+        self.signatures: dict[str, str] = {}
+        self.durations: dict[str, float] = {}
+        self.lines: dict[str, set[tuple[str, int]]] = {}
+        self.imported: set[tuple[str, int]] = set()
+        self._tracer = tracer
+        self._limit_s = limit_s
+        self._end = time.monotonic() + total_s
+
+    def clear(self) -> None:
+        """Forgets outcomes and signatures."""
+        self.outcomes.clear()
+        self.signatures.clear()
+
+    def pytest_sessionstart(self) -> None:
+        """Traces from before the tests are collected."""
+        if self._tracer is not None:
+            self._tracer.start()
+            self._tracer.collect_into(self.imported)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
+        """Collects lines and limits time around one test."""
+        if self._tracer is not None:
+            self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
+        signal.signal(signal.SIGALRM, _on_alarm)
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if self._tracer is not None:
+                self._tracer.collect_into(set())
+                gather(self.lines[item.nodeid])
+        if time.monotonic() > self._end:
+            item.session.shouldstop = "out of time"
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
+        """Notes how a test failed, before pytest spends time on a readable account."""
+        if call.excinfo is not None:
+            self.signatures[item.nodeid] = _signature(call.excinfo)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Notes the outcome of one phase of a test."""
+        known = self.outcomes.get(report.nodeid)
+        if report.failed:
+            self.outcomes[report.nodeid] = "failed"
+        elif report.skipped and known != "failed":
+            self.outcomes[report.nodeid] = "skipped"
+        elif report.when == "call" and known is None:
+            self.outcomes[report.nodeid] = "passed"
+            self.durations[report.nodeid] = report.duration
+
+
+def run_pytest(arguments: list[str], plugins: list[Any]) -> None:
+    """Runs pytest in this process, its output thrown away."""
+    flags = ["-p", "no:cacheprovider", "--tb=native", "--maxfail=0", f"--rootdir={TREE}"]
+    flags.append("--continue-on-collection-errors")
+    for plugin, flag in (("xdist", "-n0"), ("pytest_cov", "--no-cov")):
+        if _is_installed(plugin):
+            flags.append(flag)
+    sys.stdout.flush()
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)
+    pytest.main([*arguments, *flags], plugins=plugins)
+
+
+def _is_installed(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+def _on_alarm(*_: Any) -> None:
+    raise TestTookTooLong
+
+
+def _signature(excinfo: Any) -> str:
+    message = _ADDRESS.sub("0x", str(excinfo.value))[:_MAX_MESSAGE]
+    place, entry = "", excinfo.tb
+    while entry is not None:
+        name = entry.tb_frame.f_code.co_filename
+        if "test" in name.rsplit("/", 1)[-1]:
+            place = f"{name}:{entry.tb_lineno}"
+        entry = entry.tb_next
+    return f"{excinfo.typename}|{message}|{place}"

@@ -1,0 +1,166 @@
+"""Runs the visible tests once, line by line, and finds what a repair has to change."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .forking import forked
+from .place import TREE, copy_tree, enter_tree, is_program, relative, remember
+from .subprocesses import follow
+from .suite import Recorder, run_pytest
+from .tracing import Tracer
+
+_MAX_LINES = 2000
+_MAX_FAILING = 12
+
+
+def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: float) -> Any:
+    """Runs the tests of a copy of the workspace and returns what failed and which lines it ran.
+
+    Args:
+        workspace: The folder to copy.
+        arguments: Pytest's arguments.
+        seconds: After this long no further test starts.
+        test_s: How long one test may take.
+
+    Returns:
+        ``failing``: ids; ``num_passed``; ``files``: by path its ``size`` and ``groups`` of lines
+        that failing tests executed, each with the numbers of failed and passed tests that did;
+        ``others``: sizes of the other files that were imported. None if the run died.
+    """
+    start = time.monotonic()
+    arguments = [a.replace(str(workspace), str(TREE)) for a in arguments]
+    copy_tree(workspace)
+    enter_tree(workspace)
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    traced = forked(lambda: _traced(arguments, seconds, test_s), seconds + test_s + 5)
+    if traced is None:
+        return None
+    state = {
+        "workspace": str(workspace),
+        "spent_s": 0.0,
+        "arguments": arguments,
+        "test_s": max(0.3, min(test_s, 5 * traced["slowest_s"])),
+        "suite_s": 5 + 3 * (time.monotonic() - start),
+        "passing": [t for t, outcome in traced["outcomes"].items() if outcome == "passed"],
+        "imported": traced["imported"],
+        "preload": traced["preload"],
+    }
+    failing = [t for t, outcome in traced["outcomes"].items() if outcome == "failed"]
+    state.update(
+        _control(arguments, _varied(failing, traced["signatures"]), state["test_s"], seconds)
+    )
+    num_first = len(traced["outcomes"] if state["in_order"] else state["failing"])
+    state["candidate_s"] = min(10.0, 0.5 + num_first * state["test_s"])
+    remember(state)
+    return {
+        "failing": state["failing"],
+        "num_passed": len(state["passing"]),
+        "num_failed": len(failing),
+        **_files(traced, state["failing"]),
+    }
+
+
+def _traced(arguments: list[str], seconds: float, test_s: float) -> Any:
+    follow()
+    tracer = Tracer(is_program)
+    recorder = Recorder(tracer, test_s, seconds)
+    run_pytest(arguments, [recorder])
+    tracer.stop()
+    hits: dict[str, dict[int, list[list[int]]]] = {}
+    imported: dict[str, list[int]] = {}
+    for number, (test, outcome) in enumerate(recorder.outcomes.items()):
+        for name, line in recorder.lines.get(test, ()):
+            if outcome in ("failed", "passed"):
+                hits.setdefault(name, {}).setdefault(line, [[], []])[outcome == "passed"].append(
+                    number
+                )
+    for name, line in recorder.imported:
+        imported.setdefault(name, []).append(line)
+    return {
+        "outcomes": recorder.outcomes,
+        "signatures": recorder.signatures,
+        "hits": [[name, line, *tests] for name, by in hits.items() for line, tests in by.items()],
+        "imported": imported,
+        "slowest_s": max(recorder.durations.values(), default=0.0),
+        "preload": _foreign_modules(),
+    }
+
+
+def _foreign_modules() -> list[str]:
+    """Returns the imported modules that are no part of the tree, in the order of their import."""
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if not str(getattr(module, "__file__", None) or TREE).startswith(str(TREE))
+    ]
+
+
+def _varied(failing: list[str], signatures: dict[str, str]) -> list[str]:
+    """Returns failing tests to work with; where there are many, those that fail differently."""
+    first: dict[str, str] = {}
+    for test in failing:
+        first.setdefault(signatures.get(test, ""), test)
+    chosen = list(dict.fromkeys([*first.values(), *failing]))[:_MAX_FAILING]
+    return [test for test in failing if test in chosen]
+
+
+def _control(arguments: list[str], failing: list[str], test_s: float, seconds: float) -> Any:
+    """Runs the failing tests untraced: alone, and in their suite where alone some of them pass."""
+    sys.dont_write_bytecode = True
+    start = time.monotonic()
+    answer = forked(lambda: _untraced(failing, test_s), seconds) if failing else None
+    took = time.monotonic() - start
+    alone = _failed(answer, failing)
+    in_order, still = False, alone
+    if alone != failing:
+        whole = forked(lambda: _untraced(arguments, test_s), seconds)
+        still = _failed(whole, failing)
+        in_order = still != alone
+        answer = whole if in_order else answer
+    signatures = answer[1] if answer else {}
+    return {
+        "failing": still,
+        "signatures": {test: signatures.get(test, "") for test in still},
+        "in_order": in_order,
+        "fresh_s": max(2.0, min(10.0, 3 * took)),
+    }
+
+
+def _failed(answer: Any, tests: list[str]) -> list[str]:
+    outcomes = answer[0] if answer else {}
+    return [test for test in tests if outcomes.get(test) == "failed"]
+
+
+def _untraced(arguments: list[str], test_s: float) -> Any:
+    recorder = Recorder(limit_s=test_s)
+    run_pytest(arguments, [recorder])
+    return [recorder.outcomes, recorder.signatures]
+
+
+def _files(traced: dict[str, Any], failing: list[str]) -> dict[str, Any]:
+    numbers = {n for n, test in enumerate(traced["outcomes"]) if test in set(failing)}
+    rows = []
+    for name, line, failed, passed in traced["hits"]:
+        num_failed = len(numbers.intersection(failed))
+        if num_failed:
+            rows.append((num_failed, -len(passed), name, line))
+    rows.sort(key=lambda row: (-row[0], -row[1], row[2:]))
+    files: dict[str, Any] = {}
+    for num_failed, num_passed, name, line in rows[:_MAX_LINES]:
+        path = relative(name)
+        entry = files.setdefault(path, {"size": Path(name).stat().st_size, "groups": {}})
+        entry["groups"].setdefault(f"{num_failed},{-num_passed}", []).append(line)
+    others = {
+        relative(name): Path(name).stat().st_size
+        for name in sorted(traced["imported"])
+        if relative(name) not in files
+    }
+    return {"files": files, "others": others}

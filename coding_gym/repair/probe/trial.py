@@ -1,0 +1,109 @@
+"""Tries repair candidates, each in a forked process, against the private copy of the tree."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .fast_loop import FastLoop
+from .forking import forked
+from .place import TREE, enter_tree
+from .suite import Recorder, run_pytest
+from .verdicts import BREAKS, DIED, PLAUSIBLE, UNTRIED, Judge, Verdict
+from .written import Written
+
+_FAST_SHARE = 0.8  # of the time, when some candidates need a fresh import
+
+
+class Trial:
+    """Tries the candidates of one request.
+
+    Args:
+        state: What the driver remembers.
+        request: ``paths``, ``units`` and ``candidates`` (indices of units, and edits: index of the
+            path, start, end, text), ``seconds`` for the whole search, ``extra`` candidates to try
+            after the first plausible one, and ``full`` to import everything anew and run every
+            test for every candidate.
+    """
+
+    def __init__(self, state: dict[str, Any], request: dict[str, Any]) -> None:
+        self.state = state
+        self.judge = Judge(state)
+        self.verdicts = [Verdict(UNTRIED, []) for _ in request["candidates"]]
+        self._request = request
+        self._start = time.monotonic() - (0.0 if request["full"] else state["spent_s"])
+
+    def run(self) -> list[Verdict]:
+        """Returns how each candidate ended."""
+        enter_tree(Path(self.state["workspace"]))
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        for name in self.state["preload"]:
+            try:
+                import_module(name)
+            except Exception:  # noqa: BLE001, S112 - it is only a head start for the children
+                continue
+        waiting = list(range(len(self.verdicts)))
+        if not self._request["full"]:
+            spent = time.monotonic() - self._start
+            remaining = max(0.0, self._request["seconds"] - spent)
+            answer = forked(lambda: self._run_fast(spent + _FAST_SHARE * remaining), remaining + 5)
+            if answer is not None:
+                self.verdicts = [Verdict(*verdict) for verdict in answer[0]]
+                waiting = answer[1]
+        for index in waiting:
+            if self.is_over(index, self._request["seconds"]):
+                break
+            self.verdicts[index] = self._attempt_fresh(index)
+        return self.verdicts
+
+    def is_over(self, index: int, seconds: float) -> bool:
+        """Whether time is up, or enough was tried after the first plausible candidate."""
+        if time.monotonic() - self._start > seconds:
+            return True
+        codes = [verdict.code for verdict in self.verdicts]
+        return PLAUSIBLE in codes and index > codes.index(PLAUSIBLE) + self._request["extra"]
+
+    def edits(self, index: int) -> list[Any]:
+        """Returns a candidate's edits with absolute file names."""
+        paths = self._request["paths"]
+        edits = self._request["candidates"][index][1]
+        return [[str(TREE / paths[path]), start, end, text] for path, start, end, text in edits]
+
+    def units(self, index: int) -> list[dict[str, Any]]:
+        """Returns the functions that hold a candidate's edits; none where it edits other places."""
+        units = [self._request["units"][n] for n in self._request["candidates"][index][0]]
+        return [{**u, "name": str(TREE / self._request["paths"][u["path"]])} for u in units]
+
+    def _run_fast(self, seconds: float) -> Any:
+        recorder = Recorder(limit_s=self.state["test_s"])
+        loop = FastLoop(self, recorder, seconds)
+        run_pytest(self.state["arguments"], [recorder, loop])
+        return [self.verdicts, loop.waiting]
+
+    def _attempt_fresh(self, index: int) -> Verdict:
+        whole, part = self.state["arguments"], self.judge.failing
+        with Written(self.edits(index), index):
+            runs_all = self._request["full"] or self.state["in_order"]
+            verdict = self._run_tests(whole if runs_all else part, all_ran=runs_all)
+            if verdict.code == BREAKS and not runs_all:
+                verdict = self._run_tests(whole, all_ran=True)
+        return verdict
+
+    def _run_tests(self, arguments: list[str], *, all_ran: bool) -> Verdict:
+        recorder = Recorder(limit_s=self.state["test_s"])
+
+        def run() -> Any:
+            run_pytest(arguments, [recorder])
+            return [recorder.outcomes, recorder.signatures]
+
+        answer = forked(run, self.state["suite_s" if all_ran else "fresh_s"])
+        if answer is None:
+            return Verdict(DIED, [])
+        return self.judge.judge(*answer, all_ran=all_ran)

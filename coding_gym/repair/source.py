@@ -1,0 +1,198 @@
+"""One Python file as text and tree, with edits by span so that formatting stays."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+
+# Nodes that can stand anywhere in an expression without parentheses.
+_ATOMS = (
+    ast.Name,
+    ast.Constant,
+    ast.Attribute,
+    ast.Call,
+    ast.Subscript,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.JoinedStr,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Text that takes the place of a span of one file.
+
+    Attributes:
+        path: The file, relative to the workspace.
+        start: Offset of the first character that is replaced.
+        end: Offset after the last one; equal to ``start`` for an insertion.
+        replacement: The new text.
+    """
+
+    path: str
+    start: int
+    end: int
+    replacement: str
+
+    def overlaps(self, other: "Edit") -> bool:
+        """Whether both change the same place, so that they cannot be made together."""
+        if self.path != other.path:
+            return False
+        if self.start == other.start:
+            return True
+        return self.start < other.end and other.start < self.end
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """Returns ``text`` with every edit made; the offsets are those of ``text`` itself.
+
+    Raises:
+        ValueError: Two edits overlap.
+    """
+    limit = len(text)
+    for edit in sorted(edits, reverse=True):
+        if edit.end > limit:
+            raise ValueError(f"edits overlap at offset {edit.start}")
+        text = text[: edit.start] + edit.replacement + text[edit.end :]
+        limit = edit.start
+    return text
+
+
+class Source:
+    """The text and the syntax tree of one file.
+
+    Args:
+        path: The file, relative to the workspace.
+        text: Its content, line ends as they are.
+
+    Attributes:
+        tree: The module.
+        newline: The line end that the file uses.
+
+    Raises:
+        SyntaxError: The text is not valid Python.
+        ValueError: The text holds a NUL character.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.tree = ast.parse(text)
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self._lines = _LINE.findall(text)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+        self.parents = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+
+    def offset(self, line: int, column: int) -> int:
+        """Turns a line (from 1) and a column in UTF-8 bytes, as `ast` counts, into an offset."""
+        text = self._lines[line - 1]
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return self._starts[line - 1] + column
+
+    def line_span(self, first: int, last: int) -> tuple[int, int]:
+        """Returns the span of whole lines, the last line's end included."""
+        return self._starts[first - 1], self._starts[min(last, len(self._lines))]
+
+    def span(self, node: ast.expr | ast.stmt | ast.ExceptHandler | ast.keyword) -> tuple[int, int]:
+        """Returns where the node's text starts and ends, without parentheses around it."""
+        last, column = node.end_lineno, node.end_col_offset
+        assert last is not None  # noqa: S101 - ast.parse sets both on every such node
+        assert column is not None  # noqa: S101
+        return self.offset(node.lineno, node.col_offset), self.offset(last, column)
+
+    def outer(self, node: ast.expr, low: int, high: int) -> tuple[int, int]:
+        """Returns the node's span with the parentheses around it that lie in [low, high)."""
+        start, end = self.span(node)
+        while True:
+            left, right = start - 1, end
+            while left >= low and self.text[left].isspace():
+                left -= 1
+            while right < high and self.text[right].isspace():
+                right += 1
+            closed = left >= low and right < high
+            if not closed or self.text[left] != "(" or self.text[right] != ")":
+                return start, end
+            start, end = left, right + 1
+
+    def segment(self, node: ast.expr | ast.stmt) -> str:
+        """Returns the node's text."""
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def atom(self, node: ast.expr) -> str:
+        """Returns the node's text, in parentheses where an operator beside it would split it."""
+        text = self.segment(node)
+        return text if isinstance(node, _ATOMS) else f"({text})"
+
+    def before(self, offset: int) -> str:
+        """Returns the text between the start of the line and ``offset``."""
+        start = max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset)) + 1
+        return self.text[start:offset]
+
+    def indent(self, statement: ast.stmt) -> str | None:
+        """Returns the white space in front of a statement, or None where it shares its line."""
+        text = self.before(self.span(statement)[0])
+        return text if not text.strip() else None
+
+    def is_alone(self, statement: ast.stmt) -> bool:
+        """Whether nothing but white space and a comment shares the statement's lines."""
+        end = self.span(statement)[1]
+        rest = _LINE.match(self.text, end)
+        after = rest.group().strip() if rest else ""
+        return self.indent(statement) is not None and (not after or after.startswith("#"))
+
+    def is_faithful(self, node: ast.expr) -> bool:
+        """Whether the recorded span of a node inside an f-string really holds that node."""
+        try:
+            found = ast.parse(self.segment(node), mode="eval").body
+        except (SyntaxError, ValueError):
+            return False
+        return ast.dump(found) == ast.dump(node)
+
+
+def header_end(statement: ast.stmt) -> int:
+    """Returns the last line of a statement without the blocks inside it."""
+    return max([statement.lineno, *(node.end_lineno or 0 for node in own_nodes(statement))])
+
+
+def first_line(statement: ast.stmt) -> int:
+    """Returns the first line of a statement, decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", None) or []
+    return min([statement.lineno, *(node.lineno for node in decorators)])
+
+
+def own_nodes(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yields the expressions of a statement in reading order, parents first.
+
+    Blocks inside it, annotations and type parameters are left out.
+    """
+    skipped = {"body", "orelse", "finalbody", "handlers", "cases", "annotation", "returns"}
+    for name, value in ast.iter_fields(statement):
+        if name in skipped or name == "type_params":
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST):
+                yield from _expressions(node)
+
+
+def _expressions(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.stmt | ast.arg):
+        return
+    if isinstance(node, ast.expr):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _expressions(child)

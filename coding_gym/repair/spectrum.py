@@ -1,0 +1,147 @@
+"""Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
+
+import ast
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from coding_gym.repair.sites import Site, sites
+from coding_gym.repair.source import FunctionNode, Source, own_nodes
+
+Line = tuple[str, int]
+"""A path and a line from 1."""
+
+# A value bound outside functions is this much less suspicious than the code that reads it.
+_BOUND_OUTSIDE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfTest:
+    """What one test did.
+
+    Attributes:
+        passed: Whether it passed.
+        lines: Every line of the program that it executed.
+    """
+
+    passed: bool
+    lines: frozenset[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """Which lines how many tests executed.
+
+    Attributes:
+        num_failed: Tests that failed.
+        num_passed: Tests that passed.
+        hits: By line, how many failed and how many passed tests executed it.
+    """
+
+    num_failed: int
+    num_passed: int
+    hits: Mapping[Line, tuple[int, int]]
+
+    @classmethod
+    def from_runs(cls, runs: Iterable[RunOfTest]) -> "Spectrum":
+        """Counts the tests that executed each line."""
+        counts = [0, 0]
+        hits: dict[Line, list[int]] = {}
+        for run in runs:
+            counts[run.passed] += 1
+            for line in run.lines:
+                hits.setdefault(line, [0, 0])[run.passed] += 1
+        return cls(counts[False], counts[True], {k: (f, p) for k, (f, p) in hits.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class SuspiciousLine:
+    """A line and how suspicious it is, from above 0 to 1."""
+
+    path: str
+    line: int
+    score: float
+
+
+def ochiai(spectrum: Spectrum) -> list[SuspiciousLine]:
+    """Ranks the lines that failing tests executed, the most suspicious first.
+
+    The score of a line is ``ef / sqrt(num_failed * (ef + ep))``, with ``ef`` and ``ep`` the failed
+    and passed tests that executed it (Abreu, Zoeteweij and van Gemund, "On the accuracy of
+    spectrum-based fault localization", TAIC PART 2007). Equal scores are ordered by path and line.
+    """
+    ranked = [
+        SuspiciousLine(path, line, failed / math.sqrt(spectrum.num_failed * (failed + passed)))
+        for (path, line), (failed, passed) in spectrum.hits.items()
+        if failed
+    ]
+    return sorted(ranked, key=lambda s: (-s.score, s.path, s.line))
+
+
+def statement_scores(
+    sources: Mapping[str, Source], ranked: Iterable[SuspiciousLine]
+) -> dict[str, dict[int, float]]:
+    """Gathers the scores of lines into scores of statements, by path and first line.
+
+    Three rules go beyond the lines themselves, since a test executes some code only when a module
+    is imported. A statement over several lines has the score of its most suspicious line. A
+    function's signature has the score of its most suspicious statement. A value bound in a module
+    or class has 0.9 of the highest score among the statements, of any of the files, that read its
+    name.
+    """
+    lines: dict[str, dict[int, float]] = {}
+    for suspicious in ranked:
+        lines.setdefault(suspicious.path, {})[suspicious.line] = suspicious.score
+    all_sites = {path: list(sites(source)) for path, source in sources.items()}
+    scores: dict[str, dict[int, float]] = {path: {} for path in sources}
+    readers: dict[str, float] = {}
+    for path, found in all_sites.items():
+        for site in reversed(found):  # a function comes after the statements inside it
+            score = _own_score(site, lines.get(path, {}), scores[path])
+            if score:
+                scores[path][site.statement.lineno] = score
+                for name in _names_read(site.statement):
+                    readers[name] = max(score, readers.get(name, 0.0))
+    for path, found in all_sites.items():
+        for site in found:
+            names = _names_bound(site)
+            score = _BOUND_OUTSIDE * max((readers.get(name, 0.0) for name in names), default=0.0)
+            if score:
+                line = site.statement.lineno
+                scores[path][line] = max(score, scores[path].get(line, 0.0))
+    return scores
+
+
+def _own_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, float]) -> float:
+    statement = site.statement
+    if isinstance(statement, FunctionNode):
+        inner = range(statement.body[0].lineno, (statement.end_lineno or 0) + 1)
+        return max((scores.get(line, 0.0) for line in inner), default=0.0)
+    if isinstance(statement, ast.ClassDef):
+        return 0.0
+    return max((lines.get(line, 0.0) for line in site.lines), default=0.0)
+
+
+def _names_read(statement: ast.stmt) -> set[str]:
+    names = set()
+    for node in own_nodes(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            names.add(node.attr)
+    return names
+
+
+def _names_bound(site: Site) -> list[str]:
+    statement = site.statement
+    if site.function is not None:
+        return []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        targets = [statement.target]
+    else:
+        return []
+    return [
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    ]

@@ -1,0 +1,72 @@
+"""The template ``variable``: another name of the scope, another attribute of the object."""
+
+import ast
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from coding_gym.repair.sites import Proposal, Site
+from coding_gym.repair.source import FunctionNode, Source
+
+_WEIGHTS = (0.8, 0.6, 0.4, 0.3)
+
+
+def variable(site: Site) -> Iterator[Proposal]:
+    """Puts another name of the same scope, or another attribute of the same object."""
+    names = local_names(site)
+    for node in site.nodes():
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            continue
+        if isinstance(node, ast.Name) and node.id in names and not _is_called(site, node):
+            for other, weight in _ranked(node.id, names):
+                yield site.swap(node, other, weight)
+        elif isinstance(node, ast.Attribute):
+            others = _attributes(site.source, node.value, called=_is_called(site, node))
+            end = site.source.span(node)[1]
+            for other, weight in _ranked(node.attr, others):
+                yield site.put(end - len(node.attr), end, other, weight)
+
+
+def local_names(site: Site) -> list[str]:
+    """Returns the parameters and local variables of the function around a statement, in order."""
+    function = site.function
+    if function is None:
+        return []
+    names = dict.fromkeys(parameters(function))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+    return [name for name in names if name not in ("self", "cls", "_")]
+
+
+def parameters(function: FunctionNode) -> list[str]:
+    """Returns the names of a function's parameters, in order."""
+    arguments = function.args
+    nodes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    nodes += [node for node in (arguments.vararg, arguments.kwarg) if node is not None]
+    return [node.arg for node in nodes]
+
+
+def _is_called(site: Site, node: ast.expr) -> bool:
+    parent = site.parent(node)
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _attributes(source: Source, owner: ast.expr, *, called: bool) -> list[str]:
+    """Returns the attributes that the file reads from, or calls on, the same object."""
+    if not isinstance(owner, ast.Name | ast.Attribute):
+        return []
+    wanted = ast.dump(owner)
+    found: dict[str, None] = {}
+    for node, parent in source.parents.items():
+        if isinstance(node, ast.Attribute) and type(node.value) is type(owner):
+            is_called = isinstance(parent, ast.Call) and parent.func is node
+            if is_called == called and ast.dump(node.value) == wanted:
+                found[node.attr] = None
+    return list(found)
+
+
+def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float]]:
+    """Yields the most alike other names, each with its weight; ties keep the order given."""
+    likeness = {o: SequenceMatcher(None, name, o).ratio() for o in others if o != name}
+    best = sorted(likeness, key=lambda other: -likeness[other])
+    yield from zip(best, _WEIGHTS, strict=False)

@@ -1,0 +1,65 @@
+"""Functions that a running program can take a changed version of, without a fresh import."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coding_gym.repair.source import Edit, FunctionNode, Source, first_line
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A function that stands in a module or a class, not inside another function.
+
+    Attributes:
+        function: Its name.
+        classes: Names of the classes around it, outermost first.
+        start: Offset of its first line, decorators included.
+        body_start: Offset of its first statement.
+        end: Offset after its last line.
+        line: Its first line.
+        body_line: The line of its first statement.
+        last_line: Its last line.
+    """
+
+    function: str
+    classes: tuple[str, ...]
+    start: int
+    body_start: int
+    end: int
+    line: int
+    body_line: int
+    last_line: int
+
+    def holds(self, edit: Edit) -> bool:
+        """Whether an edit of the same file lies inside the function's body."""
+        return self.body_start <= edit.start and edit.end <= self.end
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the unit as a JSON object."""
+        return asdict(self)
+
+
+def units(source: Source) -> list[Unit]:
+    """Returns the units of a file, in order."""
+    return list(_units(source, source.tree.body, ()))
+
+
+def _units(source: Source, block: Sequence[ast.stmt], classes: tuple[str, ...]) -> Iterator[Unit]:
+    for node in block:
+        if isinstance(node, ast.ClassDef):
+            yield from _units(source, node.body, (*classes, node.name))
+        elif isinstance(node, FunctionNode):
+            line, last_line = first_line(node), node.end_lineno or node.lineno
+            start, end = source.line_span(line, last_line)
+            yield Unit(
+                node.name,
+                classes,
+                start,
+                source.span(node.body[0])[0],
+                end,
+                line,
+                node.body[0].lineno,
+                last_line,
+            )

@@ -1,0 +1,1 @@
+"""Playing episodes and keeping what happened."""

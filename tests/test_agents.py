@@ -1,0 +1,88 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from coding_gym.agents.registry import agent_names, make_agent, read_script
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.rollout.play import play_episode
+from coding_gym.rollout.store import append_trajectory, read_trajectories
+from coding_gym.trajectory import StopReason
+
+Env = gym.Env[Any, str]
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[Env]:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row])
+    yield env
+    env.close()
+
+
+def test_gold_resolves_and_noop_does_not(env: Env) -> None:
+    assert play_episode(env, "gold").total_reward == 1.0
+    assert play_episode(env, "noop").total_reward == 0.0
+
+
+def test_the_random_agent_ends_by_submitting(env: Env) -> None:
+    env.action_space.seed(0)
+    trajectory = play_episode(env, "random")
+    assert trajectory.stop_reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
+
+
+def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text(
+        json.dumps({"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}) + "\n\n"
+        '"just text"\n'
+    )
+    trajectory = play_episode(env, "scripted", script=str(script))
+    assert [t.action for t in trajectory.turns][1] == "just text"
+    assert trajectory.total_reward == 1.0
+
+
+def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"name": "shell", "arguments": {"cmd": "true"}}\n')
+    trajectory = play_episode(env, "scripted", script=str(script))
+    assert trajectory.stop_reason is StopReason.STOPPED
+    assert trajectory.grade is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "line 1 is not JSON"), ("3\n", "line 1 must be a text or a tool call")],
+)
+def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text(text)
+    with pytest.raises(InvalidArgumentError, match=message):
+        read_script(script)
+
+
+def test_a_missing_script_is_refused(env: Env, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="No such file"):
+        read_script(tmp_path / "none.jsonl")
+    with pytest.raises(InvalidArgumentError, match="needs a script"):
+        play_episode(env, "scripted")
+
+
+def test_an_unknown_agent_is_refused_with_the_known_ones(tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(UnknownNameError, match="template-repair"):
+        make_agent("smart", CodingRepairEnv(tasks=[tiny_row]))
+    assert "gold" in agent_names()
+
+
+def test_trajectories_are_kept_as_json_lines(env: Env, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "run.jsonl"
+    played = [play_episode(env, "gold"), play_episode(env, "noop")]
+    for trajectory in played:
+        append_trajectory(path, trajectory)
+    assert list(read_trajectories(path)) == played
+    path.write_text("{}\n")
+    with pytest.raises(InvalidArgumentError, match="line 1 is not a trajectory"):
+        list(read_trajectories(path))

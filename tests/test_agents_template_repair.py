@@ -1,0 +1,143 @@
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from coding_gym.agents.template_repair import TemplateRepairAgent
+from coding_gym.envs.coding_repair import CodingRepairEnv
+
+BOUNDARY = {
+    "stock/__init__.py": "from stock.shelf import Shelf\n",
+    "stock/shelf.py": (
+        "class Shelf:\n"
+        '    """Holds a few things."""\n\n'
+        "    def __init__(self, size):\n"
+        "        self.size = size\n"
+        "        self.things = []\n\n"
+        "    def put(self, thing):\n"
+        "        if len(self.things) > self.size:\n"
+        "            raise ValueError(thing)\n"
+        "        self.things.append(thing)\n\n"
+        "    def names(self):\n"
+        "        return [str(thing) for thing in self.things]\n"
+    ),
+    "tests/test_shelf.py": (
+        "import pytest\n\nfrom stock import Shelf\n\n\n"
+        "def test_put():\n    shelf = Shelf(2)\n    shelf.put(1)\n"
+        "    assert shelf.names() == ['1']\n\n\n"
+        "def test_full():\n    shelf = Shelf(1)\n    shelf.put(1)\n"
+        "    with pytest.raises(ValueError):\n        shelf.put(2)\n"
+    ),
+}
+SHARED = {
+    "log.py": (
+        "def note(text, lines=[]):\n"
+        '    """Adds a line."""\n'
+        "    lines.append(text)\n"
+        "    return lines\n"
+    ),
+    "test_log.py": (
+        "from log import note\n\n\n"
+        "def test_one():\n    assert note('a') == ['a']\n\n\n"
+        "def test_two():\n    assert note('b') == ['b']\n\n\n"
+        "def test_given():\n    assert note('c', ['a']) == ['a', 'c']\n"
+    ),
+}
+TWO_EDITS = {
+    "words.py": (
+        "def clean(word):\n    word.strip()\n    return word\n\n\n"
+        "def head(words, n):\n    return [clean(w) for w in words[: n - 1]]\n"
+    ),
+    "test_words.py": (
+        "from words import clean, head\n\n\n"
+        "def test_head():\n    assert head([' a', 'b ', 'c'], 2) == ['a', 'b']\n\n\n"
+        "def test_clean():\n    assert clean('a') == 'a'\n"
+    ),
+}
+HOPELESS = {
+    "poly.py": "def value(coefficients, x):\n    return 0\n",
+    "test_poly.py": (
+        "from poly import value\n\n\n"
+        "def test_value():\n    assert value([1, 2, 3], 2) == 17\n"
+        "    assert value([1, 2, 3], 3) == 34\n"
+    ),
+}
+HEALTHY = {"ok.py": "def f():\n    return 1\n", "test_ok.py": "def test_f():\n    pass\n"}
+
+
+@pytest.fixture
+def envs() -> Iterator[list[CodingRepairEnv]]:
+    opened: list[CodingRepairEnv] = []
+    yield opened
+    for env in opened:
+        env.close()
+
+
+def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]], str, list[str]]:
+    """Plays one episode up to its submission; returns the calls, the patch and what was seen."""
+    row = {
+        "instance_id": "small",
+        "problem_statement": "It does not work.",
+        "files": dict(files),
+        "created_at": "2024-01-01T00:00:00Z",
+    }
+    env = gym.make("coding_gym:CodingRepair-v0", tasks=[row])
+    envs.append(env)
+    unwrapped: Any = env.unwrapped
+    _, info = env.reset(seed=0)
+    agent = TemplateRepairAgent().play(info)
+    calls, seen = [json.loads(next(agent))], [info["text"]]
+    while calls[-1]["name"] != "submit":
+        *_, info = env.step(json.dumps(calls[-1]))
+        seen.append(info["text"])
+        calls.append(json.loads(agent.send(info)))
+    assert next(agent, None) is None
+    return calls, unwrapped.patch().text, seen
+
+
+@pytest.mark.parametrize(
+    ("files", "added"),
+    [
+        (BOUNDARY, ["        if len(self.things) >= self.size:"]),
+        (SHARED, ["def note(text, lines=None):", "    if lines is None:", "        lines = []"]),
+        (
+            TWO_EDITS,
+            ["    word = word.strip()", "    return [clean(w) for w in words[: n]]"],
+        ),
+    ],
+    ids=["one edit", "a shared default", "two edits"],
+)
+def test_it_repairs_and_leaves_nothing_else_behind(
+    envs: list[Any], files: Mapping[str, str], added: list[str]
+) -> None:
+    calls, patch, seen = play(envs, files)
+    lines = [line[1:] for line in patch.splitlines() if line[:1] == "+" and line[:3] != "+++"]
+    assert lines == added
+    assert f"{len(files)} failed" not in seen[-1]
+    assert " passed" in seen[-1]
+    assert " failed" not in seen[-1]
+    assert [call["name"] for call in calls if call["name"] == "apply_patch"]
+    assert len(calls) <= 40
+
+
+@pytest.mark.parametrize("files", [HOPELESS, HEALTHY], ids=["no edit repairs", "no test fails"])
+def test_it_gives_up_cleanly(envs: list[Any], files: Mapping[str, str]) -> None:
+    calls, patch, _ = play(envs, files)
+    assert patch == ""
+    assert calls[-1]["name"] == "submit"
+    assert len(calls) <= 40
+
+
+def test_the_same_program_gives_the_same_calls(envs: list[Any]) -> None:
+    first, second = play(envs, BOUNDARY), play(envs, BOUNDARY)
+    assert first[0] == second[0]
+
+
+def test_it_submits_when_the_shell_says_nothing_useful() -> None:
+    agent = TemplateRepairAgent().play({"text": "a problem"})
+    names = [json.loads(next(agent))["name"]]
+    while names[-1] != "submit":
+        names.append(json.loads(agent.send({"text": "command failed with exit code 127"}))["name"])
+    assert names == ["shell", "shell", "submit"]
