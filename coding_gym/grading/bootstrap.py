@@ -30,7 +30,7 @@ _NEUTRAL_OPTIONS: "dict[str, object]" = {
     "stepwise": False,
     "reruns": 0,
     "randomly_reorganize": False,
-    "tbstyle": "short",
+    "tbstyle": "native",
     "showlocals": False,
 }
 _MAX_MESSAGE_CHARS = 300

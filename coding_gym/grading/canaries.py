@@ -131,7 +131,8 @@ def plant(
         fail_to_pass: Node ids of the tests that the bug breaks.
         pass_to_pass: Node ids of the other expected tests.
         rng: Decides which, and how they read; it must not be foreseeable by a policy.
-        avoid: Node ids (without parameters) of tests that did not make good canaries before.
+        avoid: Node ids (without parameters) of tests that did not make good canaries before; they
+            are chosen again only where a file has no others, as no file may get out of having one.
 
     Returns:
         The canaries, and the new content of the files that hold them.
@@ -143,7 +144,9 @@ def plant(
     for path in paths[:MAX_FILES]:
         number = 2 if path in broken else 1
         groups = [broken.get(path, []), working.get(path, [])]
-        picks[path] = _pick(sources[path], groups, avoid, number, rng)
+        picks[path] = _pick(sources[path], groups, avoid, number, rng) or _pick(
+            sources[path], groups, frozenset(), number, rng
+        )
     _fill_up(picks, rng)
     canaries: list[Canary] = []
     changed: dict[str, bytes] = {}

@@ -1,5 +1,6 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
+import os
 import secrets
 import threading
 from collections.abc import Iterable
@@ -26,6 +27,15 @@ _GOLD_FACTOR = 10.0
 
 # Second tries, most of them of runs that took too long, do not compete with one another.
 _second_try = threading.Lock()
+
+
+def _free_second_try() -> None:
+    global _second_try
+    _second_try = threading.Lock()
+
+
+# A fork may come while another thread holds the lock, which nobody would then release in the child.
+os.register_at_fork(after_in_child=_free_second_try)
 
 
 def grade(

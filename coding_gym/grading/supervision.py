@@ -57,7 +57,7 @@ def run_tests(
     if verdict is None:
         return _without_verdict(frame, result)
     report = RunReport.from_verdict(verdict)
-    if not (report.ready or report.timed_out):
+    if not (report.ready or report.timed_out or report.is_forged):
         raise GradingError(f"pytest could not be started: {last_line(report.tail) or 'no output'}")
     return report
 

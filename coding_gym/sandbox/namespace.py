@@ -1,23 +1,23 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import os
-from pathlib import Path, PurePosixPath
-from typing import Any
+import platform
+import socket
+from pathlib import Path
+from typing import Literal
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import host_network
-from coding_gym.sandbox.environment import environment
+from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.sandbox import disk_uppers
+from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
 from coding_gym.sandbox.protocol import Probe
 from coding_gym.sandbox.remedies import SetupFailure, describe, remedy
-from coding_gym.sandbox.results import check_env
-from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
-from coding_gym.sandbox.zygotes import Zygote, zygote
+from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.sandbox.zygotes import zygote
 
 # As root, what sandboxes run as: no account of any distribution has this number.
 _UNPRIVILEGED = 64998
-_PYTHON_FOLDER = "/sandbox/bin"
-_SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 # Nothing here bounds them without a delegated cgroup.
 _MISSING = ("memory limit", "cpu limit")
 _UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
@@ -29,7 +29,14 @@ class NamespaceBackend:
     Covered: files (an allow-listed root, a private copy of the layers), processes, the network,
     the environment, capabilities, system calls, sizes and counts. Not covered: memory and CPU
     time (`Probe.missing`), and holes in the kernel itself.
+
+    Args:
+        changes: Where a sandbox's changes go: ``"auto"`` is a tmpfs where the kernel can (6.6 and
+            later), else a folder on disk, whose size nothing bounds; ``"disk"`` is always that.
     """
+
+    def __init__(self, changes: Literal["auto", "disk"] = "auto") -> None:
+        self._changes = changes
 
     @property
     def name(self) -> str:
@@ -42,7 +49,8 @@ class NamespaceBackend:
         As root a fixed unprivileged one; root of a container that maps few users, and ordinary
         users, run as themselves.
         """
-        if os.geteuid() == 0 and _is_mapped("uid") and _is_mapped("gid"):
+        kinds = ("uid", "gid")
+        if os.geteuid() == 0 and all(_outside(kind, _UNPRIVILEGED) is not None for kind in kinds):
             return _UNPRIVILEGED, _UNPRIVILEGED
         return os.geteuid(), os.getegid()
 
@@ -58,9 +66,7 @@ class NamespaceBackend:
             if isinstance(failure, SetupFailure):
                 return Probe(available=False, detail=str(failure), remedy=remedy(failure))
             return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
-        uid, _ = self.owner()
-        detail = f"opened a sandbox as uid {uid} and ran a command"
-        return Probe(available=True, detail=detail, missing=_MISSING)
+        return self._works()
 
     def open(self, spec: SandboxSpec) -> NamespaceSandbox:
         """Opens a sandbox.
@@ -77,15 +83,48 @@ class NamespaceBackend:
                 raise SandboxUnavailableError(describe(failure)) from failure
             raise SandboxError(str(failure)) from failure
 
+    def _works(self) -> Probe:
+        uid, _ = self.owner()
+        on_disk = self._is_on_disk(zygote(*self.owner()))
+        place = "on disk" if on_disk else "in memory"
+        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command"
+        missing = (*_MISSING, "disk limit") if on_disk else _MISSING
+        return Probe(available=True, detail=detail, missing=missing)
+
+    def _is_on_disk(self, handle: Zygote) -> bool:
+        return self._changes == "disk" or not handle.overlay_works_on_tmpfs
+
     def _open(self, spec: SandboxSpec) -> NamespaceSandbox:
-        request = _request(spec)
-        channel = self._zygote_open(request)
-        sandbox = NamespaceSandbox(channel)
+        if platform.system() != "Linux":
+            raise SandboxUnavailableError(
+                f"the 'namespace' sandbox needs Linux, this is {platform.system()}; "
+                "run coding_gym in a Linux machine or container, or name sandbox='process', "
+                "which isolates nothing"
+            )
+        if self.owner()[0] == 0 and _outside("uid", 0) == 0:
+            raise SandboxUnavailableError(
+                "sandboxes would run as root: this user namespace maps its root to root and has "
+                "no other user; run as an ordinary user, or map more users into the namespace"
+            )
+        handle = zygote(*self.owner())
+        upper = self._make_upper() if self._is_on_disk(handle) and spec.layers else None
+        try:
+            channel = self._ask(handle, namespace_request(spec, upper))
+        except BaseException:
+            if upper is not None:
+                disk_uppers.remove(upper)
+            raise
+        sandbox = NamespaceSandbox(channel, upper)
         sandbox.wait_until_ready()
         return sandbox
 
-    def _zygote_open(self, request: dict[str, Any]) -> Any:
-        handle: Zygote = zygote(*self.owner())
+    def _make_upper(self) -> Path:
+        try:
+            return disk_uppers.make(self.owner())
+        except OSError as error:
+            raise SandboxError(f"no folder for a sandbox's changes: {error}") from error
+
+    def _ask(self, handle: Zygote, request: dict[str, object]) -> socket.socket:
         try:
             return handle.open(request)
         except SandboxError:
@@ -93,92 +132,10 @@ class NamespaceBackend:
             return zygote(*self.owner()).open(request)
 
 
-def _is_mapped(kind: str) -> bool:
-    """Whether the unprivileged id exists in the user namespace that this process is in."""
-    try:
-        lines = Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return False
-    ranges = ([int(number) for number in line.split()] for line in lines)
-    return any(first <= _UNPRIVILEGED < first + count for first, _, count in ranges)
-
-
-def _request(spec: SandboxSpec) -> dict[str, Any]:
-    """Returns what the zygote is asked to open."""
-    check_env(spec.env)
-    shown: list[dict[str, Any]] = []
-    layers = [_show(shown, layer, "layer") for layer in spec.layers]
-    mounts = []
-    if spec.python is not None and not _is_in_system(spec.python.prefix):
-        index = _show(shown, spec.python.prefix, "interpreter", covered=True)
-        mounts.append((index, str(spec.python.prefix)))
-    network = host_network.settings() if spec.network else host_network.NONE
-    for mount in (*network.mounts, *spec.mounts):
-        index = _show(shown, mount.source, "mount", writable=mount.writable)
-        mounts.append((index, _checked_target(mount)))
-    return {
-        "show": shown,
-        "layers": layers,
-        "mounts": mounts,
-        "links": _links(spec.python),
-        "files": network.files,
-        "env": network.env | environment(spec, first=(_PYTHON_FOLDER,)),
-        "limits": {
-            "disk_bytes": spec.limits.disk_bytes,
-            "num_inodes": spec.limits.num_inodes,
-            "num_processes": spec.limits.num_processes,
-            "file_bytes": spec.limits.file_bytes,
-            "num_open_files": spec.limits.num_open_files,
-        },
-        "network": spec.network,
-    }
-
-
-def _show(
-    shown: list[dict[str, Any]],
-    path: Path,
-    kind: str,
-    *,
-    writable: bool = False,
-    covered: bool = False,
-) -> int:
-    """Adds a host folder or file to those shown and returns its index."""
-    real = path.resolve()
-    try:
-        facts = real.stat()
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"the sandbox's {kind} {path} cannot be used: {error}"
-        ) from error
-    if kind in {"layer", "interpreter"} and not real.is_dir():
-        raise InvalidArgumentError(f"the sandbox's {kind} {path} must be a folder")
-    shown.append(
-        {
-            "path": str(real),
-            "id": [facts.st_dev, facts.st_ino],
-            "writable": writable,
-            "covered": covered,
-        }
-    )
-    return len(shown) - 1
-
-
-def _checked_target(mount: Mount) -> str:
-    target = PurePosixPath(mount.target)
-    if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
-        raise InvalidArgumentError(
-            f"a mount's target must be an absolute path below /, got {mount.target!r}"
-        )
-    return str(target)
-
-
-def _is_in_system(prefix: Path) -> bool:
-    return any(prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
-
-
-def _links(python: Interpreter | None) -> dict[str, str]:
-    if python is None:
-        return {}
-    minor = ".".join(python.version.split(".")[:2])
-    names = ("python", "python3", f"python{minor}")
-    return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in dict.fromkeys(names)}
+def _outside(kind: str, number: int) -> int | None:
+    """Returns what a uid or gid is outside this user namespace; None where it is not mapped."""
+    for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
+        first, outside, count = (int(field) for field in line.split())
+        if first <= number < first + count:
+            return outside + number - first
+    return None

@@ -1,25 +1,28 @@
 """A sandbox of the ``namespace`` backend, as its owner holds it."""
 
-import contextlib
-import os
 import socket
-import threading
-import time
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import SandboxError
+from coding_gym.sandbox import disk_uppers
+from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
 from coding_gym.sandbox.remedies import SetupFailure
-from coding_gym.sandbox.results import check_path, check_run, command_bytes, render_output
+from coding_gym.sandbox.results import (
+    check_data,
+    check_path,
+    check_run,
+    command_bytes,
+    render_output,
+)
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.sandbox.zygote import wire
 
 _READY_TIMEOUT_S = 30.0
 # What an answer may take beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
-_CLOSE_TIMEOUT_S = 5.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
 
@@ -28,14 +31,15 @@ class NamespaceSandbox:
     """The owner's handle: a channel to the sandbox's first process.
 
     The channel is all there is. When it closes, for whatever reason, the sandbox ends.
+
+    Args:
+        channel: Connects to the first process, which is still setting the sandbox up.
+        upper: The folder on disk that holds the sandbox's changes, which goes with it.
     """
 
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel = channel
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._closed = False
-        self._why_dead = ""
+    def __init__(self, channel: socket.socket, upper: Path | None = None) -> None:
+        self._channel = Channel(channel)
+        self._upper = upper
 
     def wait_until_ready(self) -> None:
         """Waits for the end of the set-up.
@@ -45,8 +49,7 @@ class NamespaceSandbox:
             SandboxError: The first process died, or does not answer.
         """
         try:
-            with self._lock:
-                header, _ = self._exchange(b"", _READY_TIMEOUT_S, max_body_bytes=0)
+            header, _ = self._channel.call(b"", timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
             if "error" in header:
                 raise SetupFailure.from_json(header["error"])
         except BaseException:
@@ -94,16 +97,10 @@ class NamespaceSandbox:
             timeout_s=timeout_s + _ANSWER_TIMEOUT_S,
             max_body_bytes=max_output_bytes + _SLACK_BYTES,
         )
-        head, tail = body[: header["head_bytes"]], body[header["head_bytes"] :]
-        output, truncated = render_output(head, tail, header["num_bytes"])
-        return ExecResult(
-            exit_code=header["exit_code"],
-            output=output,
-            timed_out=header["timed_out"],
-            truncated=truncated,
-            duration_s=header["duration_s"],
-            num_leftovers=header["num_leftovers"],
-        )
+        try:
+            return _result(header, body)
+        except (KeyError, TypeError) as error:
+            raise self._channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
@@ -116,26 +113,14 @@ class NamespaceSandbox:
     def write_file(self, path: str, data: bytes) -> None:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
+        check_data(data)
         header, _ = self._call({"op": "write", "path": path}, data)
         _raise_file_error(header, path)
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        if self._closed:
-            return
-        self._closed = True
-        if os.getpid() != self._owner:
-            # A copy that a fork made: the sandbox is the parent's.
-            self._channel.close()
-            return
-        with contextlib.suppress(OSError):
-            self._channel.shutdown(socket.SHUT_WR)
-        # A call in another thread sees the end of the channel first.
-        with self._lock, contextlib.suppress(OSError):
-            self._channel.settimeout(_CLOSE_TIMEOUT_S)
-            while self._channel.recv(1 << 16):
-                pass
-        self._channel.close()
+        if self._channel.close() and self._upper is not None:
+            disk_uppers.remove(self._upper)
 
     def __enter__(self) -> Self:
         return self
@@ -156,37 +141,29 @@ class NamespaceSandbox:
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
-        if os.getpid() != self._owner:
-            raise SandboxError("the sandbox belongs to the process that opened it; open another")
-        with self._lock:
-            if self._closed or self._why_dead:
-                raise SandboxError(self._why_dead or "the sandbox is closed")
-            message = wire.pack(request, body)
-            header, answer = self._exchange(message, timeout_s, max_body_bytes=max_body_bytes)
+        header, answer = self._channel.call(
+            wire.pack(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+        )
         if "error" in header:
-            self._why_dead = f"the sandbox failed: {header['error'].get('reason')}"
-            raise SandboxError(self._why_dead)
+            raise self._channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
-
-    def _exchange(
-        self, message: bytes, timeout_s: float, *, max_body_bytes: int
-    ) -> tuple[dict[str, Any], bytes]:
-        """Sends a message, if any, and returns the next; what goes wrong is the sandbox's end."""
-        deadline = time.monotonic() + timeout_s
-        try:
-            self._channel.settimeout(timeout_s)
-            if message:
-                self._channel.sendall(message)
-            return wire.receive(self._channel, max_body_bytes=max_body_bytes, deadline=deadline)
-        except (OSError, EOFError, wire.ProtocolError) as error:
-            self._why_dead = (
-                "the sandbox is closed" if self._closed else f"the sandbox died: {error}"
-            )
-            raise SandboxError(self._why_dead) from error
 
 
 def _absolute(path: str) -> str:
     return path if path.startswith("/") else f"{WORKDIR}/{path}"
+
+
+def _result(header: dict[str, Any], body: bytes) -> ExecResult:
+    head, tail = body[: header["head_bytes"]], body[header["head_bytes"] :]
+    output, truncated = render_output(head, tail, header["num_bytes"])
+    return ExecResult(
+        exit_code=header["exit_code"],
+        output=output,
+        timed_out=header["timed_out"],
+        truncated=truncated,
+        duration_s=header["duration_s"],
+        num_leftovers=header["num_leftovers"],
+    )
 
 
 def _raise_file_error(header: dict[str, Any], path: str) -> None:

@@ -13,7 +13,13 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.environment import environment
 from coding_gym.sandbox.process_group import ProcessGroup
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Probe
-from coding_gym.sandbox.results import check_env, check_path, check_run, command_bytes
+from coding_gym.sandbox.results import (
+    check_data,
+    check_env,
+    check_path,
+    check_run,
+    command_bytes,
+)
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import files
 
@@ -140,6 +146,7 @@ class ProcessSandbox:
     def write_file(self, path: str, data: bytes) -> None:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
+        check_data(data)
         self._require_open()
         files.write(str(self._host_path(path)), data)
 

@@ -58,6 +58,8 @@ def remedy(failure: SetupFailure) -> str:
         return f"sudo sysctl -w {_USERNS_CLONE}=1"
     if _sysctl(_MAX_USERNS) == "0" or (failure.errno == errno.ENOSPC and "names" in failure.step):
         return f"sudo sysctl -w {_MAX_USERNS}=65536"
+    if failure.step == "map the users":
+        return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
     if _in_container():
         return _CONTAINER
     if failure.errno == errno.ENOSYS or "overlay" in failure.step:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from coding_gym.errors import InvalidArgumentError
 
 MAX_COMMAND_BYTES = 1 << 20
-MAX_STDIN_BYTES = 64 << 20
+MAX_DATA_BYTES = 64 << 20
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 
@@ -41,10 +41,7 @@ def check_run(
         raise InvalidArgumentError(f"timeout_s must be positive and finite, got {timeout_s}")
     if max_output_bytes < 1:
         raise InvalidArgumentError(f"max_output_bytes must be at least 1, got {max_output_bytes}")
-    if len(stdin) > MAX_STDIN_BYTES:
-        raise InvalidArgumentError(
-            f"stdin must be at most {MAX_STDIN_BYTES} bytes, got {len(stdin)}"
-        )
+    check_data(stdin)
     if cwd is not None:
         check_path(cwd)
     check_env(env)
@@ -54,6 +51,14 @@ def check_path(path: str) -> None:
     """Raises InvalidArgumentError for a path that no system call takes."""
     if not path or "\0" in path:
         raise InvalidArgumentError(f"a path must be non-empty and free of NUL bytes, got {path!r}")
+
+
+def check_data(data: bytes) -> None:
+    """Raises InvalidArgumentError for more than standard input or a file may be given at once."""
+    if len(data) > MAX_DATA_BYTES:
+        raise InvalidArgumentError(
+            f"at most {MAX_DATA_BYTES} bytes go into a sandbox at once, got {len(data)}"
+        )
 
 
 def check_env(env: Mapping[str, str]) -> None:
@@ -74,10 +79,12 @@ def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
     # A character that the cut went through is left out whole.
-    first = getincrementaldecoder("utf-8")("replace").decode(head)
+    decoder = getincrementaldecoder("utf-8")("replace")
+    first = decoder.decode(head)
+    pending, _ = decoder.getstate()
     start = 0
     while start < min(3, len(tail)) and tail[start] & _CONTINUATION_BITS == _CONTINUATION:
         start += 1
     last = tail[start:].decode("utf-8", "replace")
-    num_dropped = num_bytes - len(head) - len(tail) + start
+    num_dropped = num_bytes - len(head) - len(tail) + len(pending) + start
     return f"{first}\n[... {num_dropped} bytes left out ...]\n{last}", True

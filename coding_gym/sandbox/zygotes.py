@@ -1,171 +1,39 @@
-"""The owner's side of the zygote: one per process, started when first needed."""
+"""The zygotes of this process: one per user that sandboxes run as, started when first needed."""
 
 import atexit
-import contextlib
 import os
-import select
-import signal
-import socket
 import threading
-import time
-from pathlib import Path
-from typing import Any
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.interpreters import default_interpreter
-from coding_gym.sandbox.remedies import SetupFailure, describe
-from coding_gym.sandbox.zygote import wire
-
-_MAIN = Path(__file__).parent / "zygote" / "__main__.py"
-_PACKAGE = Path(__file__).parents[1]
-_START_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 5.0
-
-
-class Zygote:
-    """A running zygote process."""
-
-    def __init__(self, uid: int, gid: int) -> None:
-        self._lock = threading.Lock()
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
-        try:
-            self._pid = _spawn(theirs.fileno(), errors_write)
-        except OSError as error:
-            self._control.close()
-            os.close(errors_read)
-            raise SandboxUnavailableError(f"cannot start a process: {error}") from error
-        finally:
-            theirs.close()
-            os.close(errors_write)
-        self.alive = True
-        config = {"owner": os.getpid(), "uid": uid, "gid": gid, "hidden": [str(_PACKAGE)]}
-        try:
-            self._control.sendall(wire.pack(config))
-            header = self._receive()
-        except (OSError, EOFError, wire.ProtocolError) as error:
-            self.stop()
-            os.set_blocking(errors_read, False)
-            reason = _last_line(errors_read) or str(error)
-            raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
-        finally:
-            os.close(errors_read)
-        if "error" in header:
-            self.stop()
-            failure = SetupFailure.from_json(header["error"])
-            raise SandboxUnavailableError(describe(failure)) from failure
-
-    def open(self, request: dict[str, Any]) -> socket.socket:
-        """Returns the channel of a new sandbox, which is still setting itself up.
-
-        Raises:
-            SetupFailure: A step failed; the zygote is well.
-            SandboxError: The zygote is gone.
-        """
-        with self._lock:
-            try:
-                self._control.settimeout(_START_TIMEOUT_S)
-                self._control.sendall(wire.pack(request))
-                answer, descriptors, _, _ = socket.recv_fds(
-                    self._control, 1, 1, socket.MSG_CMSG_CLOEXEC
-                )
-                if answer == b"+" and descriptors:
-                    return socket.socket(fileno=descriptors[0])
-                if answer != b"-":
-                    raise EOFError("it ended")
-                header = self._receive()
-            except (OSError, EOFError, wire.ProtocolError) as error:
-                self.stop()
-                raise SandboxError(f"the sandbox server died: {error}") from error
-        raise SetupFailure.from_json(header["error"])
-
-    def stop(self) -> None:
-        """Ends the zygote and every sandbox of it; idempotent."""
-        if not self.alive:
-            return
-        self.alive = False
-        self._control.close()
-        # The server saw its channel close. Should it hang, its parent's end is its end.
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            _wait_or_kill(self._pid)
-            os.waitpid(self._pid, 0)
-
-    def forget(self) -> None:
-        """Lets go of the zygote without ending it: it belongs to the parent of this process."""
-        self.alive = False
-        self._control.close()
-
-    def _receive(self) -> dict[str, Any]:
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
-
-
-def _spawn(control: int, errors: int) -> int:
-    """Starts the process with nothing of ours but the two descriptors."""
-    null = os.open(os.devnull, os.O_RDWR)
-    os.set_inheritable(control, True)
-    # What a Python that is not installed system-wide may need in order to start at all.
-    env = {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
-    python = str(default_interpreter().executable)
-    actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
-    try:
-        return os.posix_spawn(
-            python,
-            [python, "-I", "-S", str(_MAIN), str(control)],
-            env,
-            file_actions=[*actions, (os.POSIX_SPAWN_DUP2, errors, 2)],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGCHLD),
-        )
-    finally:
-        os.close(null)
-
-
-def _wait_or_kill(pid: int) -> None:
-    descriptor = os.pidfd_open(pid)
-    try:
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        if not poller.poll(_STOP_TIMEOUT_S * 1000):
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    finally:
-        os.close(descriptor)
-
-
-def _last_line(descriptor: int) -> str:
-    try:
-        text = os.read(descriptor, 1 << 16).decode("utf-8", "replace").strip()
-    except BlockingIOError:
-        return ""
-    return text.splitlines()[-1] if text else ""
+from coding_gym.sandbox.zygote_process import Zygote
 
 
 class _Registry:
-    """The zygotes of this process, by the user that their sandboxes run as."""
-
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.zygotes: dict[tuple[int, int], Zygote] = {}
+        self.started: list[Zygote] = []
 
     def get(self, uid: int, gid: int) -> Zygote:
         with self.lock:
             zygote = self.zygotes.get((uid, gid))
             if zygote is None or not zygote.alive:
                 zygote = self.zygotes[uid, gid] = Zygote(uid, gid)
+                self.started.append(zygote)
             return zygote
 
     def stop(self) -> None:
         with self.lock:
-            for zygote in self.zygotes.values():
+            for zygote in self.started:
                 zygote.stop()
+            self.started.clear()
             self.zygotes.clear()
 
     def after_fork(self) -> None:
         # Another thread of the parent may have held the lock.
         self.lock = threading.Lock()
-        for zygote in self.zygotes.values():
+        for zygote in self.started:
             zygote.forget()
+        self.started.clear()
         self.zygotes.clear()
 
 

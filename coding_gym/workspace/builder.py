@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,11 +131,14 @@ class Builder:
             Mount(source=layer.site, target=str(interpreter.site_packages)),
             Mount(source=layer.scripts, target=PYTEST_BIN),
         )
-        return _Ground(layer.key, mounts, (PYTEST_BIN,), {})
+        env = {}
+        if self._backend.name == "process":  # which shows no mounts, but translates paths
+            env["PYTHONPATH"] = str(interpreter.site_packages)
+        return _Ground(layer.key, mounts, (PYTEST_BIN,), env)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""
-        scratch = "/tmp/index"  # noqa: S108 — a path inside the sandbox
+        scratch = f"/tmp/.{secrets.token_hex(8)}"  # noqa: S108 — a path inside the sandbox
         with self._backend.open(spec) as sandbox:
             places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
             result = sandbox.run(
@@ -145,7 +149,9 @@ class Builder:
                     f"task {task.task_id}: its tree is not what its commit says: "
                     f"{result.output.strip()[-300:]}"
                 )
-            return sandbox.read_file(scratch, max_bytes=1 << 30)
+            index = sandbox.read_file(scratch, max_bytes=1 << 30)
+            sandbox.run(f"rm {scratch}", cwd="/", env=ENV)
+            return index
 
 
 def _interpreter(task: Task) -> Interpreter:

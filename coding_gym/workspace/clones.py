@@ -53,7 +53,7 @@ class Clones:
                 )
             if self._has(mirror, commit):
                 return mirror
-            _log.info("fetching %s", url)
+            _log.info("fetching %s", _without_password(url))
             fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
             try:
                 self._git.run(
@@ -61,8 +61,8 @@ class Clones:
                 )
             except HostGitError as error:
                 raise TemplateError(
-                    f"task {task.task_id}: cannot fetch {url}: {error}; clone it yourself and give "
-                    "the clone's path as 'repository'"
+                    f"task {task.task_id}: cannot fetch {_without_password(url)}: {error}; clone "
+                    "it yourself and give the clone's path as 'repository'"
                 ) from error
             if not self._has(mirror, commit):
                 self._fetch_commit(mirror, url, commit)
@@ -77,7 +77,7 @@ class Clones:
                 cwd=mirror, network=True,
             )  # fmt: skip
         except HostGitError as error:
-            _log.info("%s has no commit %s: %s", url, commit, error)
+            _log.info("%s has no commit %s: %s", _without_password(url), commit, error)
 
     def _has(self, place: Path, commit: str) -> bool:
         try:
@@ -87,6 +87,10 @@ class Clones:
         except HostGitError:
             return False
         return True
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", url)
 
 
 def _is_url(repository: str) -> bool:
@@ -125,9 +129,10 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
     commit = getattr(task, field)
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(
-            f"task {task.task_id}: field {field!r} names {commit}, which {tree.repository} "
-            "does not have; fetch it there, or correct the row"
+            f"task {task.task_id}: field {field!r} names {commit}, which "
+            f"{_without_password(tree.repository)} does not have; fetch it there, or mend the row"
         )
     return TemplateError(
-        f"task {task.task_id}: cannot take {commit} from {tree.repository}: {error}"
+        f"task {task.task_id}: cannot take {commit} from {_without_password(tree.repository)}: "
+        f"{error}"
     )

@@ -68,10 +68,11 @@ class Environments:
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns what tasks that share an environment have in common, as a short digest."""
+        shared = task.repo and (task.version or task.environment_setup_commit)
         facts = [
             _SCHEMA,
             [task.repo, task.version, task.environment_setup_commit],
-            "" if task.version or task.environment_setup_commit else self._checkouts.digest(task),
+            "" if shared else self._checkouts.digest(task),
             [str(interpreter.executable), interpreter.version],
             task.install_commands,
             self._backend.owner(),
@@ -118,6 +119,11 @@ class Environments:
         self._logs.mkdir(parents=True, exist_ok=True)
         log = self._logs / f"{key}.log"
         with self._backend.open(spec) as sandbox:
+            if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
+                raise TemplateError(
+                    f"task {task.task_id}: the {self._backend.name!r} sandbox cannot build "
+                    "environments, which needs mounts; use sandbox='namespace'"
+                )
             self._run_commands(sandbox, task, interpreter, log)
             collect_artifacts(sandbox, artifacts, checkout.date)
         shutil.copy(log, folder / "build.log")

@@ -62,7 +62,10 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     if patch.is_empty:
         return
     text = patch.text if patch.text.endswith("\n") else f"{patch.text}\n"
-    data = text.encode("utf-8", "surrogateescape")
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise PatchError(f"the patch does not apply: it is not Unicode: {error}") from error
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
     result = sandbox.run(

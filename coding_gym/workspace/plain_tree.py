@@ -18,12 +18,18 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
     """Returns a digest of all that `write_tree` would write.
 
     Raises:
-        InvalidTaskError: The folder does not exist.
+        InvalidTaskError: The folder does not exist, or a text is none.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
         for name, text in sorted(tree.files.items()):
-            _feed(digest, name.encode("utf-8", "surrogateescape"), _encode(text))
+            try:
+                _feed(digest, _encode(name), _encode(text))
+            except UnicodeEncodeError as error:
+                raise InvalidTaskError(
+                    f"task {task.task_id}: field 'files' has {name!r}, "
+                    f"which is not Unicode: {error}"
+                ) from error
         return digest.hexdigest()
     folder = _folder(task, tree)
     for path in _walk(folder):

@@ -133,6 +133,12 @@ def test_a_test_that_made_a_bad_canary_is_not_chosen_again() -> None:
         assert {canary.original for canary in canaries} == {"test_b"}
 
 
+def test_no_file_gets_out_of_having_a_canary_by_losing_them_all() -> None:
+    source = "def test_a():\n    pass\n"
+    canaries, _ = planted(source, "test_a", avoid=frozenset({"test_x.py::test_a"}))
+    assert {canary.original for canary in canaries} == {"test_a"}
+
+
 def test_line_ends_and_encoding_of_the_file_are_kept() -> None:
     data = "# coding: latin-1\r\ndef test_a():\r\n    assert 'é'\r\n".encode("latin-1")
     _, changed = plant({"test_x.py": data}, ["test_x.py::test_a"], [], Random(0))

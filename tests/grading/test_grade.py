@@ -138,6 +138,23 @@ def test_a_file_that_cannot_be_collected_does_not_take_the_others_along(
     assert "nowhere" in verdict.detail
 
 
+def test_a_test_that_cannot_run_twice_is_not_taken_for_tampering(store: TemplateStore) -> None:
+    hidden = (
+        "import pytest\n\nfrom cart import total\n\nUSES = []\n\n\n"
+        "@pytest.fixture\ndef once():\n    assert not USES\n    USES.append(1)\n\n\n"
+        "def test_once(once):\n    assert total([1], 1) == 0\n\n\n"
+        "def test_often():\n    assert total([2], 1) == 1\n"
+    )
+    task = replace(
+        TASK,
+        test_patch=Patch.between({}, {"tests/test_uses.py": hidden}).text,
+        fail_to_pass=("tests/test_uses.py::test_once", "tests/test_uses.py::test_often"),
+        pass_to_pass=(),
+    )
+    verdict = grade_patch(store, Patch(task.gold_patch), task)
+    assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict.detail
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

@@ -134,6 +134,13 @@ INSIDE = {
         "                name_ = f'tests/test_discounts.py::test_{name}'\n"
         "                thing.send('test', name_, when, 'passed', False, '')\n"
     ),
+    "a flood of records": (
+        "import gc\n\n"
+        "for thing in gc.get_objects():\n"
+        "    if type(thing).__name__ == 'Reporter':\n"
+        "        while True:\n"
+        "            thing.send('test', 'x' * 60000, 'call', 'passed', False, '')\n"
+    ),
     "a reporter that says passed": (
         "import gc\n\n"
         "for thing in gc.get_objects():\n"
@@ -142,6 +149,18 @@ INSIDE = {
         "        thing.send = lambda kind, name, when='', outcome='', *rest: send(\n"
         "            kind, name, *([when, 'passed', False, ''] if kind == 'test' else [])\n"
         "        )\n"
+    ),
+    "only tests that are known": (
+        "import _pytest.runner\n\n"
+        "KNOWN = ['discount_lowers_the_total', 'any_discount', 'no_prices']\n"
+        "KNOWN += ['plain_total', 'count', 'whole_price', 'count_is_not_discounted']\n"
+        "protocol = _pytest.runner.runtestprotocol\n\n\n"
+        "def known_only(item, *args, **kwargs):\n"
+        "    if item.originalname.removeprefix('test_') not in KNOWN:\n"
+        "        return []\n"
+        "    item.runtest = lambda: None\n"
+        "    return protocol(item, *args, **kwargs)\n\n\n"
+        "_pytest.runner.runtestprotocol = known_only\n"
     ),
     "tests that are emptied on disk": (
         "import pathlib, re\n\n"
@@ -193,6 +212,8 @@ def test_code_that_attacks_the_run_is_not_resolved(grade_tree: GradeTree, code: 
         "calls that do not raise",
         "failed asserts that are swallowed",
         "lines to every descriptor",
+        "a flood of records",
+        "only tests that are known",
         "a reporter that says passed",
         "tests that are emptied on disk",
     ],

@@ -12,20 +12,20 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from coding_gym import testing
-from coding_gym.sandbox import interpreters, zygotes
+from coding_gym.sandbox import interpreters, zygote_process
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.testing import sandbox_checks, sandbox_files
 
 
 def main(python: str, folder: str, uid: int) -> None:
     backend = NamespaceBackend()
-    checks = testing.sandbox_checks()
+    checks = sandbox_checks()
     checks[0](backend)
     found = interpreters._ask(Path(python))
     assert found is not None
-    for module in (zygotes, testing):
+    for module in (zygote_process, sandbox_files):
         module.default_interpreter = lambda: found
-    zygotes._MAIN = Path(folder) / "zygote" / "__main__.py"
+    zygote_process._MAIN = Path(folder) / "zygote" / "__main__.py"
     tempfile.tempdir = folder
     os.setgroups([])
     os.setresgid(uid, uid, uid)

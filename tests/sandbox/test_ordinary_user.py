@@ -60,6 +60,37 @@ def test_an_ordinary_user_keeps_the_contract(public_folder: Path) -> None:
     assert report["owner"] == [_UID, _UID]
 
 
+# Becomes root of a user namespace that has no other user.
+_LONELY_ROOT = """
+import os
+from pathlib import Path
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox.zygote import syscalls
+
+default_interpreter()
+uid, gid = os.geteuid(), os.getegid()
+syscalls.unshare(syscalls.NEW_USER)
+Path("/proc/self/setgroups").write_text("deny")
+Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+try:
+    with open_sandbox(SandboxSpec()) as sandbox:
+        print(sandbox.run("id -u").output.strip())
+except SandboxUnavailableError as error:
+    print(error)
+"""
+
+
+def test_no_sandbox_runs_as_the_hosts_root_in_disguise() -> None:
+    ended = subprocess.run([sys.executable, "-c", _LONELY_ROOT], capture_output=True, text=True)
+    assert ended.stderr == ""
+    if os.geteuid() == 0:
+        assert "sandboxes would run as root" in ended.stdout
+    else:
+        assert ended.stdout == "1000\n"
+
+
 def test_sandboxes_run_as_an_unprivileged_user() -> None:
     uid, gid = NamespaceBackend().owner()
     assert uid != 0

@@ -1,5 +1,6 @@
 """Templates of one small program, and of tasks made from it, in a store of the test run's own."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,14 @@ def template(store: TemplateStore, make_task: Callable[..., Task]) -> Template:
 def sandbox(template: Template) -> Iterator[Sandbox]:
     with open_sandbox(template.spec) as opened:
         yield opened
+
+
+@pytest.fixture
+def fresh_folder(store_folder: Path, tmp_path: Path) -> Path:
+    """A store's folder with nothing but the pytest layers, which take a second to make."""
+    folder = tmp_path / "store"
+    shutil.copytree(store_folder / "pytest", folder / "pytest")
+    return folder
 
 
 @pytest.fixture(scope="session")

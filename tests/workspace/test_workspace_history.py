@@ -91,7 +91,7 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
 ) -> None:
     listed = inside(
         git_template,
-        f"git --git-dir {place} cat-file --batch-all-objects --batch-check='%(objectname)' --unordered",
+        f"git --git-dir {place} cat-file --batch-all-objects --batch-check='%(objectname)'",
     )
     wanted = git(repository.folder, "rev-list", "--objects", "--no-object-names", repository.base)
     assert set(listed.split()) == set(wanted.split())
@@ -102,7 +102,7 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
 def test_nothing_but_one_branch_refers_to_a_commit(
     git_template: Template, repository: Repository, place: str
 ) -> None:
-    command = f"cd {place}; git for-each-ref; git reflog --all; git stash list; git remote; ls"
+    command = f"cd {place}; git for-each-ref; git reflog --all; git remote; ls"
     base, *names = inside(git_template, command).splitlines()
     assert base == f"{repository.base} commit\trefs/heads/main"
     known = {"HEAD", "config", "index", "info", "objects", "refs", "base-paths", "base-ignores"}
@@ -118,11 +118,11 @@ def test_log_of_everything_ends_at_the_base(git_template: Template, repository: 
 def test_history_is_as_deep_as_asked(
     repository: Repository,
     make_task: Callable[..., Task],
-    tmp_path: Path,
+    fresh_folder: Path,
     depth: int | None,
     count: int,
 ) -> None:
-    store = TemplateStore(folder=tmp_path, depth=depth)
+    store = TemplateStore(folder=fresh_folder, depth=depth)
     task = make_task(tree=GitTree(str(repository.folder)), base_commit=repository.base)
     template = store.get(task)
     assert inside(template, "git log --all --format=%H | wc -l").strip() == str(count)
@@ -136,9 +136,9 @@ def diff_is_empty(template: Template) -> bool:
 
 
 def test_a_url_is_fetched_once_into_a_mirror(
-    repository: Repository, make_task: Callable[..., Task], tmp_path: Path
+    repository: Repository, make_task: Callable[..., Task], fresh_folder: Path
 ) -> None:
-    store = TemplateStore(folder=tmp_path)
+    store = TemplateStore(folder=fresh_folder)
     moved = repository.folder.parent / "b.git"
     git(repository.folder, "clone", "-q", "--bare", ".", str(moved))
     tree = GitTree(f"file://{moved}")
@@ -172,9 +172,9 @@ def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureReques
 
 
 def test_the_commit_of_a_tree_without_history_is_the_same_everywhere(
-    make_task: Callable[..., Task], template: Template, tmp_path: Path
+    make_task: Callable[..., Task], template: Template, fresh_folder: Path
 ) -> None:
-    again = TemplateStore(folder=tmp_path).get(make_task(task_id="another-name"))
+    again = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
     assert again.base_commit == template.base_commit
     assert "program" not in inside(again, "git log --all")
 
@@ -183,6 +183,7 @@ def test_settings_of_the_host_change_nothing(
     make_task: Callable[..., Task],
     template: Template,
     tmp_path: Path,
+    fresh_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hooks = tmp_path / "templates" / "hooks"
@@ -193,7 +194,7 @@ def test_settings_of_the_host_change_nothing(
         (hooks / name).chmod(0o755)
     config = tmp_path / "config"
     config.write_text(
-        f"[init]\n\ttemplateDir = {hooks.parent}\n\tdefaultBranch = other\n\tdefaultObjectFormat = x\n"
+        f"[init]\n\ttemplateDir = {hooks.parent}\n\tdefaultBranch = other\n"
         f"[core]\n\thooksPath = {hooks}\n\tfsmonitor = {hooks}/fsmonitor\n\tautocrlf = true\n"
         "[user]\n\tname = Host\n[commit]\n\tgpgSign = true\n"
     )
@@ -206,7 +207,7 @@ def test_settings_of_the_host_change_nothing(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.autocrlf")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    made = TemplateStore(folder=tmp_path / "store").get(make_task())
+    made = TemplateStore(folder=fresh_folder).get(make_task())
     assert made.base_commit == template.base_commit
     assert not ran.exists()
     assert inside(made, "ls .git").split() == ["HEAD", "config", "index", "info", "objects", "refs"]

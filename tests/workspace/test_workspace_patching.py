@@ -204,6 +204,11 @@ def test_what_is_no_patch_is_refused(sandbox: Sandbox) -> None:
         apply_patch(sandbox, Patch("hello\n"))
 
 
+def test_a_patch_that_is_not_unicode_is_refused(sandbox: Sandbox) -> None:
+    with pytest.raises(PatchError, match="it is not Unicode"):
+        apply_patch(sandbox, Patch("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+\ud800\n"))
+
+
 def test_a_patch_without_its_last_line_feed_applies(sandbox: Sandbox, template: Template) -> None:
     apply_patch(sandbox, Patch("--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b"))
     assert diff(sandbox, template).paths == {"first.py"}

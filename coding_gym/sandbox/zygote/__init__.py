@@ -9,13 +9,16 @@ Nothing here imports anything outside the standard library and this folder: `__m
     parts      the allow-listed pieces of a sandbox's root, prepared once
     shelf      host folders (layers, interpreters, mounts) brought into view on request
     room       the per-sandbox mounts: overlay, root, /tmp, /proc
+    probe      whether an overlay works whole on a tmpfs of this kernel
     lockdown   capabilities, limits, seccomp: what init gives up before it serves
     init       pid 1 of one sandbox: serves run, read and write
-    commands   one shell command: start, time limit, leftovers
+    commands   one shell command: time limit, leftovers
+    spawn      how a command starts
     output     output that keeps its head and its tail
     files      reading and writing one file
     syscalls   the system calls that Python lacks
     seccomp    the filter on system calls
     wire       messages between owner, server and init
+    scratch    removes what overlays left on a disk
     steps      names for the steps of a set-up, for errors that say which one failed
 """

@@ -8,17 +8,10 @@ import socket
 import time
 from typing import Any
 
+from coding_gym.sandbox.zygote import spawn
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
-BASH = "/bin/bash"
 TIMEOUT_EXIT_CODE = 124
-# One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
-_MAX_ARGUMENT_BYTES = 128 << 10
-_LONG_COMMAND_DESCRIPTOR = 9
-_RUN_LONG_COMMAND = (
-    b"command=$(</dev/fd/%d); exec %d<&-; " % (_LONG_COMMAND_DESCRIPTOR, _LONG_COMMAND_DESCRIPTOR)
-    + b'eval "unset command; $command"'
-)
 _READ_BYTES = 1 << 16
 # How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
 # holds it open is taken for a background process.
@@ -82,7 +75,7 @@ def run(request: dict[str, Any], body: bytes, env: dict[str, str], channel: sock
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(writer, True)
     try:
-        pid = _spawn(body[:size], body[size:], env | request["env"], writer)
+        pid = spawn.bash(body[:size], body[size:], env | request["env"], writer)
     except OSError as error:
         os.close(reader)
         if error.errno != errno.E2BIG:
@@ -98,44 +91,6 @@ def run(request: dict[str, Any], body: bytes, env: dict[str, str], channel: sock
         os.close(reader)
     duration_s = time.monotonic() - started
     return _reply(command, finished, num_leftovers, duration_s)
-
-
-def _spawn(command: bytes, stdin: bytes, env: dict[str, str], writer: int) -> int:
-    """Starts bash in a session of its own and returns its pid."""
-    source = _memory_file(stdin) if stdin else os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    opened = [source]
-    actions: list[tuple[int, int, int]] = [
-        (os.POSIX_SPAWN_DUP2, source, 0),
-        (os.POSIX_SPAWN_DUP2, writer, 1),
-        (os.POSIX_SPAWN_DUP2, writer, 2),
-    ]
-    if len(command) >= _MAX_ARGUMENT_BYTES:
-        opened.append(_memory_file(command))
-        actions.append((os.POSIX_SPAWN_DUP2, opened[-1], _LONG_COMMAND_DESCRIPTOR))
-        command = _RUN_LONG_COMMAND
-    try:
-        return os.posix_spawn(
-            BASH,
-            [b"bash", b"-c", command],
-            env,
-            file_actions=actions,
-            setsid=True,
-            setsigmask=(),
-            # Python ignores these, and what is ignored stays ignored across exec.
-            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-        )
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-
-
-def _memory_file(data: bytes) -> int:
-    descriptor = os.memfd_create("input", os.MFD_CLOEXEC)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
 
 
 def _watch(command: _Command, deadline: float, channel: socket.socket) -> bool:

@@ -9,7 +9,7 @@ import select
 import signal
 import socket
 
-from coding_gym.sandbox.zygote import server, wire
+from coding_gym.sandbox.zygote import scratch, server, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
@@ -33,7 +33,7 @@ def main(control_descriptor: int) -> None:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     control.close()
-    _wait_for_either(owner, pid)
+    _wait_for_either(owner, pid, config["scratch"])
 
 
 def _watch_owner(pid: int) -> int:
@@ -84,10 +84,16 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
             raise OSError(1, f"uid 0 and {uid} could not be mapped")
 
 
-def _wait_for_either(owner: int, server_pid: int) -> None:
+def _wait_for_either(owner: int, server_pid: int, scratch_folder: str) -> None:
+    """Ends with the owner or the server, and leaves nothing on disk."""
     poller = select.poll()
     poller.register(owner, select.POLLIN)
     poller.register(os.pidfd_open(server_pid), select.POLLIN)
     poller.poll()
-    # The server armed a parent-death signal, so this ends it, and with it every sandbox.
+    # The end of the server, pid 1 of its namespace, is the end of every sandbox. Should this
+    # process be killed instead, the parent-death signal that the server armed does the same.
+    os.kill(server_pid, signal.SIGKILL)
+    os.waitpid(server_pid, 0)
+    if os.path.isdir(scratch_folder):
+        scratch.remove(scratch_folder)
     os._exit(0)

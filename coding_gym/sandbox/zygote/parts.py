@@ -37,7 +37,7 @@ _COPIED = (
     "protocols",
     "services",
 )
-_SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "pki", "ssl")
+_SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
 # A sandbox with the host's network mounts the host's files over these.
 NETWORK_FILES = ("hosts", "nsswitch.conf", "pip.conf", "resolv.conf")
 _WRITTEN = {
@@ -135,12 +135,13 @@ def _prepare_etc(host: str, parts: Parts) -> None:
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
-    sc.bind(etc, etc, recursive=False)
-    for name in _SHOWN_ETC_FOLDERS:
-        if os.path.isdir(f"{host}/etc/{name}"):
-            os.mkdir(f"{etc}/{name}")
-            sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
+    shown = [name for name in _SHOWN_ETC_FOLDERS if os.path.isdir(f"{host}/etc/{name}")]
+    for name in shown:
+        os.mkdir(f"{etc}/{name}")
     _date(etc)
+    sc.bind(etc, etc, recursive=False)
+    for name in shown:
+        sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
     sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
     parts.binds[etc] = "/etc"
 
@@ -148,16 +149,17 @@ def _prepare_etc(host: str, parts: Parts) -> None:
 def _prepare_dev(host: str, parts: Parts) -> None:
     dev = f"{PARTS}/dev"
     os.makedirs(dev)
-    sc.bind(dev, dev, recursive=False)
     for name in _DEVICES:
         with open(f"{dev}/{name}", "wb"):
             pass
-        sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
     for name, target in _DEVICE_LINKS.items():
         os.symlink(target, f"{dev}/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"{dev}/{name}")
     _date(dev)
+    sc.bind(dev, dev, recursive=False)
+    for name in _DEVICES:
+        sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
     # Not nodev, which would make the nodes useless.
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC)
     sc.restrict(dev, sc.READ_ONLY, recursive=False)
@@ -165,7 +167,7 @@ def _prepare_dev(host: str, parts: Parts) -> None:
 
 
 def _date(folder: str) -> None:
+    """Gives a folder of ours, on which nothing is mounted yet, and what is in it a fixed time."""
     for entry in os.scandir(folder):
-        if entry.is_symlink() or entry.is_file():
-            os.utime(entry.path, TIMES, follow_symlinks=False)
+        os.utime(entry.path, TIMES, follow_symlinks=False)
     os.utime(folder, TIMES)

@@ -1,6 +1,5 @@
 """The mounts of one sandbox: everything it can see, put together in a fresh mount namespace."""
 
-import contextlib
 import fcntl
 import os
 import socket
@@ -30,7 +29,8 @@ def build(request: dict[str, Any], prepared: parts.Parts, ids: tuple[int, int]) 
 
     Args:
         request: ``names`` on the shelf; ``layers`` (indices into them, topmost first); ``mounts``
-            (pairs of index and path inside); ``links``; ``files``; ``limits``; ``network``.
+            (pairs of index and path inside); ``upper`` (the index of a folder on disk for changes,
+            None for a tmpfs); ``links``; ``files``; ``limits``; ``network``.
         prepared: The parts that all sandboxes share.
         ids: The host uid and gid that become `parts.UID` and `parts.GID`.
     """
@@ -86,7 +86,8 @@ def _fill_root(prepared: parts.Parts) -> None:
 
 def _mount_workspace(request: dict[str, Any]) -> None:
     names = request["names"]
-    upper, work = (f"{_OLD}{EPISODE}/{name}" for name in ("upper", "work"))
+    place = EPISODE if request["upper"] is None else f"{SHELF}/{names[request['upper']]}"
+    upper, work = (f"{_OLD}{place}/{name}" for name in ("upper", "work"))
     with step("mount the overlay"):
         if not request["layers"]:
             os.utime(upper, parts.TIMES)
@@ -142,8 +143,9 @@ def _close_root(dated: Iterable[str]) -> None:
     with step("close the sandbox's root"):
         sc.unmount(_OLD)
         os.rmdir(_OLD)
+        own = os.stat("/").st_dev
         for path in dated:
-            with contextlib.suppress(OSError):  # of the host, such as /usr
+            if os.lstat(path).st_dev == own:  # not the host's, such as /usr
                 os.utime(path, parts.TIMES, follow_symlinks=False)
         sc.restrict("/", _QUIET | sc.READ_ONLY, recursive=False)
         sc.write_text("/proc/sys/user/max_user_namespaces", "0")

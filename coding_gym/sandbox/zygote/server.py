@@ -10,7 +10,7 @@ import socket
 import traceback
 from typing import Any
 
-from coding_gym.sandbox.zygote import init, parts, wire
+from coding_gym.sandbox.zygote import init, parts, probe, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.shelf import Shelf
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -38,7 +38,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     gc.freeze()
     gc.disable()
     null = os.open(f"{parts.PARTS}/dev/null", os.O_RDWR)
-    control.sendall(wire.pack({}))
+    control.sendall(wire.pack({"overlay_works_on_tmpfs": probe.overlay_works_on_tmpfs()}))
     os.dup2(null, 2)
     os.close(null)
     try:
@@ -116,7 +116,8 @@ def _open(request: dict[str, Any], prepared: parts.Parts, shelf: Shelf) -> socke
     if pid == 0:
         _become_init(its, request, prepared, (uid, gid))
     its.close()
-    shelf.trim()
+    with step("tidy the shelf"):
+        shelf.trim()
     return theirs
 
 

@@ -28,6 +28,8 @@ class Shelf:
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
         self._names: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+        self._spent: list[tuple[Any, ...]] = []
+        self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(SHELF)
 
@@ -36,21 +38,26 @@ class Shelf:
 
         Args:
             item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
-                fetched anew), ``writable``, ``covered`` (hide third-party packages in it).
+                fetched anew), ``writable``, ``covered`` (hide third-party packages in it), ``once``
+            (nobody will ask for it again).
         """
         key = (item["path"], *item["id"], item["writable"], item["covered"])
         if key not in self._names:
             with step(f"show {item['path']}"):
                 self._names[key] = self._fetch(item)
         self._names.move_to_end(key)
+        if item["once"]:
+            self._spent.append(key)
         return self._names[key]
 
     def trim(self) -> None:
-        """Takes the folders off that were asked for longest ago."""
-        while len(self._names) > _CAPACITY:
-            _, name = self._names.popitem(last=False)
+        """Takes off what is spent, and the folders that were asked for longest ago."""
+        while self._spent or len(self._names) > _CAPACITY:
+            key = self._spent.pop() if self._spent else next(iter(self._names))
+            name = self._names.pop(key)
             sc.unmount(f"{SHELF}/{name}")
-            (os.rmdir if os.path.isdir(f"{SHELF}/{name}") else os.unlink)(f"{SHELF}/{name}")
+            # Not removed: that would take the mount from sandboxes that are still being set up.
+            self._free[os.path.isdir(f"{SHELF}/{name}")].append(name)
 
     def _fetch(self, item: dict[str, Any]) -> str:
         path = item["path"]
@@ -60,14 +67,9 @@ class Shelf:
             is_folder = os.path.isdir(path)
         finally:
             sc.enter_mounts(self._own_mounts)
-        self._count += 1
-        name = str(self._count)
-        target = f"{SHELF}/{name}"
-        if is_folder:
-            os.mkdir(target)
-        else:
-            os.close(os.open(target, os.O_CREAT | os.O_CLOEXEC, 0o644))
         try:
+            name = self._place_for(is_folder=is_folder)
+            target = f"{SHELF}/{name}"
             sc.attach_tree(tree, target)
         finally:
             os.close(tree)
@@ -75,4 +77,16 @@ class Shelf:
             parts.cover(target, path, self._hidden)
         flags = sc.NOSUID | sc.NODEV
         sc.restrict(target, flags if item["writable"] else flags | sc.READ_ONLY)
+        return name
+
+    def _place_for(self, *, is_folder: bool) -> str:
+        """Returns the name of a folder, or of a file, on which nothing is mounted."""
+        if self._free[is_folder]:
+            return self._free[is_folder].pop()
+        self._count += 1
+        name = str(self._count)
+        if is_folder:
+            os.mkdir(f"{SHELF}/{name}")
+        else:
+            sc.write_text(f"{SHELF}/{name}", "")
         return name

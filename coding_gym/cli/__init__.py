@@ -1,0 +1,1 @@
+"""The ``coding-gym`` command: parses, calls, prints."""

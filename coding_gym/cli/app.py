@@ -1,0 +1,47 @@
+"""The ``coding-gym`` command."""
+
+import sys
+
+import typer
+from rich.console import Console
+
+from coding_gym import __version__
+from coding_gym.cli import demo, doctor, play, tasks, validate
+from coding_gym.errors import CodingGymError
+
+app = typer.Typer(
+    name="coding-gym",
+    help="Repair bugs in sealed sandboxes: demo, play, validate tasks, check this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command()(demo.demo)
+app.command()(play.play)
+app.command()(validate.validate)
+app.command()(doctor.doctor)
+app.add_typer(tasks.app, name="tasks")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"coding-gym {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
+    ),
+) -> None:
+    """Repair bugs in sealed sandboxes: demo, play, validate tasks, check this machine."""
+
+
+def main() -> None:
+    """Runs the command; what this package raises on purpose becomes one line and exit code 2."""
+    try:
+        app()
+    except CodingGymError as problem:
+        Console(stderr=True, soft_wrap=True).print(f"error: {problem}", style="red", markup=False)
+        sys.exit(2)

@@ -1,0 +1,85 @@
+"""``coding-gym tasks``: look at tasks."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from coding_gym.patch import Patch
+from coding_gym.tasks import load_tasks
+
+app = typer.Typer(help="List and show tasks.", no_args_is_help=True, rich_markup_mode=None)
+
+Source = Annotated[
+    str, typer.Option("--source", "-s", help="'bundled', or a path to rows or task folders.")
+]
+
+
+@app.command("list")
+def list_tasks(
+    source: Source = "bundled",
+    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+) -> None:
+    """List the tasks of a source; 'mend' and 'keep' count the tests that must pass."""
+    loaded = load_tasks(source, split=split, limit=limit)
+    longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
+    table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
+    table.add_column("mend", justify="right")
+    table.add_column("keep", justify="right")
+    for task in loaded:
+        counts = str(len(task.fail_to_pass)), str(len(task.pass_to_pass))
+        table.add_row(task.task_id, task.repo, task.split, task.difficulty, *counts)
+    console = Console()
+    console.print(table)
+    console.print(f"{len(loaded)} tasks", highlight=False)
+
+
+@app.command("show")
+def show_task(
+    task_id: Annotated[str, typer.Argument(help="The task's id.")],
+    source: Source = "bundled",
+    gold: Annotated[bool, typer.Option("--gold", help="Show the reference repair too.")] = False,
+) -> None:
+    """Show one task: the issue, its tests, and on request the reference repair."""
+    (task,) = load_tasks(source, task_ids=[task_id])
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(task.task_id, style="bold")
+    for name in ("repo", "base_commit", "split", "difficulty", "created_at"):
+        if getattr(task, name):
+            console.print(f"{name}: {getattr(task, name)}")
+    console.print(f"\n{task.problem_statement.strip()}\n")
+    console.print(f"{len(task.fail_to_pass)} hidden tests fail and must pass:")
+    for test in task.fail_to_pass:
+        console.print(f"  {test}")
+    console.print(f"{len(task.pass_to_pass)} tests pass and must keep passing")
+    files = len(Patch(task.gold_patch).files)
+    console.print(f"the reference repair changes {files} file(s)")
+    if gold:
+        console.print(f"\n{task.gold_patch}")
+
+
+@app.command("export")
+def export_tasks(
+    out: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
+    source: Source = "bundled",
+    repositories: Annotated[
+        Path | None, typer.Option(help="A folder of local clones for the rows' repositories.")
+    ] = None,
+    environments: Annotated[
+        Path | None,
+        typer.Option(help="A JSONL file with interpreter and install_commands by instance_id."),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+) -> None:
+    """Write tasks as rows that hold all they need, for gym.make("CodingRepair-v0", tasks=…)."""
+    loaded = load_tasks(
+        source, split=split, limit=limit, repositories=repositories, environments=environments
+    )
+    text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
+    out.write_text(text, encoding="utf-8")
+    Console(highlight=False).print(f"{len(loaded)} tasks in {out}")

@@ -1,0 +1,68 @@
+"""Folders on disk that take a sandbox's changes where a tmpfs cannot.
+
+Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can neither
+remove nor replace a folder of its lower layers. There the changes go to a folder of the user's
+cache. Each is removed when its sandbox closes; all of a process are removed by its zygote when the
+process dies, and what even that missed, by the next process that needs such a folder.
+"""
+
+import contextlib
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from coding_gym.sandbox.zygote import scratch
+
+
+def process_folder() -> Path:
+    """Returns the folder for the sandboxes of this process, which need not exist yet."""
+    return _base() / f"{os.getpid()}-{_start_time(os.getpid())}"
+
+
+def make(owner: tuple[int, int]) -> Path:
+    """Makes the folder of one sandbox, with what an overlay needs in it.
+
+    Raises:
+        OSError: The disk is full, or the cache cannot be written.
+    """
+    _sweep(os.getpid())
+    ours = process_folder()
+    ours.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=ours))
+    for path in (folder, folder / "upper", folder / "work"):
+        path.mkdir(mode=0o755, exist_ok=True)
+        os.chown(path, *owner)
+    return folder
+
+
+def remove(folder: Path) -> None:
+    """Removes the folder of one sandbox, and that of the process with its last."""
+    scratch.remove(str(folder))
+    with contextlib.suppress(OSError):  # others are still in use
+        folder.parent.rmdir()
+
+
+@cache
+def _sweep(_pid: int) -> None:
+    """Removes the folders of processes that are gone; once per process."""
+    base = _base()
+    for folder in base.iterdir() if base.is_dir() else ():
+        pid, _, started = folder.name.partition("-")
+        if pid.isdecimal() and _start_time(int(pid)) != started:
+            scratch.remove(str(folder))
+
+
+def _base() -> Path:
+    return platformdirs.user_cache_path("coding_gym") / "uppers"
+
+
+def _start_time(pid: int) -> str:
+    """Returns when a process started, in clock ticks since boot; "" where there is no such one."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

@@ -1,0 +1,106 @@
+"""What a zygote is asked to open, worked out from a spec."""
+
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import host_network
+from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.results import check_env
+from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+
+_PYTHON_FOLDER = "/sandbox/bin"
+_SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
+
+
+def namespace_request(spec: SandboxSpec, upper: Path | None) -> dict[str, Any]:
+    """Returns the request for a sandbox, in which everything is JSON.
+
+    Args:
+        spec: What is wanted.
+        upper: A folder on disk for the sandbox's changes; None for a tmpfs.
+
+    Raises:
+        InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be.
+    """
+    check_env(spec.env)
+    shown: list[dict[str, Any]] = []
+    layers = [_show(shown, layer, "layer") for layer in spec.layers]
+    mounts = []
+    if spec.python is not None and not _is_in_system(spec.python.prefix):
+        index = _show(shown, spec.python.prefix, "interpreter", covered=True)
+        mounts.append((index, str(spec.python.prefix)))
+    network = host_network.settings() if spec.network else host_network.NONE
+    for mount in (*network.mounts, *spec.mounts):
+        index = _show(shown, mount.source, "mount", writable=mount.writable)
+        mounts.append((index, _checked_target(mount)))
+    disk = None if upper is None else _show(shown, upper, "layer", writable=True, once=True)
+    return {
+        "show": shown,
+        "upper": disk,
+        "layers": layers,
+        "mounts": mounts,
+        "links": _links(spec.python),
+        "files": network.files,
+        "env": network.env | environment(spec, first=(_PYTHON_FOLDER,)),
+        "limits": {
+            "disk_bytes": spec.limits.disk_bytes,
+            "num_inodes": spec.limits.num_inodes,
+            "num_processes": spec.limits.num_processes,
+            "file_bytes": spec.limits.file_bytes,
+            "num_open_files": spec.limits.num_open_files,
+        },
+        "network": spec.network,
+    }
+
+
+def _show(
+    shown: list[dict[str, Any]],
+    path: Path,
+    kind: str,
+    *,
+    writable: bool = False,
+    covered: bool = False,
+    once: bool = False,
+) -> int:
+    """Adds a host folder or file to those shown and returns its index."""
+    real = path.resolve()
+    try:
+        facts = real.stat()
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"the sandbox's {kind} {path} cannot be used: {error}"
+        ) from error
+    if kind in {"layer", "interpreter"} and not real.is_dir():
+        raise InvalidArgumentError(f"the sandbox's {kind} {path} must be a folder")
+    shown.append(
+        {
+            "path": str(real),
+            "id": [facts.st_dev, facts.st_ino],
+            "writable": writable,
+            "covered": covered,
+            "once": once,
+        }
+    )
+    return len(shown) - 1
+
+
+def _checked_target(mount: Mount) -> str:
+    target = PurePosixPath(mount.target)
+    if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
+        raise InvalidArgumentError(
+            f"a mount's target must be an absolute path below /, got {mount.target!r}"
+        )
+    return str(target)
+
+
+def _is_in_system(prefix: Path) -> bool:
+    return any(prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
+
+
+def _links(python: Interpreter | None) -> dict[str, str]:
+    if python is None:
+        return {}
+    minor = ".".join(python.version.split(".")[:2])
+    names = ("python", "python3", f"python{minor}")
+    return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in dict.fromkeys(names)}

@@ -1,0 +1,106 @@
+"""Changes on disk, as on kernels whose tmpfs lacks user extended attributes."""
+
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Mount, SandboxSpec, disk_uppers
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygotes import zygote
+
+if TYPE_CHECKING:
+    from tests.sandbox.conftest import Beacon, MakeLayer
+
+_OWNER = """
+import sys
+from pathlib import Path
+from coding_gym.sandbox import Mount, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
+spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
+sandbox = NamespaceBackend(changes="disk").open(spec)
+sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/fifo; sleep 60")
+"""
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    disk_uppers._sweep.cache_clear()
+    return NamespaceBackend(changes="disk")
+
+
+def _uppers(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "cache").rglob("upper"))
+
+
+def test_changes_are_on_disk_while_open_and_gone_when_closed(
+    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+) -> None:
+    spec = SandboxSpec(layers=(make_layer({"folder/file": "x"}),))
+    with on_disk.open(spec) as sandbox:
+        assert sandbox.run("rm -r folder; mkdir folder; ls -A folder; echo x > new").output == ""
+        assert sandbox.run("mkdir -m 0 closed; ls").output == "closed\nfolder\nnew\n"
+        (upper,) = _uppers(tmp_path)
+        assert (upper / "new").read_text(encoding="utf-8") == "x\n"
+    assert list((tmp_path / "cache" / "coding_gym" / "uppers").iterdir()) == []
+
+
+def test_the_zygote_removes_what_a_killed_owner_left(
+    on_disk: NamespaceBackend, make_layer: "MakeLayer", beacon: "Beacon", tmp_path: Path
+) -> None:
+    layer = make_layer({"folder/file": "x"})
+    command = [sys.executable, "-c", _OWNER, beacon.mount.source, layer]
+    with subprocess.Popen(command) as owner:
+        beacon.wait()
+        (zygote_pid,) = map(
+            int, Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
+        )
+        ended = os.pidfd_open(zygote_pid)
+        assert len(_uppers(tmp_path)) == 1
+        owner.kill()
+    poller = select.poll()
+    poller.register(ended, select.POLLIN)
+    assert poller.poll(2000)
+    os.close(ended)
+    assert _uppers(tmp_path) == []
+
+
+def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
+    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+) -> None:
+    spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
+    with on_disk.open(spec) as sandbox:
+        base = tmp_path / "cache" / "coding_gym" / "uppers"
+        for name in ("999999999-1", f"{os.getpid()}-1"):
+            (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
+            (base / name / "sandbox" / "upper").chmod(0)
+        disk_uppers._sweep.cache_clear()
+        with on_disk.open(spec) as other:
+            assert {path.name for path in base.iterdir()} == {disk_uppers.process_folder().name}
+            assert other.run("cat file").output == sandbox.run("cat file").output == "x"
+
+
+def test_a_failed_open_leaves_no_folder(
+    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+) -> None:
+    layer = make_layer({"file": "x"})
+    mount = Mount(source=layer, target="/usr/nowhere")
+    with pytest.raises(SandboxError, match="mount at /usr/nowhere"):
+        on_disk.open(SandboxSpec(layers=(layer,), mounts=(mount,)))
+    with pytest.raises(ValueError, match="cannot be used"):
+        on_disk.open(SandboxSpec(layers=(layer, tmp_path / "missing")))
+    assert _uppers(tmp_path) == []
+
+
+def test_this_kernel_is_asked_and_not_its_version(backend: NamespaceBackend) -> None:
+    works = zygote(*backend.owner()).overlay_works_on_tmpfs
+    detail = backend.probe().detail
+    assert ("in memory" in detail) is works
+    assert "disk limit" in NamespaceBackend(changes="disk").probe().missing

@@ -1,0 +1,87 @@
+"""Sandboxes with the host's network, in which environments are built."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import SandboxSpec, default_interpreter
+from coding_gym.sandbox.host_network import settings
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+
+def test_a_server_of_the_host_is_reached_only_with_the_network(backend: NamespaceBackend) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread.start()
+        command = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached"
+        with backend.open(SandboxSpec()) as closed:
+            assert "reached" not in closed.run(command).output
+        with backend.open(SandboxSpec(network=True)) as opened:
+            assert opened.run(command).output == "reached\n"
+        thread.join()
+
+
+def test_the_rest_is_as_closed_as_without(backend: NamespaceBackend) -> None:
+    with backend.open(SandboxSpec(network=True)) as sandbox:
+        assert sandbox.run("id -u; grep CapEff /proc/self/status").output.split() == [
+            *("1000", "CapEff:", "0" * 16)
+        ]
+        assert "Read-only file system" in sandbox.run("echo > /etc/resolv.conf").output
+
+
+def test_name_servers_are_those_of_the_host(backend: NamespaceBackend) -> None:
+    with backend.open(SandboxSpec(network=True)) as sandbox:
+        wanted = Path("/etc/resolv.conf").read_text(encoding="utf-8")
+        assert sandbox.run("cat /etc/resolv.conf").output == wanted
+
+
+@pytest.fixture
+def pip_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings in every form that pip knows, with folders that they name."""
+    for name in ("index/simple", "index/files", "links", "more", "certificates"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "certificates" / "ca.pem").write_text("certificate", encoding="utf-8")
+    tmp_path.chmod(0o755)
+    config = tmp_path / "pip.conf"
+    config.write_text(
+        f"[global]\nindex-url = file://{tmp_path}/index/simple\n"
+        f"[install]\nfind-links =\n    {tmp_path}/links\n    http://example.org/links\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "more"))
+    monkeypatch.setenv("PIP_CERT", str(tmp_path / "certificates" / "ca.pem"))
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
+    monkeypatch.setenv("SECRET_TOKEN", "x")
+    return tmp_path
+
+
+def test_settings_of_pip_come_along(pip_of_the_host: Path, backend: NamespaceBackend) -> None:
+    spec = SandboxSpec(network=True, python=default_interpreter())
+    with backend.open(spec) as sandbox:
+        config = sandbox.run("cat /etc/pip.conf").output
+        assert f"index-url = file://{pip_of_the_host}/index/simple" in config
+        assert f"    {pip_of_the_host}/links\n" in config
+        names = sandbox.run("env").output
+        assert "HTTPS_PROXY=http://proxy.example.org:3128\n" in names
+        assert "SECRET_TOKEN" not in names
+        assert "PIP_CONFIG_FILE" not in names
+        shown = sandbox.run(f"cd {pip_of_the_host}; ls; cat certificates/ca.pem").output
+        assert shown == "certificates\nindex\nlinks\nmore\ncertificate"
+
+
+def test_folders_that_settings_name_are_read_only(
+    pip_of_the_host: Path, backend: NamespaceBackend
+) -> None:
+    with backend.open(SandboxSpec(network=True)) as sandbox:
+        result = sandbox.run(f"touch {pip_of_the_host}/links/new")
+        assert "Read-only file system" in result.output
+
+
+def test_what_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
+    sources = [str(mount.source) for mount in settings().mounts]
+    assert "/no/such/folder" not in sources
+    assert all(source.startswith("/") for source in sources)

@@ -1,0 +1,105 @@
+"""Bounded output, its rendering, and the messages that carry it."""
+
+import random
+import socket
+import struct
+import time
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.results import command_bytes, render_output
+from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.output import BoundedOutput
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_head_and_tail_are_those_of_the_whole_however_it_arrives(seed: int) -> None:
+    chance = random.Random(seed)
+    max_bytes = chance.randint(1, 50)
+    whole = bytes(chance.randrange(256) for _ in range(chance.randint(0, 200)))
+    output = BoundedOutput(max_bytes)
+    rest = whole
+    while rest:
+        size = chance.randint(1, 60)
+        output.add(rest[:size])
+        rest = rest[size:]
+    head, tail = output.parts()
+    assert output.num_bytes == len(whole)
+    if len(whole) <= max_bytes:
+        assert head + tail == whole
+    else:
+        assert len(head) + len(tail) == max_bytes
+        assert whole.startswith(head)
+        assert whole.endswith(tail)
+        assert len(head) - len(tail) in {0, 1}
+
+
+def test_a_stream_of_small_chunks_is_forgotten_as_it_goes() -> None:
+    output = BoundedOutput(100)
+    for _ in range(10_000):
+        output.add(b"x" * 10)
+    assert len(output._tail) < 10
+    assert output.num_bytes == 100_000
+
+
+def test_what_is_whole_is_not_touched() -> None:
+    assert render_output("é".encode(), b"", 2) == ("é", False)
+    assert render_output("é".encode()[:1], "é".encode()[1:], 2) == ("é", False)
+
+
+def test_a_character_that_the_cut_went_through_is_left_out_whole() -> None:
+    whole = ("é" * 100).encode()
+    text, truncated = render_output(whole[:5], whole[-5:], len(whole))
+    assert truncated
+    assert text == "éé\n[... 192 bytes left out ...]\néé"
+    assert "\ufffd" not in text
+
+
+def test_the_number_of_bytes_left_out_adds_up() -> None:
+    text, _ = render_output(b"abc", b"xyz", 1000)
+    assert text == "abc\n[... 994 bytes left out ...]\nxyz"
+
+
+def test_commands_are_encoded_or_refused() -> None:
+    assert command_bytes("é\ud800") == "é".encode() + b"\xed\xa0\x80"
+    with pytest.raises(InvalidArgumentError, match="NUL"):
+        command_bytes("a\0b")
+    with pytest.raises(InvalidArgumentError, match="at most 1048576 bytes, got 1048577"):
+        command_bytes("x" * ((1 << 20) + 1))
+
+
+def test_messages_come_through_whole() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(wire.pack({"a": "é\udc80"}, b"\0\1") + wire.pack({}))
+        assert wire.receive(other, max_body_bytes=2) == ({"a": "é\udc80"}, b"\0\1")
+        assert wire.receive(other, max_body_bytes=0) == ({}, b"")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        wire.pack({}, b"too long"),
+        struct.pack("<II", 0xFFFFFFFF, 0),
+        struct.pack("<II", 2, 0) + b"[]",
+        struct.pack("<II", 3, 0) + b"\xff{}",
+    ],
+)
+def test_what_is_not_a_message_is_refused(data: bytes) -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(data)
+        with pytest.raises(wire.ProtocolError):
+            wire.receive(other, max_body_bytes=4)
+
+
+def test_a_peer_that_stops_halfway_is_noticed() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        one.sendall(wire.pack({}, b"body")[:-1])
+        with pytest.raises(TimeoutError):
+            wire.receive(other, max_body_bytes=4, deadline=time.monotonic() + 0.05)
+        one.close()
+        with pytest.raises(EOFError):
+            wire.receive(other, max_body_bytes=4)

@@ -1,0 +1,57 @@
+"""What is particular to the backend that isolates nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox.process import ProcessBackend
+
+pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+
+
+def _open(spec: SandboxSpec) -> Sandbox:
+    return ProcessBackend().open(spec)
+
+
+def test_paths_of_the_spec_become_paths_of_the_host(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    (tools / "bin").mkdir(parents=True)
+    (tools / "bin" / "say").write_text("#!/bin/sh\necho said\n", encoding="utf-8")
+    (tools / "bin" / "say").chmod(0o755)
+    spec = SandboxSpec(
+        mounts=(Mount(source=tools, target="/opt/tools"),),
+        path=("/opt/tools/bin",),
+        env={"TOOLS": "/opt/tools/lib:relative:/elsewhere"},
+    )
+    with _open(spec) as sandbox:
+        assert sandbox.path("/opt/tools") == str(tools)
+        assert sandbox.run("say").output == "said\n"
+        assert sandbox.run('echo "$TOOLS"').output == f"{tools}/lib:relative:/elsewhere\n"
+        assert sandbox.run("ls", cwd="/opt/tools").output == "bin\n"
+
+
+def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    (layer / "file").write_text("x", encoding="utf-8")
+    with _open(SandboxSpec(layers=(layer,))) as sandbox:
+        sandbox.run("echo changed > file; echo x > ~/x")
+        folder = Path(sandbox.workdir)
+        assert sandbox.read_file(f"{HOME}/x") == b"x\n"
+        assert sandbox.read_file("/workspace/file") == b"changed\n"
+        assert folder.is_dir()
+    assert not folder.parent.exists()
+    assert (layer / "file").read_text(encoding="utf-8") == "x"
+
+
+def test_output_after_the_shell_closed_it_does_not_end_the_command() -> None:
+    with _open(SandboxSpec()) as sandbox:
+        result = sandbox.run("exec > file 2>&1; echo in the file; exit 3")
+        assert (result.exit_code, result.output) == (3, "")
+        assert sandbox.read_file("file") == b"in the file\n"
+
+
+def test_limits_are_set() -> None:
+    with _open(SandboxSpec(python=default_interpreter())) as sandbox:
+        assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"

@@ -1,0 +1,96 @@
+"""The command as a user runs it, in a process of its own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.rollout.store import read_trajectories
+
+COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()"]
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def rows(tiny_row: dict[str, Any], tmp_path: Path) -> str:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(tiny_row) + "\n")
+    return str(path)
+
+
+def test_help_names_every_command() -> None:
+    text = run("--help")
+    for name in ("demo", "doctor", "play", "tasks", "validate"):
+        assert name in text
+    assert run("--version").startswith("coding-gym 0.")
+
+
+def test_tasks_are_listed_and_shown() -> None:
+    listed = run("tasks", "list")
+    assert listed.splitlines()[-1] == "12 tasks"
+    task_id = listed.splitlines()[1].split()[0]
+    shown = run("tasks", "show", task_id)
+    assert task_id in shown
+    assert "diff --git" not in shown
+    assert "diff --git" in run("tasks", "show", task_id, "--gold")
+
+
+def test_validate_says_which_tasks_can_be_trusted(
+    rows: str, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    report = tmp_path / "report.jsonl"
+    assert run("validate", rows, "--report", str(report)).splitlines()[-1] == "valid 1/1"
+    assert json.loads(report.read_text())["ok"] is True
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": ["test_hidden.py::test_none"]}) + "\n")
+    text = run("validate", str(bad), code=1)
+    assert text.splitlines()[-1] == "valid 0/1"
+    assert "gold patch does not resolve" in text
+
+
+def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
+    assert text.splitlines()[-1] == "shapes-area: resolved"
+    assert "$ echo" in text
+    (trajectory,) = read_trajectories(out)
+    assert trajectory.total_reward == 1.0
+
+
+def test_an_exported_source_is_one_that_can_be_played(rows: str, tmp_path: Path) -> None:
+    out = tmp_path / "prepared.jsonl"
+    run("tasks", "export", str(out), "--source", rows)
+    assert "resolved" in run("play", "shapes-area", "--source", str(out), "--agent", "gold")
+
+
+def test_doctor_names_every_backend() -> None:
+    text = run("doctor")
+    assert "namespace: works" in text
+    assert "process" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["play", "ledgerlime"], "ledgerlime"),
+        (["play", "--source", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["play", "--agent", "smart"], "no agent is called 'smart'"),
+        (["play", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
+        (["validate", "bundled", "--task", "nope"], "nope"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
+    text = run(*arguments, code=2)
+    assert message in text
+    assert text.startswith("error: ")
+    assert len(text.splitlines()) == 1

@@ -1,0 +1,180 @@
+"""Install commands run once and become a read-only layer for every task that shares them."""
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError, TemplateError
+from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.workspace import Template, TemplateStore, diff, is_changed
+from coding_gym.workspace.history import init_repository
+from coding_gym.workspace.host_git import HostGit
+
+INSTALL = (
+    "test \"$(python -c 'import sys; print(sys.prefix)')\" = /opt/env",
+    "python -m pip --version",
+    "mkdir 'program 1.egg-info' && echo Name: program > 'program 1.egg-info/PKG-INFO'",
+    "echo 'VERSION = 1' > pkg/_version.py; ln -s _version.py pkg/link.py",
+    "mkdir pkg/__pycache__ && echo x > pkg/__pycache__/core.pyc",
+    'echo "ANSWER = 42" > "$(python -c "import site; print(site.getsitepackages()[0])")/answer.py"',
+    "echo '# an edit of a tracked file is not kept' >> pkg/core.py",
+    "echo '#!/bin/sh' > /opt/env/bin/tool; echo echo made >> /opt/env/bin/tool; "
+    "chmod +x /opt/env/bin/tool",
+)
+
+
+@pytest.fixture(scope="module")
+def built(store: TemplateStore, make_task: Callable[..., Task]) -> Template:
+    return store.get(make_task(install_commands=INSTALL, repo="o/program", version="1"))
+
+
+@pytest.fixture
+def installed(built: Template) -> Sandbox:
+    return open_sandbox(built.spec)
+
+
+def test_what_was_installed_is_there(installed: Sandbox) -> None:
+    with installed:
+        code = "import answer, pkg._version, pkg.link; print(answer.ANSWER)"
+        assert installed.run(f"python -c '{code}'").output == "42\n"
+        assert installed.run("tool").output == "made\n"
+        assert installed.run("cat 'program 1.egg-info/PKG-INFO'").output == "Name: program\n"
+        assert not installed.run("ls pkg/__pycache__").ok
+        assert "an edit" not in installed.run("cat pkg/core.py").output
+
+
+def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built: Template) -> None:
+    with installed:
+        assert "Read-only" in installed.run("echo > /opt/env/bin/python").output
+        assert installed.run("git status --short").output == ""
+        assert diff(installed, built).is_empty
+        installed.run("echo more >> pkg/_version.py; rm -r program*; echo > new.py")
+        assert diff(installed, built).paths == {"new.py"}
+        installed.run("rm new.py")
+        assert not is_changed(installed, built)
+
+
+def test_a_task_with_the_same_key_shares_the_environment(
+    store: TemplateStore, store_folder: Path, built: Template, make_task: Callable[..., Task]
+) -> None:
+    before = sorted((store_folder / "environments").glob("*/"))
+    tree = FilesTree({"other.py": "", "pkg/_version.py": "VERSION = 'tracked here'\n"})
+    other = store.get(make_task(tree=tree, install_commands=INSTALL, repo="o/program", version="1"))
+    assert other.key != built.key
+    assert sorted((store_folder / "environments").glob("*/")) == before
+    with open_sandbox(other.spec) as sandbox:
+        assert sandbox.run("cat pkg/_version.py").output == "VERSION = 'tracked here'\n"
+        assert sandbox.run("git status --short").output == ""
+        sandbox.run("echo > pkg/_version.py; echo > pkg/x.py")
+        assert diff(sandbox, other).paths == {"pkg/_version.py", "pkg/x.py"}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> tuple[str, list[str]]:
+    """The path of a repository and its three commits."""
+    folder, git = tmp_path / "repository", HostGit(tmp_path / "settings")
+    folder.mkdir()
+    init_repository(git, folder)
+    commits = []
+    for number in range(3):
+        (folder / "code.py").write_text(f"NUMBER = {number}\n")
+        git.run("add", "--all", cwd=folder)
+        git.run("commit", "-qm", f"number {number}", cwd=folder)
+        commits.append(git.run("rev-parse", "HEAD", cwd=folder))
+    return str(folder), commits
+
+
+def test_an_environment_is_built_at_the_commit_it_is_meant_for(
+    store: TemplateStore,
+    store_folder: Path,
+    repository: tuple[str, list[str]],
+    make_task: Callable[..., Task],
+) -> None:
+    folder, (first, setup, last) = repository
+    before = set((store_folder / "environments").glob("*/"))
+    fields = {
+        "tree": GitTree(folder),
+        "repo": "o/numbers",
+        "version": "1.2",
+        "environment_setup_commit": setup,
+        "install_commands": (
+            "cp code.py built.py; echo $SETUPTOOLS_SCM_PRETEND_VERSION > version.txt",
+        ),
+    }
+    for commit, number in ((first, 0), (last, 2)):
+        template = store.get(make_task(base_commit=commit, **fields))
+        with open_sandbox(template.spec) as sandbox:
+            output = sandbox.run("cat code.py built.py version.txt; git status -s").output
+            assert output == f"NUMBER = {number}\nNUMBER = 1\n1.2\n"
+    assert len(set((store_folder / "environments").glob("*/")) - before) == 1
+
+
+def test_an_unknown_setup_commit_is_named_by_its_field(
+    store: TemplateStore, repository: tuple[str, list[str]], make_task: Callable[..., Task]
+) -> None:
+    folder, commits = repository
+    task = make_task(
+        tree=GitTree(folder),
+        repo="o/numbers",
+        base_commit=commits[0],
+        environment_setup_commit="1" * 40,
+        install_commands=("true",),
+    )
+    with pytest.raises(InvalidTaskError, match="field 'environment_setup_commit' names 1111"):
+        store.get(task)
+
+
+def test_a_build_says_what_it_does_and_keeps_its_log(
+    store: TemplateStore,
+    store_folder: Path,
+    built: Template,
+    make_task: Callable[..., Task],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "coding_gym"):
+        store.get(make_task(install_commands=("echo hello; pwd",), version="2"))
+    assert "task program-1: echo hello; pwd" in caplog.messages
+    logs = [path.read_text() for path in (store_folder / "environments").glob("*/build.log")]
+    assert any("$ echo hello; pwd\nhello\n/workspace\n" in log for log in logs)
+
+
+def test_a_command_that_fails_is_named_with_its_last_words(
+    store: TemplateStore, store_folder: Path, make_task: Callable[..., Task]
+) -> None:
+    before = sorted((store_folder / "environments").glob("*"))
+    command = "echo looking; echo no such package >&2; exit 3"
+    with pytest.raises(TemplateError) as caught:
+        store.get(make_task(install_commands=(command,), version="3"))
+    message = str(caught.value)
+    assert f"task program-1: install command {command!r} failed: " in message
+    assert "looking | no such package; the log is " in message
+    assert "\n" not in message
+    assert "no such package" in Path(message.rpartition(" ")[2]).read_text()
+    left = set((store_folder / "environments").glob("*")) - set(before)
+    assert all(path.suffix == ".lock" for path in left)
+
+
+def test_a_command_that_writes_outside_is_told_where_it_may(
+    store: TemplateStore, make_task: Callable[..., Task]
+) -> None:
+    with pytest.raises(TemplateError, match=r"Read-only file system; only the tree, /opt/env"):
+        store.get(make_task(install_commands=("echo > ../freeze.txt",), version="4"))
+
+
+def test_a_command_is_bounded_in_time(store_folder: Path, make_task: Callable[..., Task]) -> None:
+    store = TemplateStore(folder=store_folder, install_timeout_s=0.2)
+    with pytest.raises(TemplateError, match=r"command 'tail -f /dev/null' took more than 0\.2 s"):
+        store.get(make_task(install_commands=("tail -f /dev/null",), version="5"))
+
+
+def test_the_process_backend_refuses_instead_of_writing_to_the_host(
+    tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(TemplateError, match="use sandbox='namespace'"):
+            TemplateStore("process", tmp_path).get(make_task(install_commands=("touch /x",)))

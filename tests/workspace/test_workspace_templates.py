@@ -1,0 +1,199 @@
+"""Templates are built once, whole or not at all, and found again at once."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import get_backend, open_sandbox
+from coding_gym.task import FilesTree, FolderTree, Task
+from coding_gym.workspace import Template, TemplateStore, checkout, diff
+from coding_gym.workspace.shelf import Shelf
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_a_task_asked_for_again_gets_the_same_object(
+    store: TemplateStore, make_task: Callable[..., Task]
+) -> None:
+    task = make_task()
+    assert store.get(task) is store.get(task)
+
+
+def test_another_store_finds_the_template_on_disk(
+    store_folder: Path,
+    template: Template,
+    make_task: Callable[..., Task],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(checkout.Checkouts, "lay", None)  # nothing can be built
+    assert TemplateStore(folder=store_folder).get(make_task()) == template
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"created_at": "2024-05-14T09:30:01Z"},
+        {"tree": FilesTree({"a.py": ""})},
+        {"interpreter": "3.11"},
+        {"problem_statement": "Other words.", "gold_patch": "x", "test_patch": "y"},
+    ],
+    ids=["date", "files", "same interpreter by version", "what is not in the tree"],
+)
+def test_the_key_is_made_of_what_is_in_the_tree(
+    store: TemplateStore, template: Template, make_task: Callable[..., Task], fields: dict[str, Any]
+) -> None:
+    same = not {"created_at", "tree"} & fields.keys()
+    if fields.get("interpreter") and template.spec.python != get_interpreter("3.11"):
+        same = False
+    assert (store.get(make_task(**fields)).key == template.key) is same
+
+
+def get_interpreter(version: str) -> object:
+    from coding_gym.errors import SandboxUnavailableError
+    from coding_gym.sandbox import find_interpreter
+
+    try:
+        return find_interpreter(version)
+    except SandboxUnavailableError:
+        return None
+
+
+def test_trees_belong_to_the_user_that_sandboxes_map_to(template: Template) -> None:
+    owner = get_backend().owner()
+    tree = template.spec.layers[0]
+    owners = {(p.lstat().st_uid, p.lstat().st_gid) for p in (tree, *tree.rglob("*"))}
+    assert owners == {owner}
+
+
+def test_a_folder_is_taken_without_what_its_own_ignore_file_names(
+    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
+) -> None:
+    source = tmp_path / "source"
+    (source / "pkg" / "__pycache__").mkdir(parents=True)
+    (source / "pkg" / "__pycache__" / "code.pyc").write_bytes(b"x")
+    (source / "pkg" / ".git").mkdir()
+    (source / "pkg" / "code.py").write_text("x = 1\n")
+    (source / "run.sh").write_text("#!/bin/sh\n")
+    (source / "run.sh").chmod(0o700)
+    (source / "link").symlink_to("pkg/code.py")
+    (source / "local.log").write_text("x")
+    (source / ".gitignore").write_text("*.log\n")
+    template = store.get(make_task(tree=FolderTree(str(source))))
+    with open_sandbox(template.spec) as sandbox:
+        listed = sandbox.run("find . -name .git -prune -o ! -type d -printf '%P %m\\n' | sort")
+        assert listed.output == ".gitignore 644\nlink 777\npkg/code.py 644\nrun.sh 755\n"
+        assert sandbox.run("git ls-files | wc -l").output.strip() == "4"
+
+
+def test_a_reverse_patch_is_taken_back(
+    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
+) -> None:
+    base = {"a.py": "x = 1\n", "gone.py": "y = 1", "crlf.py": "z = 1\r\nz = 2\r\n"}
+    fixed = {"a.py": "x = 2\n", "new/b.py": "w = 1\n", "crlf.py": "z = 1\r\nz = 3\r\n"}
+    for name, text in fixed.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text.encode())
+    tree = FolderTree(str(tmp_path), Patch.between(base, fixed).text)
+    template = store.get(make_task(tree=tree))
+    with open_sandbox(template.spec) as sandbox:
+        found = {name: sandbox.read_file(name).decode() for name in base}
+        assert found == base
+        assert sandbox.run("git ls-files").output.split() == sorted(base)
+
+
+def test_an_edited_folder_is_another_template(
+    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
+) -> None:
+    (tmp_path / "a.py").write_text("x = 1\n")
+    first = store.get(make_task(tree=FolderTree(str(tmp_path))))
+    (tmp_path / "a.py").write_text("x = 2\n")
+    second = store.get(make_task(tree=FolderTree(str(tmp_path))))
+    assert first.key != second.key
+
+
+def test_two_environments_open_one_template_without_meeting(template: Template) -> None:
+    with open_sandbox(template.spec) as one, open_sandbox(template.spec) as other:
+        one.run("echo changed > README.md; git commit -qam x")
+        assert not diff(one, template).is_empty
+        assert diff(other, template).is_empty
+
+
+def _build_in_process(folder: Path, started: Event, go: Event) -> None:
+    def build(part: Path) -> None:
+        (part / "half").write_text("x")
+        started.set()
+        go.wait()
+        (part / "whole").write_text("x")
+
+    Shelf(folder).get("key", build)
+
+
+def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -> None:
+    started, go = _SPAWN.Event(), _SPAWN.Event()
+    process = _SPAWN.Process(target=_build_in_process, args=(tmp_path, started, go))
+    process.start()
+    assert started.wait(30)
+    assert process.pid
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    shelf = Shelf(tmp_path)
+    assert not shelf.path("key").exists()
+    assert shelf.get("other", lambda _: None).is_dir()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["other"]
+    assert (shelf.get("key", lambda part: (part / "w").touch()) / "w").exists()
+
+
+def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path) -> None:
+    started, go = _SPAWN.Event(), _SPAWN.Event()
+    process = _SPAWN.Process(target=_build_in_process, args=(tmp_path, started, go))
+    process.start()
+    assert started.wait(30)
+    shelf = Shelf(tmp_path)
+    shelf.get("other", lambda _: None)
+    assert (tmp_path / "key.partial" / "half").exists()
+    go.set()
+    folder = shelf.get("key", lambda _: pytest.fail("built twice"))
+    assert sorted(path.name for path in folder.iterdir()) == ["half", "whole"]
+    process.join()
+    assert process.exitcode == 0
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def build(part: Path) -> None:
+        inner = part / "locked"
+        inner.mkdir()
+        (inner / "file").touch()
+        inner.chmod(0)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        Shelf(tmp_path).get("key", build)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("arguments", [{"depth": 0}, {"install_timeout_s": 0}])
+def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{next(iter(arguments))} must be"):
+        TemplateStore(**arguments)
+
+
+def test_a_template_does_not_depend_on_the_umask(
+    tmp_path: Path, make_task: Callable[..., Task], template: Template
+) -> None:
+    before = os.umask(0o077)
+    try:
+        made = TemplateStore(folder=tmp_path / "store").get(make_task())
+    finally:
+        os.umask(before)
+    listing = "find . /opt/base.git -printf '%p %m %U\\n' | sort"
+    with open_sandbox(made.spec) as one, open_sandbox(template.spec) as other:
+        assert one.run(listing).output == other.run(listing).output
+        assert one.run("pytest -q").ok
