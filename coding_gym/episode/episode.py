@@ -102,7 +102,7 @@ class Episode:
             except SandboxUnavailableError:
                 raise
             except MachineryError as failure:
-                _log.warning("%s attempt to start %s: %s", attempt, self.task.task_id, failure)
+                _log.info("%s attempt to start %s: %s", attempt, self.task.task_id, failure)
                 self.error = str(failure)
         else:
             _log.error("%s could not be started: %s", self.task.task_id, self.error)

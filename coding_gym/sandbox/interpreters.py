@@ -96,13 +96,16 @@ def _places() -> list[Path]:
 def _candidates(minor: str) -> Iterator[Path]:
     """Gives the real paths of binaries that may be of a version, without asking them."""
     seen = set()
+    name = f"python{minor}"
     for place in _places():
-        name = f"python{minor}"
+        if not os.access(place, os.R_OK | os.X_OK):  # missing, or somebody else's
+            continue
         found = [*place.glob(f"*/bin/{name}"), place / name]
         for executable in sorted(found, key=_version_key, reverse=True):
             real = executable.resolve()
             # A pyenv shim is a script that runs another Python, or none.
-            if real not in seen and real.is_file() and real.parent.name != "shims":
+            runs = os.access(real, os.X_OK) and real.is_file() and real.parent.name != "shims"
+            if runs and real not in seen:
                 seen.add(real)
                 yield real
 

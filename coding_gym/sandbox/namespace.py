@@ -65,7 +65,8 @@ class NamespaceBackend:
             failure = error if isinstance(error, SetupFailure) else error.__cause__
             if isinstance(failure, SetupFailure):
                 return Probe(available=False, detail=str(failure), remedy=remedy(failure))
-            return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
+            detail, _, way_out = str(error).partition("; ")
+            return Probe(available=False, detail=detail, remedy=way_out or _UNKNOWN_REMEDY)
         return self._works()
 
     def open(self, spec: SandboxSpec) -> NamespaceSandbox:

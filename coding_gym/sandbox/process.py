@@ -76,10 +76,13 @@ class ProcessSandbox:
         self._closed = False
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="coding_gym-process-")).resolve()
+        except OSError as error:
+            raise SandboxError(f"no temporary folder could be made: {error}") from error
+        try:
             self._fill()
         except (OSError, shutil.Error) as error:
             self.close()
-            raise SandboxError(f"the workspace could not be copied: {error}") from error
+            raise SandboxError(f"the layers could not be copied: {error}") from error
         self._places = {
             WORKDIR: self.workdir,
             HOME: str(self._folder / "home"),

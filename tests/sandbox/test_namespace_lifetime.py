@@ -5,7 +5,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -79,12 +78,14 @@ def _first_process_of(backend: NamespaceBackend) -> int:
     return max(_children(server))
 
 
-def test_killing_the_owner_leaves_nothing(beacon: "Beacon") -> None:
-    temporary = Path(tempfile.gettempdir())
-    files_before = sorted(temporary.iterdir())
+def test_killing_the_owner_leaves_nothing(beacon: "Beacon", tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
     mounts_before = Path("/proc/self/mounts").read_text(encoding="utf-8")
     owner = subprocess.Popen(
-        [sys.executable, "-c", _OWNER, beacon.mount.source], stdin=subprocess.PIPE
+        [sys.executable, "-c", _OWNER, beacon.mount.source],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary)},
     )
     with owner:
         beacon.wait(4)
@@ -94,7 +95,7 @@ def test_killing_the_owner_leaves_nothing(beacon: "Beacon") -> None:
     assert len(processes) >= 2 + 8 + 4 * 2
     assert _wait_gone(processes, 2) == []
     assert Path("/proc/self/mounts").read_text(encoding="utf-8") == mounts_before
-    assert sorted(temporary.iterdir()) == files_before
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])
@@ -143,6 +144,47 @@ def test_a_sandbox_that_dies_under_a_command_raises(
     sandbox.close()
 
 
+class _Interruption(BaseException):
+    pass
+
+
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(backend: NamespaceBackend) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise _Interruption
+
+    other = backend.open(SandboxSpec())
+    sandbox = backend.open(SandboxSpec())
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(_Interruption):
+            sandbox.run("sleep 60")
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    with pytest.raises(SandboxError, match="interrupted"):
+        sandbox.run("echo late")
+    sandbox.close()
+    assert other.run("echo unharmed").output == "unharmed\n"
+    other.close()
+
+
+def test_an_interrupted_open_leaves_open_sandboxes_alone(
+    backend: NamespaceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise _Interruption
+
+    with backend.open(SandboxSpec()) as before:
+        with monkeypatch.context() as patch:
+            patch.setattr("socket.recv_fds", interrupt)
+            with pytest.raises(_Interruption):
+                backend.open(SandboxSpec())
+        with backend.open(SandboxSpec(env={"A": "right"})) as after:
+            assert after.run("echo $A").output == "right\n"
+        assert before.run("echo unharmed").output == "unharmed\n"
+    stop_zygotes()
+
+
 def test_closing_from_another_thread_ends_a_running_command(
     backend: NamespaceBackend, beacon: "Beacon"
 ) -> None:
@@ -183,6 +225,8 @@ def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> N
     assert sorted(outputs) == sorted(f"{i}\n" for i in range(8) for _ in range(3))
 
 
+# From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBackend) -> None:
     sandbox = backend.open(SandboxSpec())
     parents = zygote(*backend.owner())._pid

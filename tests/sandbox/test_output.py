@@ -84,6 +84,7 @@ def test_messages_come_through_whole() -> None:
         struct.pack("<II", 0xFFFFFFFF, 0),
         struct.pack("<II", 2, 0) + b"[]",
         struct.pack("<II", 3, 0) + b"\xff{}",
+        struct.pack("<II", 100_000, 0) + b"[" * 100_000,
     ],
 )
 def test_what_is_not_a_message_is_refused(data: bytes) -> None:

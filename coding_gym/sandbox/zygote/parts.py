@@ -38,8 +38,7 @@ _COPIED = (
     "services",
 )
 _SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
-# A sandbox with the host's network mounts the host's files over these.
-NETWORK_FILES = ("hosts", "nsswitch.conf", "pip.conf", "resolv.conf")
+# A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
 _WRITTEN = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"

@@ -1,6 +1,5 @@
 """The zygote's second process, pid 1 of its namespaces: opens sandboxes on request."""
 
-import ctypes  # noqa: F401 - loaded before the host's files go out of sight
 import gc
 import os
 import resource

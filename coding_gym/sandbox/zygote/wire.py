@@ -45,7 +45,7 @@ def receive(
         raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
     try:
         header = json.loads(_exactly(channel, header_size, deadline))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {error}") from error
     if not isinstance(header, dict):
         raise ProtocolError(f"the header must be an object, got {type(header).__name__}")

@@ -1,0 +1,103 @@
+"""What a policy can find from inside an episode of a bundled task: nothing that would help it."""
+
+import ast
+import json
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.patch import Patch
+
+Shell = Callable[[str], str]
+MARKER = "value-of-a-host-variable"
+
+# Reads every file that can be read, except pseudo files and the host's own programs and libraries,
+# which are searched by name only, and prints those that hold one of the given texts.
+SEARCH = """
+import os, sys
+needles = [n.encode() for n in sys.argv[1:]]
+programs = {os.path.realpath(p) for p in ("/usr", sys.base_prefix)}
+for folder, folders, files in os.walk("/"):
+    folders[:] = [f for f in folders if os.path.join(folder, f) not in {"/proc", "/dev", *programs}]
+    for file in files:
+        path = os.path.join(folder, file)
+        try:
+            data = open(path, "rb").read() if os.path.isfile(path) else b""
+        except OSError:
+            continue
+        print(*(f"{path}: {n}" for n in needles if n in data or n in path.encode()), sep="\\n")
+"""
+
+
+@pytest.fixture
+def env(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodingRepairEnv]:
+    monkeypatch.setenv("CODING_GYM_HOST_SECRET", MARKER)
+    env = CodingRepairEnv(task_ids=["hoard-stale-copies"])
+    env.reset()
+    yield env
+    env.close()
+
+
+@pytest.fixture
+def shell(env: CodingRepairEnv) -> Shell:
+    def run(command: str) -> str:
+        action = json.dumps({"name": "shell", "arguments": {"cmd": command}})
+        return str(env.step(action)[4]["text"])
+
+    return run
+
+
+def hidden_names(patch: Patch) -> set[str]:
+    """Names of the hidden test functions."""
+    tree = ast.parse("".join(patch.apply({}).values()))
+    functions = (n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
+    return {name for name in functions if name.startswith("test_")}
+
+
+def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, shell: Shell) -> None:
+    gold = "".join(change.text for change in Patch(env.task.gold_patch).files)
+    added = [line[1:].strip() for line in gold.splitlines() if line.startswith("+")]
+    needles = [max(added, key=len), *sorted(hidden_names(Patch(env.task.test_patch)))]
+    assert len(needles) > 3
+    shell(f"cat > /tmp/search.py <<'EOF'\n{SEARCH}\nEOF")
+    quoted = " ".join(f"'{n}'" for n in needles)
+    found = shell(f"cd /tmp && python search.py {quoted}").split("\n")
+    assert [line for line in found if line and not line.startswith("command succ")] == []
+    assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it can find
+
+
+def test_this_package_is_nowhere(shell: Shell) -> None:
+    assert shell("find / -iname '*coding*gym*' -not -path '/proc/*' 2>/dev/null | head") == (
+        "command succeeded"
+    )
+    assert "No module named" in shell("python -c 'import coding_gym'")
+
+
+def test_history_ends_at_the_base(env: CodingRepairEnv, shell: Shell) -> None:
+    template_commit = shell("git rev-parse HEAD")
+    assert shell("git log --all --format=%H").split() == [template_commit]
+    listed = shell(
+        "git cat-file --batch-all-objects --batch-check='%(objecttype)' | sort | uniq -c"
+    )
+    assert "1 commit" in " ".join(listed.split())
+    assert shell("git stash list; git reflog --all; git remote; git tag") == "command succeeded"
+
+
+def test_no_host_variable_is_visible(shell: Shell) -> None:
+    assert "HOME=/home/agent" in shell("env")
+    assert MARKER not in shell("env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")
+
+
+def test_nothing_outside_is_reachable(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = (
+            "import socket\n"
+            f"for place in (('127.0.0.1', {port}), ('192.0.2.1', 80)):\n"
+            "    try: print(socket.create_connection(place, 2))\n"
+            "    except OSError as problem: print('no:', problem.strerror)\n"
+        )
+        answer = shell(f"python - <<'EOF'\n{code}EOF")
+    assert answer.splitlines() == ["no: Connection refused", "no: Network is unreachable"]
