@@ -3,7 +3,7 @@
 import hashlib
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coding_gym.errors import (
@@ -27,7 +27,7 @@ from coding_gym.workspace.shelf import Shelf
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
 
 # Part of every key: raised whenever what a build leaves changes.
-_SCHEMA = 1
+_SCHEMA = 2
 _FACTS = "template.json"
 
 
@@ -107,11 +107,19 @@ class Builder:
             seal(checkout, artifacts, self._backend.owner())
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, self._backend.owner())
-            (folder / _FACTS).write_text(json.dumps({"base_commit": checkout.commit}))
+            found = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
+            (folder / _FACTS).write_text(json.dumps(found))
 
         folder = self._templates.get(key, build)
-        commit = json.loads((folder / _FACTS).read_text())["base_commit"]
-        return Template(key=key, spec=spec(folder), base_commit=commit)
+        known = json.loads((folder / _FACTS).read_text())
+        # Commits that a policy makes are dated as the base is, so that their ids repeat.
+        dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}
+        final = spec(folder)
+        return Template(
+            key=key,
+            spec=replace(final, env={**final.env, **dates}),
+            base_commit=known["base_commit"],
+        )
 
     def _ground(self, task: Task, interpreter: Interpreter) -> _Ground:
         if task.install_commands:

@@ -69,8 +69,8 @@ _SETTINGS = """\
 \tlowSpeedLimit = 1000
 \tlowSpeedTime = 60
 [user]
-\tname = coding_gym
-\temail = coding_gym@localhost
+\tname = maintainer
+\temail = maintainer@example.org
 """
 
 

@@ -101,3 +101,10 @@ def test_nothing_outside_is_reachable(shell: Shell) -> None:
         )
         answer = shell(f"python - <<'EOF'\n{code}EOF")
     assert answer.splitlines() == ["no: Connection refused", "no: Network is unreachable"]
+
+
+def test_a_commit_of_the_policys_does_not_depend_on_the_clock(
+    env: CodingRepairEnv, shell: Shell
+) -> None:
+    shell("echo x > new; git add new; git commit -qm new")
+    assert shell("git log -1 --format=%cI") == shell("git log -1 --format=%cI HEAD~1")
