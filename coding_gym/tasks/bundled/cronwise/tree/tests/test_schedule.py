@@ -76,6 +76,13 @@ def test_the_command_line_prints_runs():
     assert stream.getvalue() == "2024-05-13T09:00:00+02:00\n2024-05-20T09:00:00+02:00\n"
 
 
+def test_the_command_line_starts_from_a_time_in_the_zone():
+    stream = io.StringIO()
+    arguments = ["0 9 * * *", "--zone", "+05:30", "--after", "2024-05-10T08:00", "--count", "1"]
+    assert main(arguments, stream) == 0
+    assert stream.getvalue() == "2024-05-10T09:00:00+05:30\n"
+
+
 def test_the_command_line_reports_errors(capsys):
     assert main(["0 9 * *"]) == 1
     assert "expected five fields" in capsys.readouterr().err

@@ -41,13 +41,9 @@ def test_fenced_code_is_kept_as_it_is():
     )
 
 
-def test_a_fence_is_not_closed_by_the_other_kind():
-    assert to_html("~~~\n```\n~~~") == "<pre><code>```\n</code></pre>\n"
-
-
-def test_a_longer_fence_may_hold_a_shorter_one():
-    html = to_html("````\n```\nx = 1\n```\n````")
-    assert html == "<pre><code>```\nx = 1\n```\n</code></pre>\n"
+def test_a_fence_is_not_closed_by_the_other_kind_or_a_shorter_one():
+    for fence in ("~~~", "````"):
+        assert to_html(f"{fence}\n```\n{fence}") == "<pre><code>```\n</code></pre>\n"
 
 
 def test_an_open_fence_runs_to_the_end():

@@ -36,6 +36,11 @@ def test_code_spans():
     assert inline("``a`") == "``a`"
 
 
+def test_code_spans_keep_all_but_one_blank_at_each_end():
+    assert inline("`  a  `") == "<code> a </code>"
+    assert inline("` a`") == "<code> a</code>"
+
+
 def test_escapes():
     assert inline(r"\*plain\* \[x\] \q") == r"*plain* [x] \q"
 
@@ -60,9 +65,6 @@ def test_reference_links():
     text = "See [the guide][guide], [guide][] or [guide].\n\n[guide]: /g 'The guide'"
     link = '<a href="/g" title="The guide">'
     assert inline(text) == f"See {link}the guide</a>, {link}guide</a> or {link}guide</a>."
-
-
-def test_reference_labels_ignore_case():
     assert inline("[Guide]\n\n[guide]: /g") == '<a href="/g">Guide</a>'
 
 

@@ -65,3 +65,8 @@ def test_bytes_that_no_encoding_has_are_refused(tmp_path):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(ListError, match="cannot read"):
         read_list(tmp_path / "missing.csv")
+
+
+def test_a_folder_is_refused(tmp_path):
+    with pytest.raises(ListError, match="cannot read"):
+        read_list(tmp_path)

@@ -42,3 +42,9 @@ def test_reversing_appends_a_query():
     query = {"q": "a&b c", "page": 2, "tag": ["x", "y"], "sort": None}
     assert router.reverse("find", query=query) == "/find?q=a%26b+c&page=2&tag=x&tag=y"
     assert router.reverse("find", query={"sort": None}) == "/find"
+
+
+def test_query_values_may_be_zero():
+    router = Router()
+    router.add("/find", "find", name="find")
+    assert router.reverse("find", query={"page": 0}) == "/find?page=0"
