@@ -1,13 +1,16 @@
 """The chat of one episode, as messages in OpenAI's form and as text for people."""
 
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.trajectory import Message
 
-_LINE, _LINES = 120, 40  # of one call or result, when shown to people
+# What people are shown of one call or result.
+_LINE, _LINES = 120, 40
+_LONG_WORD = re.compile(r"\S{80,}")
 
 
 def opening(system_prompt: str, problem_statement: str) -> list[Message]:
@@ -79,7 +82,8 @@ def _show_call(name: str, arguments: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Cuts what nobody would read, such as a whole file sent through a shell."""
+    """Cuts what nobody would read, such as encoded data sent through a shell."""
+    text = _LONG_WORD.sub(lambda word: f"[{len(word[0]):,} characters]", text)
     lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]
     if len(lines) > _LINES:
         lines[_LINES:] = [f"… {len(lines) - _LINES} more lines"]

@@ -27,7 +27,7 @@ def test_a_policy_sees_the_problem_and_the_results_but_not_its_own_words() -> No
 
 
 def test_rendering_shortens_what_nobody_would_read() -> None:
-    script = "\n".join(f"line {n} " + "x" * 500 for n in range(100))
+    script = "\n".join(f"line {n} " + "x " * 250 for n in range(100))
     shown = transcript.render(
         [
             transcript.assistant("", [ToolCall("shell", {"cmd": script}, "call_0")]),
@@ -38,6 +38,12 @@ def test_rendering_shortens_what_nobody_would_read() -> None:
     assert "… 60 more lines" in shown
     assert len(shown) < 41 * 130
     assert shown.endswith("  (no output)\n")
+
+
+def test_rendering_says_how_long_encoded_data_is() -> None:
+    call = ToolCall("shell", {"cmd": "echo " + "x" * 1500 + " | base64 -d"}, "call_0")
+    shown = transcript.render([transcript.assistant("", [call])])
+    assert shown == "$ echo [1,500 characters] | base64 -d\n"
 
 
 def test_rendering_shows_the_arguments_of_other_tools() -> None:
