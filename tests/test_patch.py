@@ -8,14 +8,19 @@ from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 
 BEFORE = {"a.py": "one\ntwo\nthree", "b/c.txt": "x\n", "empty": ""}
-AFTER = {"a.py": "one\nTWO\nthree\n", "new file.txt": "é\ttab\n\r\n", "empty": "full"}
+AFTER = {
+    "a.py": "one\nTWO\nthree\n",
+    'odd "name"\t\\.txt': "x\n",
+    "new file.txt": "é\ttab\n\r\n",
+    "empty": "full",
+}
 
 
 def test_a_diff_between_texts_leads_there_and_back() -> None:
     patch = Patch.between(BEFORE, AFTER)
     assert patch.apply(BEFORE) == AFTER
     assert patch.apply(AFTER, reverse=True) == BEFORE
-    assert patch.paths == {"a.py", "b/c.txt", "new file.txt", "empty"}
+    assert patch.paths == {"a.py", "b/c.txt", "new file.txt", 'odd "name"\t\\.txt', "empty"}
 
 
 def test_random_edits_lead_there_and_back() -> None:
