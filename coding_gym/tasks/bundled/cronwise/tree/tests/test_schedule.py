@@ -27,6 +27,23 @@ def test_runs_cross_hours_months_and_years():
     ]
 
 
+def test_jobs_of_working_days_pause_at_the_weekend():
+    assert runs("0 9 * * MON-FRI", "2024-05-10T12:00", 2) == [
+        "2024-05-13T09:00:00+00:00",
+        "2024-05-14T09:00:00+00:00",
+    ]
+    assert runs("0 9 * * 6", "2024-05-10T12:00", 1) == ["2024-05-11T09:00:00+00:00"]
+    assert runs("@weekly", "2024-05-10T12:00", 1) == ["2024-05-12T00:00:00+00:00"]
+
+
+def test_monthly_jobs_run_once_a_month():
+    assert runs("30 6 1 * *", "2024-05-10T12:00", 2) == [
+        "2024-06-01T06:30:00+00:00",
+        "2024-07-01T06:30:00+00:00",
+    ]
+    assert runs("0 0 31 * *", "2024-05-31T12:00", 1) == ["2024-07-31T00:00:00+00:00"]
+
+
 def test_the_expression_is_read_on_the_clocks_of_the_zone():
     assert runs("30 2 * * *", "2024-05-10T00:00", 1, "+05:30") == ["2024-05-11T02:30:00+05:30"]
     assert runs("30 2 * * *", "2024-05-10T00:00", 1, "-0300") == ["2024-05-10T02:30:00-03:00"]

@@ -41,6 +41,11 @@ def test_fenced_code_is_kept_as_it_is():
     )
 
 
+def test_code_keeps_its_own_indent():
+    assert to_html("```\n  a\n      b\n```") == "<pre><code>  a\n      b\n</code></pre>\n"
+    assert to_html("~~~\n\tc\n~~~") == "<pre><code>    c\n</code></pre>\n"
+
+
 def test_a_fence_is_not_closed_by_the_other_kind_or_a_shorter_one():
     for fence in ("~~~", "````"):
         assert to_html(f"{fence}\n```\n{fence}") == "<pre><code>```\n</code></pre>\n"

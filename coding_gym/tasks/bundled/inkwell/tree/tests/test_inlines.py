@@ -34,9 +34,6 @@ def test_code_spans():
     assert inline("`a < b`") == "<code>a &lt; b</code>"
     assert inline("`` a`b ``") == "<code>a`b</code>"
     assert inline("``a`") == "``a`"
-
-
-def test_code_spans_keep_all_but_one_blank_at_each_end():
     assert inline("`  a  `") == "<code> a </code>"
     assert inline("` a`") == "<code> a</code>"
 

@@ -52,6 +52,15 @@ def test_deliveries_add_up_without_rounding(inventory):
     assert len(inventory) == 2
 
 
+def test_units_of_one_kind_add_up(inventory):
+    inventory.add([delivery("flour", "2", "kg"), delivery("flour", "500", "g")])
+    assert str(inventory["flour"].quantity) == "2.5 kg"
+    inventory.add([delivery("flour", "0.1", "t")])
+    assert str(inventory["flour"].quantity) == "102.5 kg"
+    inventory.add([delivery("cable", "3", "m"), delivery("cable", "-25", "cm")])
+    assert str(inventory["cable"].quantity) == "2.75 m"
+
+
 def test_the_last_name_and_minimum_count(inventory):
     inventory.add([delivery("oil-5", "0", "l", "4", name="Fine oil")])
     inventory.add([delivery("oil-5", "1", "l")])

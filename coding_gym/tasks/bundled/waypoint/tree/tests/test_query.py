@@ -29,6 +29,12 @@ def test_values_by_name():
     assert len(query) == 3
 
 
+def test_a_plus_stands_for_a_blank():
+    assert Query.parse("q=green+tea").get("q") == "green tea"
+    assert Query.parse("first+name=ann").get("first name") == "ann"
+    assert Query.parse("q=c%2B%2B+17").get("q") == "c++ 17"
+
+
 def test_resolving_takes_the_query_apart_and_drops_the_fragment():
     router = Router()
     router.add("/find", "find")
