@@ -74,7 +74,7 @@ class Task:
         excluded_tests: Expected tests left out of the two lists because they proved unreliable.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the tracker; never shown unless asked for.
+        hints_text: Discussion from the tracker; the environment never shows it.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
@@ -85,7 +85,8 @@ class Task:
             pytest only), or a version such as ``3.9`` that is found on the machine.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
-        visible_test_command: Shell command that runs the visible tests.
+        visible_test_command: Shell command that runs the visible tests, for people and agents; the
+            environment itself never runs it.
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
     """
 

@@ -113,6 +113,11 @@ class Trajectory:
     error: str = ""
 
     @property
+    def resolved(self) -> bool:
+        """Whether the episode was graded, and its patch passed."""
+        return self.grade is not None and self.grade.resolved
+
+    @property
     def total_reward(self) -> float:
         """Sum of the rewards of all turns."""
         return sum(turn.reward for turn in self.turns)

@@ -6,11 +6,9 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from coding_gym.agents.registry import agent_names, make_agent, read_script
-from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.agents.registry import agent_factory, agent_names, read_script
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.play import play_episode
-from coding_gym.rollout.store import append_trajectory, read_trajectories
+from coding_gym.rollout import append_trajectory, play_episode, read_trajectories
 from coding_gym.trajectory import StopReason
 
 Env = gym.Env[Any, str]
@@ -24,13 +22,13 @@ def env(tiny_row: dict[str, Any]) -> Iterator[Env]:
 
 
 def test_gold_resolves_and_noop_does_not(env: Env) -> None:
-    assert play_episode(env, "gold").total_reward == 1.0
-    assert play_episode(env, "noop").total_reward == 0.0
+    assert play_episode(env, agent_factory("gold")).total_reward == 1.0
+    assert play_episode(env, agent_factory("noop")).total_reward == 0.0
 
 
 def test_the_random_agent_ends_by_submitting(env: Env) -> None:
     env.action_space.seed(0)
-    trajectory = play_episode(env, "random")
+    trajectory = play_episode(env, agent_factory("random"))
     assert trajectory.stop_reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
@@ -40,7 +38,7 @@ def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: P
         json.dumps({"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}) + "\n\n"
         '"just text"\n'
     )
-    trajectory = play_episode(env, "scripted", script=str(script))
+    trajectory = play_episode(env, agent_factory("scripted", script=str(script)))
     assert [t.action for t in trajectory.turns][1] == "just text"
     assert trajectory.total_reward == 1.0
 
@@ -48,7 +46,7 @@ def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: P
 def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "true"}}\n')
-    trajectory = play_episode(env, "scripted", script=str(script))
+    trajectory = play_episode(env, agent_factory("scripted", script=str(script)))
     assert trajectory.stop_reason is StopReason.STOPPED
     assert trajectory.grade is not None
 
@@ -64,22 +62,25 @@ def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, messag
         read_script(script)
 
 
-def test_a_missing_script_is_refused(env: Env, tmp_path: Path) -> None:
+def test_a_missing_script_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="No such file"):
-        read_script(tmp_path / "none.jsonl")
+        agent_factory("scripted", script=str(tmp_path / "none.jsonl"))
     with pytest.raises(InvalidArgumentError, match="needs a script"):
-        play_episode(env, "scripted")
+        agent_factory("scripted")
+    (tmp_path / "latin").write_bytes(b"\xff")
+    with pytest.raises(InvalidArgumentError, match="not UTF-8"):
+        agent_factory("scripted", script=str(tmp_path / "latin"))
 
 
-def test_an_unknown_agent_is_refused_with_the_known_ones(tiny_row: dict[str, Any]) -> None:
+def test_an_unknown_agent_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="template-repair"):
-        make_agent("smart", CodingRepairEnv(tasks=[tiny_row]))
+        agent_factory("smart")
     assert "gold" in agent_names()
 
 
 def test_trajectories_are_kept_as_json_lines(env: Env, tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.jsonl"
-    played = [play_episode(env, "gold"), play_episode(env, "noop")]
+    played = [play_episode(env, agent_factory("gold")), play_episode(env, agent_factory("noop"))]
     for trajectory in played:
         append_trajectory(path, trajectory)
     assert list(read_trajectories(path)) == played

@@ -64,6 +64,10 @@ HOPELESS = {
         "    assert value([1, 2, 3], 3) == 34\n"
     ),
 }
+OUTSIDE = {
+    "ok.py": "def f():\n    return 1\n",
+    "test_ok.py": "import ok\n\n\ndef test_f():\n    assert len(dir(ok)) == 0\n",
+}
 HEALTHY = {"ok.py": "def f():\n    return 1\n", "test_ok.py": "def test_f():\n    pass\n"}
 
 
@@ -122,7 +126,9 @@ def test_it_repairs_and_leaves_nothing_else_behind(
     assert len(calls) <= 40
 
 
-@pytest.mark.parametrize("files", [HOPELESS, HEALTHY], ids=["no edit repairs", "no test fails"])
+@pytest.mark.parametrize(
+    "files", [HOPELESS, OUTSIDE, HEALTHY], ids=["no edit repairs", "nothing ran", "no test fails"]
+)
 def test_it_gives_up_cleanly(envs: list[Any], files: Mapping[str, str]) -> None:
     calls, patch, _ = play(envs, files)
     assert patch == ""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from coding_gym.rollout.store import read_trajectories
+from coding_gym import load_tasks
+from coding_gym.rollout import read_trajectories
 
 COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()"]
 
@@ -37,7 +38,7 @@ def test_help_names_every_command() -> None:
 
 def test_tasks_are_listed_and_shown() -> None:
     listed = run("tasks", "list")
-    assert listed.splitlines()[-1] == "12 tasks"
+    assert listed.splitlines()[-1] == f"{len(load_tasks('bundled'))} tasks"
     task_id = listed.splitlines()[1].split()[0]
     shown = run("tasks", "show", task_id)
     assert task_id in shown
@@ -61,7 +62,7 @@ def test_validate_says_which_tasks_can_be_trusted(
 def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
-    assert text.splitlines()[-1] == "shapes-area: resolved"
+    assert text.splitlines()[-1] == "shapes-area: resolved, 2 hidden tests pass"
     assert "$ echo" in text
     (trajectory,) = read_trajectories(out)
     assert trajectory.total_reward == 1.0
@@ -87,6 +88,9 @@ def test_doctor_names_every_backend() -> None:
         (["play", "--agent", "smart"], "no agent is called 'smart'"),
         (["play", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
         (["validate", "bundled", "--task", "nope"], "nope"),
+        (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "cannot write to"),
+        (["validate", "bundled", "--report", "/proc/x.jsonl"], "cannot write to"),
+        (["demo", "--agent", "smart"], "no agent is called 'smart'"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:

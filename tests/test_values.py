@@ -54,6 +54,7 @@ def test_a_trajectory_survives_json() -> None:
     again = Trajectory.from_json(json.loads(json.dumps(original.to_json())))
     assert again == original
     assert again.total_reward == 1.0
+    assert not again.resolved
 
 
 def test_an_unfinished_trajectory_survives_json() -> None:

@@ -10,42 +10,44 @@ from coding_gym.agents.template_repair import TemplateRepairAgent
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
+AgentFactory = Callable[[CodingRepairEnv], Agent]
+"""Makes an agent for the episode that an env was just reset to."""
 
-def _scripted(path: str | None) -> ScriptedAgent:
-    if path is None:
-        raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
-    return ScriptedAgent(read_script(Path(path)))
-
-
-_AGENTS: dict[str, Callable[[CodingRepairEnv, str | None], Agent]] = {
-    "template-repair": lambda _env, _script: TemplateRepairAgent(),
-    "gold": lambda env, _script: GoldAgent(env.task.gold_patch),
-    "noop": lambda _env, _script: NoopAgent(),
-    "random": lambda env, _script: RandomAgent(env.action_space.sample),
-    "scripted": lambda _env, script: _scripted(script),
+_AGENTS: dict[str, AgentFactory] = {
+    "template-repair": lambda _env: TemplateRepairAgent(),
+    "gold": lambda env: GoldAgent(env.task.gold_patch),
+    "noop": lambda _env: NoopAgent(),
+    "random": lambda env: RandomAgent(env.action_space.sample),
 }
+_SCRIPTED = "scripted"
 
 
 def agent_names() -> tuple[str, ...]:
-    """Returns the names that `make_agent` takes."""
-    return tuple(_AGENTS)
+    """Returns the names that `agent_factory` takes."""
+    return (*_AGENTS, _SCRIPTED)
 
 
-def make_agent(name: str, env: CodingRepairEnv, *, script: str | None = None) -> Agent:
-    """Returns an agent for the episode that ``env`` was just reset to.
+def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
+    """Returns what makes an agent once its env was reset.
+
+    ``gold`` reads the patch of the env's task, ``random`` draws from its action space.
 
     Args:
         name: One of `agent_names`.
-        env: The unwrapped env; ``gold`` reads its task's patch, ``random`` its action space.
         script: For ``scripted``: a JSONL file, each line an action (text, or a call as an object).
 
     Raises:
         UnknownNameError: There is no such agent.
         InvalidArgumentError: The script is missing or cannot be read.
     """
+    if name == _SCRIPTED:
+        if script is None:
+            raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
+        actions = read_script(Path(script))
+        return lambda _env: ScriptedAgent(actions)
     if name not in _AGENTS:
-        raise UnknownNameError(f"no agent is called {name!r}; known: {', '.join(_AGENTS)}")
-    return _AGENTS[name](env, script)
+        raise UnknownNameError(f"no agent is called {name!r}; there are {', '.join(agent_names())}")
+    return _AGENTS[name]
 
 
 def read_script(path: Path) -> list[str]:
@@ -55,9 +57,11 @@ def read_script(path: Path) -> list[str]:
         InvalidArgumentError: The file is missing, or a line is neither.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except OSError as problem:
         raise InvalidArgumentError(f"cannot read the script {path}: {problem.strerror}") from None
+    except UnicodeDecodeError as problem:
+        raise InvalidArgumentError(f"the script {path} is not UTF-8: {problem.reason}") from None
     actions = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -39,9 +39,12 @@ def _root(
 
 
 def main() -> None:
-    """Runs the command; what this package raises on purpose becomes one line and exit code 2."""
+    """Runs the command; what this package raises on purpose becomes one line and exit code 2.
+
+    So do the operating system's refusals, such as a file that cannot be read.
+    """
     try:
         app()
-    except CodingGymError as problem:
+    except (CodingGymError, OSError) as problem:
         Console(stderr=True, soft_wrap=True).print(f"error: {problem}", style="red", markup=False)
         sys.exit(2)

@@ -8,21 +8,18 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from coding_gym.cli import options
 from coding_gym.patch import Patch
 from coding_gym.tasks import load_tasks
 
 app = typer.Typer(help="List and show tasks.", no_args_is_help=True, rich_markup_mode=None)
 
-Source = Annotated[
-    str, typer.Option("--source", "-s", help="'bundled', or a path to rows or task folders.")
-]
-
 
 @app.command("list")
 def list_tasks(
-    source: Source = "bundled",
-    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    source: options.Source = "bundled",
+    split: options.Split = None,
+    limit: options.Limit = None,
 ) -> None:
     """List the tasks of a source; 'mend' and 'keep' count the tests that must pass."""
     loaded = load_tasks(source, split=split, limit=limit)
@@ -41,7 +38,7 @@ def list_tasks(
 @app.command("show")
 def show_task(
     task_id: Annotated[str, typer.Argument(help="The task's id.")],
-    source: Source = "bundled",
+    source: options.Source = "bundled",
     gold: Annotated[bool, typer.Option("--gold", help="Show the reference repair too.")] = False,
 ) -> None:
     """Show one task: the issue, its tests, and on request the reference repair."""
@@ -65,21 +62,17 @@ def show_task(
 @app.command("export")
 def export_tasks(
     out: Annotated[Path, typer.Argument(help="The JSONL file to write.")],
-    source: Source = "bundled",
-    repositories: Annotated[
-        Path | None, typer.Option(help="A folder of local clones for the rows' repositories.")
-    ] = None,
-    environments: Annotated[
-        Path | None,
-        typer.Option(help="A JSONL file with interpreter and install_commands by instance_id."),
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Only this split.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many.")] = None,
+    source: options.Source = "bundled",
+    repositories: options.Repositories = None,
+    environments: options.Environments = None,
+    split: options.Split = None,
+    limit: options.Limit = None,
 ) -> None:
     """Write tasks as rows that hold all they need, for gym.make("CodingRepair-v0", tasks=…)."""
     loaded = load_tasks(
         source, split=split, limit=limit, repositories=repositories, environments=environments
     )
+    options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     Console(highlight=False).print(f"{len(loaded)} tasks in {out}")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from coding_gym.cli import options
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
@@ -21,19 +22,12 @@ def validate(
     task: Annotated[
         list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
     ] = None,
-    repositories: Annotated[
-        Path | None, typer.Option(help="A folder of local clones for the rows' repositories.")
-    ] = None,
-    environments: Annotated[
-        Path | None,
-        typer.Option(help="A JSONL file with interpreter and install_commands by instance_id."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many tasks.")] = None,
+    repositories: options.Repositories = None,
+    environments: options.Environments = None,
+    limit: options.Limit = None,
     repeats: Annotated[int, typer.Option(min=1, help="Gradings of each patch.")] = 2,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Tasks at one time; by default one per core.")
-    ] = None,
-    sandbox: Annotated[str, typer.Option(help="The sandbox backend.")] = "auto",
+    workers: options.Workers = None,
+    sandbox: options.Sandbox = "auto",
     report: Annotated[
         Path | None, typer.Option("--report", "-o", help="Write the reports to this JSONL file.")
     ] = None,
@@ -46,6 +40,7 @@ def validate(
         repositories=repositories,
         environments=environments,
     )
+    options.check_writable(report)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("tasks", total=len(tasks))

@@ -7,27 +7,25 @@ import gymnasium as gym
 
 from coding_gym.action import Stop
 from coding_gym.agents.protocol import Agent, Info
-from coding_gym.agents.registry import make_agent
+from coding_gym.agents.registry import AgentFactory
 from coding_gym.trajectory import Trajectory
 
 
 def play_episode(
     env: gym.Env[Any, str],
-    agent: str | Agent,
+    agent: Agent | AgentFactory,
     *,
     task_id: str | None = None,
     seed: int | None = None,
-    script: str | None = None,
     on_info: Callable[[Info], None] | None = None,
 ) -> Trajectory:
     """Plays one episode to its end and returns its record.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
-        agent: An agent, or the name of one.
+        agent: An agent, or what makes one after the reset; see `agent_factory` for agents by name.
         task_id: The task; the env's sampler picks where it is None.
         seed: As for ``reset``.
-        script: For the agent ``scripted``; see `make_agent`.
         on_info: Is called with the info of the reset and of every step, as they come.
     """
     options = None if task_id is None else {"task_id": task_id}
@@ -35,7 +33,7 @@ def play_episode(
     if on_info is not None:
         on_info(info)
     unwrapped: Any = env.unwrapped
-    player = make_agent(agent, unwrapped, script=script) if isinstance(agent, str) else agent
+    player = agent(unwrapped) if callable(agent) else agent
     play = player.play(info)
     action = next(play, None)
     while True:

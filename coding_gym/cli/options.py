@@ -1,0 +1,54 @@
+"""Options that several commands have, and what they do with files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory import Trajectory
+
+Source = Annotated[
+    str, typer.Option("--source", "-s", help="'bundled', or a path to rows or task folders.")
+]
+Sandbox = Annotated[str, typer.Option(help="The sandbox backend.")]
+Split = Annotated[str | None, typer.Option(help="Only this split.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="At most so many tasks.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Tasks at one time; by default one per core.")
+]
+Repositories = Annotated[
+    Path | None, typer.Option(help="A folder of local clones for the rows' repositories.")
+]
+Environments = Annotated[
+    Path | None,
+    typer.Option(help="A JSONL file with interpreter and install_commands by instance_id."),
+]
+Trajectories = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")
+]
+
+
+def check_writable(path: Path | None) -> None:
+    """Makes sure that a file can be written before any work goes into what it will hold.
+
+    Raises:
+        InvalidArgumentError: It cannot.
+    """
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+    except OSError as problem:
+        raise InvalidArgumentError(f"cannot write to {path}: {problem.strerror}") from None
+
+
+def verdict(trajectory: Trajectory) -> str:
+    """Returns how an episode ended, in one line."""
+    if trajectory.grade is None:
+        return f"no grade: {trajectory.error}"
+    if trajectory.resolved:
+        return f"resolved, {len(trajectory.grade.fail_to_pass)} hidden tests pass"
+    return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"
