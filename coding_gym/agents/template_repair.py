@@ -1,26 +1,21 @@
 """An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
 
 import heapq
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from coding_gym.agents.actions import call, submit
 from coding_gym.agents.protocol import Info, Play
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate, candidates
-from coding_gym.repair.pairs import Trial, pairs, simplest
 from coding_gym.repair.patching import search_and_replace
-from coding_gym.repair.probe.verdicts import BREAKS, CHANGED, PLAUSIBLE, SOME, UNTRIED
+from coding_gym.repair.search import Search
 from coding_gym.repair.source import Source, apply_edits
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
-_EXTRA = 60  # candidates still tried after the first one that passes
-_TEST_S = 3.0  # for one test
-_SUITE_S = 40.0  # for all of them, once
-_MAX_SOURCE_CHARS = 120_000
-_MAX_PAIRED = 40
-_MAX_CHECKED = 3
+_TEST_S = 3.0  # for one test, while lines are counted
+_SUITE_S = 30.0  # for all of them
+_MAX_SOURCE_CHARS = 100_000
 _APPLIED = "patch applied successfully"
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
 
@@ -34,9 +29,9 @@ class TemplateRepairAgent:
     what failed and which lines ran; ranks the lines by Ochiai; has the driver try the edits of the
     repair templates there, then pairs of edits; applies the best one that makes every visible test
     pass, runs the tests again, and submits. Where several edits pass it takes the simplest by
-    a fixed rule (`simplest`). Where nothing makes all failing tests pass, an edit that makes some
-    of them pass and breaks none will do. Where no visible test fails, or nothing is found,
-    it submits the tree unchanged. Needs the toolset ``nano``.
+    a fixed rule (`coding_gym.repair.pairs.simplest`). Where nothing makes all failing tests pass,
+    one edit that makes at least half of them pass and breaks none will do. Where no visible test
+    fails, or nothing is found, it submits the tree unchanged. Needs the toolset ``nano``.
 
     Args:
         max_candidates: Single edits to try.
@@ -65,7 +60,7 @@ class TemplateRepairAgent:
         self._test_arguments = test_arguments
 
     def play(self, info: Info) -> Play:  # noqa: ARG002 - it reads the tests, not the report
-        """Plays one episode of at most about 35 turns."""
+        """Plays one episode, in at most 40 turns."""
         repair = yield from self._find()
         if repair is not None:
             candidate, sources = repair
@@ -80,73 +75,28 @@ class TemplateRepairAgent:
         if survey is None or not survey["failing"]:
             return None
         sources = yield from _read_sources(survey)
-        search = _Search(sources, self._max_search_s, self._batch_size)
-        chosen = yield from search.run(
-            _all_candidates(survey, sources), self._max_candidates, self._max_pairs
+        num_failing = len(survey["failing"])
+        search = Search(sources, num_failing, self._max_search_s, self._batch_size)
+        singles = _all_candidates(survey, sources)
+        chosen = yield from _through_shell(
+            search.run(singles, self._max_candidates, self._max_pairs)
         )
         return None if chosen is None else (chosen, sources)
 
 
-class _Search:
-    """Tries candidates batch by batch and remembers what came of them."""
-
-    def __init__(self, sources: Mapping[str, Source], seconds: float, batch_size: int) -> None:
-        self._sources = sources
-        self._seconds = seconds
-        self._batch_size = batch_size
-        self._trials: list[Trial] = []
-
-    def run(self, singles: Iterable[Candidate], max_singles: int, max_pairs: int) -> _Steps:
-        """Returns the candidate to apply, or None."""
-        yield from self._try_all(islice(singles, max_singles))
-        if not self._ended(PLAUSIBLE):
-            promising = self._ended(SOME, BREAKS) + self._ended(CHANGED)
-            yield from self._try_all(islice(pairs(promising[:_MAX_PAIRED]), max_pairs))
-        chosen = yield from self._checked(simplest(self._ended(PLAUSIBLE)), PLAUSIBLE)
-        if chosen is None:
-            partial = sorted(self._ended(SOME), key=lambda trial: -len(trial.fixed))
-            chosen = yield from self._checked([t.candidate for t in partial], SOME)
-        return chosen
-
-    def _ended(self, *codes: str) -> list[Trial]:
-        return [trial for trial in self._trials if trial.code in codes]
-
-    def _try_all(self, found: Iterable[Candidate]) -> _Steps:
-        remaining = iter(found)
-        while batch := list(islice(remaining, self._batch_size)):
-            reply = yield from self._try(batch, full=False)
-            if reply is None:
-                return
-            for number, code in enumerate(reply["codes"]):
-                fixed = frozenset(reply["fixed"].get(str(number), ()))
-                self._trials.append(Trial(batch[number], code, fixed))
-            if UNTRIED in reply["codes"] or PLAUSIBLE in reply["codes"]:
-                return
-
-    def _try(self, batch: Sequence[Candidate], *, full: bool) -> _Steps:
-        request = driver.trial_request(
-            batch, self._sources, seconds=self._seconds, extra=_EXTRA, full=full
-        )
-        return (yield from _ask("try", request))
-
-    def _checked(self, found: Sequence[Candidate], code: str) -> _Steps:
-        """Returns the first of the candidates that also holds in a fresh run of all tests."""
-        for candidate in found[:_MAX_CHECKED]:
-            reply = yield from self._try([candidate], full=True)
-            if reply is not None and reply["codes"] == code:
-                return candidate
-        return None
+def _through_shell(commands: Generator[str, str, Any]) -> _Steps:
+    """Sends commands through the tool ``shell``; returns what they lead to."""
+    try:
+        command = next(commands)
+        while True:
+            info = yield call("shell", cmd=command)
+            command = commands.send(info["text"])
+    except StopIteration as end:
+        return end.value
 
 
 def _ask(command: str, request: Mapping[str, Any]) -> _Steps:
-    talk = driver.ask(command, request)
-    output = next(talk)
-    while True:
-        info = yield call("shell", cmd=output)
-        try:
-            output = talk.send(info["text"])
-        except StopIteration as end:
-            return end.value
+    return (yield from _through_shell(driver.ask(command, request)))
 
 
 def _read_sources(survey: Mapping[str, Any]) -> _Steps:

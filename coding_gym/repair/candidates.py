@@ -20,6 +20,7 @@ class Candidate:
         score: Suspiciousness times the template's prior times the proposal's weight.
         edits: The spans to replace, none overlapping another.
         description: What it does, one line.
+        suspicion: Suspiciousness of the statement; of several, the highest.
         risk: How easily its template passes tests without being right.
     """
 
@@ -29,6 +30,7 @@ class Candidate:
     score: float
     edits: tuple[Edit, ...]
     description: str
+    suspicion: float = 0.0
     risk: int = 0
 
     @property
@@ -87,6 +89,7 @@ def _candidate(
         round(score, 9),
         proposal.edits,
         proposal.description,
+        suspicion,
         template.risk,
     )
 

@@ -43,6 +43,7 @@ def pairs(trials: Sequence[Trial]) -> Iterator[Candidate]:
             left.score * right.score,
             (*left.edits, *right.edits),
             f"{left.description}; {right.description}",
+            max(left.suspicion, right.suspicion),
             max(left.risk, right.risk),
         )
 

@@ -4,7 +4,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from coding_gym.repair.source import Edit, FunctionNode, Loop, Source, header_end, own_nodes
+from coding_gym.repair.source import (
+    Edit,
+    FunctionNode,
+    Loop,
+    Source,
+    first_line,
+    header_end,
+    own_nodes,
+)
 
 _SHOWN = 40
 
@@ -56,6 +64,11 @@ class Site:
         for node in own_nodes(self.statement):
             if not self._in_f_string(node) or self.source.is_faithful(node):
                 yield node
+
+    def whole_lines(self, statement: ast.stmt) -> tuple[int, int]:
+        """Returns the span of a statement's lines, decorators and the last line's end included."""
+        last = statement.end_lineno or statement.lineno
+        return self.source.line_span(first_line(statement), last)
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         """Returns the node that holds ``node``."""

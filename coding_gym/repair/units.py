@@ -15,10 +15,11 @@ class Unit:
     Attributes:
         function: Its name.
         classes: Names of the classes around it, outermost first.
-        start: Offset of its first line, decorators included.
+        start: Offset of the line with its ``def``.
         body_start: Offset of its first statement.
         end: Offset after its last line.
-        line: Its first line.
+        line: Its first line, decorators included.
+        def_line: The line with its ``def``.
         body_line: The line of its first statement.
         last_line: Its last line.
     """
@@ -29,12 +30,13 @@ class Unit:
     body_start: int
     end: int
     line: int
+    def_line: int
     body_line: int
     last_line: int
 
     def holds(self, edit: Edit) -> bool:
-        """Whether an edit of the same file lies inside the function's body."""
-        return self.body_start <= edit.start and edit.end <= self.end
+        """Whether an edit of the same file lies inside the function, decorators left out."""
+        return self.start <= edit.start and edit.end <= self.end
 
     def to_json(self) -> dict[str, Any]:
         """Returns the unit as a JSON object."""
@@ -51,15 +53,16 @@ def _units(source: Source, block: Sequence[ast.stmt], classes: tuple[str, ...]) 
         if isinstance(node, ast.ClassDef):
             yield from _units(source, node.body, (*classes, node.name))
         elif isinstance(node, FunctionNode):
-            line, last_line = first_line(node), node.end_lineno or node.lineno
-            start, end = source.line_span(line, last_line)
+            last_line = node.end_lineno or node.lineno
+            start, end = source.line_span(node.lineno, last_line)
             yield Unit(
                 node.name,
                 classes,
                 start,
                 source.span(node.body[0])[0],
                 end,
-                line,
+                first_line(node),
+                node.lineno,
                 node.body[0].lineno,
                 last_line,
             )

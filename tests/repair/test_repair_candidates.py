@@ -9,7 +9,7 @@ TEXT = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
 
 
 def candidate(start: int, *, score: float = 0.5, risk: int = 0, path: str = "a.py") -> Candidate:
-    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), "", risk)
+    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), "", risk=risk)
 
 
 def test_candidates_come_in_falling_order_of_score() -> None:

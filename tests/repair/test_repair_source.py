@@ -66,10 +66,11 @@ def test_sites_know_their_function_loop_and_owner() -> None:
 def test_units_are_functions_outside_functions_with_their_classes() -> None:
     text = "class A:\n    @cache\n    def f(self):\n        def g(): pass\n        return g\n"
     (unit,) = units(Source("a.py", text))
-    assert (unit.function, unit.classes, unit.line, unit.body_line) == ("f", ("A",), 2, 4)
-    start = text.index("return g")
-    assert unit.holds(Edit("a.py", start, start + 8, "return 1"))
-    assert not unit.holds(Edit("a.py", text.index("self"), text.index("self") + 4, "me"))
+    assert (unit.function, unit.classes) == ("f", ("A",))
+    assert (unit.line, unit.def_line, unit.body_line) == (2, 3, 4)
+    for inside, place in ((True, "return g"), (True, "self"), (False, "cache")):
+        start = text.index(place)
+        assert unit.holds(Edit("a.py", start, start + 1, "x")) is inside
 
 
 def test_search_text_grows_until_it_occurs_once() -> None:

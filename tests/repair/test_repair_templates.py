@@ -55,6 +55,16 @@ EXPECTED = [
     ("keyword", "x = f(a, deep=True)\n", "x = f(a)\n"),
     ("variable", "def f(low, high):\n    return low\n", "def f(low, high):\n    return high\n"),
     ("variable", "x = a.start\ny = a.end\n", "x = a.end\ny = a.end\n"),
+    (
+        "variable",
+        "def f(text, size):\n    return g(size=text)\n",
+        "def f(text, size):\n    return g(size=size)\n",
+    ),
+    (
+        "variable",
+        "def load_a(): pass\ndef load_b(): pass\ndef f():\n    return load_a()\n",
+        "def load_a(): pass\ndef load_b(): pass\ndef f():\n    return load_b()\n",
+    ),
     ("method", "x = a.strip()\n", "x = a.rstrip()\n"),
     ("method", "x = a.lower()\n", "x = a.casefold()\n"),
     ("method", "x = max(a)\n", "x = min(a)\n"),
@@ -84,8 +94,8 @@ EXPECTED = [
     ),
     (
         "guard",
-        "def f(x):\n    if x:\n        return []\n    g(x)\n",
-        "def f(x):\n    if x:\n        return []\n    if not x:\n        return []\n    g(x)\n",
+        "def f(x):\n    if h():\n        return []\n    g(x)\n",
+        "def f(x):\n    if h():\n        return []\n    if not x:\n        return []\n    g(x)\n",
     ),
     (
         "guard",
@@ -126,6 +136,8 @@ EXPECTED = [
         "for a in b:\n    c()\nd(a,\n  b)\n",
         "for a in b:\n    c()\n    d(a,\n      b)\n",
     ),
+    ("statement", "for a in b:\n    t = 0\n    c()\n", "t = 0\nfor a in b:\n    c()\n"),
+    ("statement", "t = 0\nfor a in b:\n    c()\n", "for a in b:\n    t = 0\n    c()\n"),
     (
         "statement",
         "while a:\n    if b:\n        break\n    c()\n",

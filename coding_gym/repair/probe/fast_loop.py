@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .forking import forked
-from .hotpatch import HotPatcher
-from .verdicts import BREAKS, DIED, Verdict
+from .hotpatch import Change, HotPatcher
+from .verdicts import BREAKS, DIED, UNTRIED, Verdict
 from .written import Written
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class FastLoop:
         failing = set(self._trial.judge.failing)
         in_order = state["in_order"]
         self._first = [item for item in session.items if in_order or item.nodeid in failing]
-        self._rest = [item for item in session.items if item not in set(self._first)]
+        first = set(self._first)
+        self._rest = [item for item in session.items if item not in first]
         gc.collect()
         gc.freeze()
         for index in range(len(self._trial.verdicts)):
@@ -59,31 +60,35 @@ class FastLoop:
             if changes is None:
                 self.waiting.append(index)
             else:
-                self._trial.verdicts[index] = self._attempt(index, edits, changes)
+                self._attempt(index, edits, changes)
         return True
 
-    def _attempt(self, index: int, edits: list[Any], changes: list[Any]) -> Verdict:
+    def _attempt(self, index: int, edits: list[Any], changes: list[Change]) -> None:
+        state = self._trial.state
         with Written(edits, index):  # for tests that start the program as a process
-            answer = forked(lambda: self._run(changes), self._trial.state["candidate_s"])
+            verdict = self._forked(changes, self._first, state["candidate_s"])
+            if verdict.code == BREAKS and self._rest:
+                everything = [*self._first, *self._rest]
+                verdict = self._forked(changes, everything, state["suite_s"])
+        if verdict.code == UNTRIED:
+            self.waiting.append(index)
+        self._trial.verdicts[index] = verdict
+
+    def _forked(self, changes: list[Change], items: list[pytest.Item], timeout_s: float) -> Verdict:
+        answer = forked(lambda: self._run(changes, items), timeout_s)
         return Verdict(DIED, []) if answer is None else Verdict(*answer)
 
-    def _run(self, changes: list[Any]) -> Verdict:
-        for function, code in changes:
-            function.__code__ = code
+    def _run(self, changes: list[Change], items: list[pytest.Item]) -> Verdict:
+        try:
+            for change in changes:
+                change.make()
+        except NameError:
+            return Verdict(UNTRIED, [])  # it needs a fresh import after all
         recorder, judge = self._recorder, self._trial.judge
         recorder.clear()
-        self._run_items(self._first)
-        verdict = judge.judge(recorder.outcomes, recorder.signatures, all_ran=not self._rest)
-        if verdict.code == BREAKS and self._rest and self._run_items(self._rest):
-            return judge.judge(recorder.outcomes, recorder.signatures, all_ran=True)
-        return verdict
-
-    def _run_items(self, items: list[pytest.Item]) -> bool:
-        """Runs tests; returns False at the first one that broke, once no failing test is left."""
         for item, following in zip(items, [*items[1:], None]):  # noqa: B905 - Python 3.8
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if items is self._rest:
-                outcome = self._recorder.outcomes.get(item.nodeid)
-                if self._trial.judge.is_broken(item.nodeid, outcome):
-                    return False
-        return True
+            if recorder.timed_out:
+                return Verdict(DIED, [])
+        all_ran = len(items) == len(self._first) + len(self._rest)
+        return judge.judge(recorder.outcomes, recorder.signatures, all_ran=all_ran)

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.reports import TestReport  # public under another name only since pytest 7
 
 from .place import TREE
 from .subprocesses import gather
@@ -39,6 +40,7 @@ class Recorder:
         tracer: Collects the lines of each test, or None.
         limit_s: Seconds that one test may take.
         total_s: Seconds after which no further test starts.
+        stops_on_timeout: Whether the session ends with the first test that takes too long.
 
     Attributes:
         outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
@@ -46,18 +48,26 @@ class Recorder:
         lines: By test, the lines that it executed.
         durations: By passed test, its seconds.
         imported: The lines executed while tests were collected.
+        timed_out: Whether a test ran past its time; in a trial nothing runs after it.
     """
 
     def __init__(
-        self, tracer: Tracer | None = None, limit_s: float = 10.0, total_s: float = 1e9
+        self,
+        tracer: Tracer | None = None,
+        limit_s: float = 10.0,
+        total_s: float = 1e9,
+        *,
+        stops_on_timeout: bool = False,
     ) -> None:
         self.outcomes: dict[str, str] = {}
         self.signatures: dict[str, str] = {}
         self.durations: dict[str, float] = {}
         self.lines: dict[str, set[tuple[str, int]]] = {}
         self.imported: set[tuple[str, int]] = set()
+        self.timed_out = False
         self._tracer = tracer
         self._limit_s = limit_s
+        self._stops_on_timeout = stops_on_timeout
         self._end = time.monotonic() + total_s
 
     def clear(self) -> None:
@@ -88,11 +98,25 @@ class Recorder:
         if time.monotonic() > self._end:
             item.session.shouldstop = "out of time"
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> None:
-        """Notes how a test failed, before pytest spends time on a readable account."""
-        if call.excinfo is not None:
-            self.signatures[item.nodeid] = _signature(call.excinfo)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> TestReport | None:
+        """Notes how a test failed, and spares pytest the readable account of it."""
+        excinfo = call.excinfo
+        if excinfo is None or excinfo.errisinstance(pytest.skip.Exception):
+            return None
+        self.signatures[item.nodeid] = _signature(excinfo)
+        if excinfo.errisinstance(TestTookTooLong):
+            self.timed_out = True
+            if self._stops_on_timeout:
+                item.session.shouldstop = "a test took too long"
+        return TestReport(
+            nodeid=item.nodeid,
+            location=item.location,
+            keywords={},
+            outcome="failed",
+            longrepr="failed",
+            when=call.when,
+            duration=call.stop - call.start,
+        )
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Notes the outcome of one phase of a test."""

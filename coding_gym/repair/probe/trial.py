@@ -97,13 +97,13 @@ class Trial:
         return verdict
 
     def _run_tests(self, arguments: list[str], *, all_ran: bool) -> Verdict:
-        recorder = Recorder(limit_s=self.state["test_s"])
+        recorder = Recorder(limit_s=self.state["test_s"], stops_on_timeout=True)
 
-        def run() -> Any:
+        def run() -> Verdict:
             run_pytest(arguments, [recorder])
-            return [recorder.outcomes, recorder.signatures]
+            if recorder.timed_out:
+                return Verdict(DIED, [])
+            return self.judge.judge(recorder.outcomes, recorder.signatures, all_ran=all_ran)
 
         answer = forked(run, self.state["suite_s" if all_ran else "fresh_s"])
-        if answer is None:
-            return Verdict(DIED, [])
-        return self.judge.judge(*answer, all_ran=all_ran)
+        return Verdict(DIED, []) if answer is None else Verdict(*answer)

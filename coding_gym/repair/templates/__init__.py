@@ -39,7 +39,7 @@ class RepairTemplate:
     propose: Callable[[Site], Iterator[Proposal]]
 
 
-# Priors are common sense, fixed before any task existed: edits of one token that real fixes are
+# Priors are common sense: edits of one token that real fixes are
 # full of come first, those with many alternatives per statement last. Risk follows Qi et al.
 # (ISSTA 2015): what deletes or skips behaviour passes weak tests most easily.
 TEMPLATES: tuple[RepairTemplate, ...] = (

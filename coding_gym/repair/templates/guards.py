@@ -2,12 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from coding_gym.repair.sites import Proposal, Site
 from coding_gym.repair.source import FunctionNode
 from coding_gym.repair.templates.names import local_names
 
-_MAX_SUBJECTS = 2
+_MAX_SUBJECTS = 3
 _MAX_VALUES = 2
 _COLLECTION_NAMES = {"seen", "visited", "done", "known"}
 
@@ -52,7 +53,21 @@ def _subjects(site: Site) -> list[str]:
     """Returns what the statement reads and a guard could ask for: variables, attributes of self."""
     names = set(local_names(site))
     found = dict.fromkeys(_subject(site, node, names) for node in site.nodes())
-    return [subject for subject in found if subject is not None][:_MAX_SUBJECTS]
+    asked = _asked_before(site, names)
+    return [s for s in found if s is not None and s not in asked][:_MAX_SUBJECTS]
+
+
+def _asked_before(site: Site, names: set[str]) -> set[str | None]:
+    """Returns what the statement before reads too and leaves as it is: its guard does as well."""
+    if not site.index:
+        return set()
+    before = replace(site, statement=site.block[site.index - 1], index=site.index - 1)
+    bound = {n.id for n in before.nodes() if isinstance(n, ast.Name) and _is_store(n)}
+    return {_subject(before, node, names) for node in before.nodes()} - bound
+
+
+def _is_store(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
 
 
 def _subject(site: Site, node: ast.expr, names: set[str]) -> str | None:

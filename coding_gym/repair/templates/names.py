@@ -12,18 +12,40 @@ _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
 
 def variable(site: Site) -> Iterator[Proposal]:
     """Puts another name of the same scope, or another attribute of the same object."""
-    names = local_names(site)
+    local, outer = local_names(site), _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
             continue
-        if isinstance(node, ast.Name) and node.id in names and not _is_called(site, node):
-            for other, weight in _ranked(node.id, names):
-                yield site.swap(node, other, weight)
+        if isinstance(node, ast.Name):
+            yield from _other_names(site, node, local, outer)
         elif isinstance(node, ast.Attribute):
             others = _attributes(site.source, node.value, called=_is_called(site, node))
             end = site.source.span(node)[1]
             for other, weight in _ranked(node.attr, others):
                 yield site.put(end - len(node.attr), end, other, weight)
+
+
+def _other_names(
+    site: Site, node: ast.Name, local: list[str], outer: list[str]
+) -> Iterator[Proposal]:
+    names = local if node.id in local else outer if node.id in outer else []
+    role = _role(site, node)
+    for other, weight in _ranked(node.id, names):
+        if other != role:
+            yield site.swap(node, other, weight if names is local else weight / 2)
+    if role in local and role != node.id:
+        yield site.swap(node, role, 1.0)
+
+
+def _outer_names(source: Source) -> list[str]:
+    """Returns the functions and values that the module itself defines, in order."""
+    names: dict[str, None] = {}
+    for statement in source.tree.body:
+        if isinstance(statement, FunctionNode):
+            names[statement.name] = None
+        elif isinstance(statement, ast.Assign):
+            names.update((t.id, None) for t in statement.targets if isinstance(t, ast.Name))
+    return list(names)
 
 
 def local_names(site: Site) -> list[str]:
@@ -49,6 +71,18 @@ def parameters(function: FunctionNode) -> list[str]:
 def _is_called(site: Site, node: ast.expr) -> bool:
     parent = site.parent(node)
     return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _role(site: Site, node: ast.expr) -> str:
+    """Returns the name under which a value is stored or passed on, or ""."""
+    match site.parent(node):
+        case ast.keyword(arg=str(name)):
+            return name
+        case (
+            ast.Assign(targets=[ast.Attribute(attr=name)]) | ast.Assign(targets=[ast.Name(id=name)])
+        ):
+            return name
+    return ""
 
 
 def _attributes(source: Source, owner: ast.expr, *, called: bool) -> list[str]:
