@@ -49,7 +49,7 @@ class TemplateRepairAgent:
         *,
         max_candidates: int = 1000,
         max_pairs: int = 250,
-        max_search_s: float = 20.0,
+        max_search_s: float = 30.0,
         batch_size: int = 250,
         test_arguments: str = "-q",
     ) -> None:

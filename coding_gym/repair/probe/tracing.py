@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-Lines = set  # of (file name, line)
-
 
 class Tracer:
     """Collects executed lines into whatever set is current.

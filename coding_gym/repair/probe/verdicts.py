@@ -38,10 +38,6 @@ class Judge:
         self._passing = set(state["passing"])
         self._signatures: dict[str, str] = state["signatures"]
 
-    def fixes_all(self, outcomes: dict[str, str]) -> bool:
-        """Whether every failing test passes."""
-        return all(outcomes.get(test) == "passed" for test in self.failing)
-
     def is_broken(self, test: str, outcome: str | None) -> bool:
         """Whether a test that passed before does not any more."""
         return test in self._passing and outcome != "passed"
