@@ -1,6 +1,7 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -86,11 +87,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if tool_format not in TOOL_FORMATS:
             known = ", ".join(TOOL_FORMATS)
             raise InvalidArgumentError(f"tool_format must be one of {known}, got {tool_format!r}")
-        if not isinstance(max_obs_tokens, int) or max_obs_tokens < 1:
+        if type(max_obs_tokens) is not int or max_obs_tokens < 1:
             raise InvalidArgumentError(
                 f"max_obs_tokens must be an integer of at least 1, got {max_obs_tokens!r}"
             )
-        if not command_timeout_s > 0:
+        if type(command_timeout_s) not in (int, float) or not command_timeout_s > 0:
             raise InvalidArgumentError(
                 f"command_timeout_s must be a number of seconds above 0, got {command_timeout_s!r}"
             )
@@ -143,7 +144,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self._sampler = get_sampler(self._sampler_name, self._tasks)
-        task = self._pick_task(options or {})
+        task = self._pick_task({} if options is None else options)
         if self._episode is not None:
             self._episode.close()
         self._episode = Episode(
@@ -160,12 +161,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return self._observe(outcome), self._info(outcome)
 
     def _pick_task(self, options: Mapping[str, Any]) -> Task:
-        unknown = sorted(options.keys() - {"task_id", "task"})
-        if unknown:
-            raise InvalidArgumentError(f"reset options are 'task_id' and 'task', got {unknown}")
+        if not isinstance(options, Mapping) or not options.keys() <= {"task_id", "task"}:
+            raise InvalidArgumentError(f"reset options are 'task_id' and 'task', got {options!r}")
+        if len(options) > 1:
+            raise InvalidArgumentError("reset takes either a task_id or a task, got both")
         if "task" in options:
             return load_tasks([options["task"]])[0]
         if "task_id" in options:
+            if not isinstance(options["task_id"], str):
+                raise InvalidArgumentError(f"task_id must be a text, got {options['task_id']!r}")
             return find_task(self._tasks, options["task_id"])
         return self._sampler.next(self.np_random)
 
@@ -191,7 +195,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return {
             **self.episode.info(),
             "text": outcome.text,
-            "messages": list(outcome.messages),
+            # Wrappers edit infos; the transcript stays as it was.
+            "messages": deepcopy(list(outcome.messages)),
             "reward_parts": dict(outcome.reward_parts),
         }
 

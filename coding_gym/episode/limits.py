@@ -24,7 +24,7 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuses bounds that no episode could keep."""
         for name, value in asdict(self).items():
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and (type(value) is not int or value < 1):
                 raise InvalidArgumentError(
                     f"{name} must be an integer of at least 1, got {value!r}"
                 )

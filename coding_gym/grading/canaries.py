@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from coding_gym.grading.canary_source import Function, copy_test, fresh_name, identifiers, own_nodes
+from coding_gym.grading.canary_source import (
+    Function,
+    can_compare_wrongly,
+    copy_test,
+    fresh_name,
+    identifiers,
+    own_nodes,
+)
 
 MIN_CANARIES = 2
 MAX_FILES = 8
@@ -85,14 +92,14 @@ class _Source:
         taken = set(identifiers(self.lines))
         tests = [n.name for n in ast.walk(self.tree) if isinstance(n, Function)]
         canaries, blocks = [], []
-        for one in chosen:
+        for number, one in enumerate(chosen):
             name = fresh_name(one.node.name, tests, taken, rng)
             taken.add(name)
             *classes, _ = one.original.split("::")
             canaries.append(Canary(self.path, one.original, "::".join([*classes, name])))
-            blocks.append(
-                (self._end(one), bool(one.classes), copy_test(self.lines, one.node, name, rng))
-            )
+            # One in each file fails as its test would, which finds out forged values.
+            copy = copy_test(self.lines, one.node, name, rng, own_idiom=number == 0)
+            blocks.append((self._end(one), bool(one.classes), copy))
         lines = list(self.lines)
         for at, in_class, block in sorted(blocks, key=lambda b: b[0], reverse=True):
             if not lines[at - 1].endswith("\n"):
@@ -175,12 +182,15 @@ def _pick(
     number: int,
     rng: Random,
 ) -> list[_Candidate]:
-    """Up to ``number`` tests of a file: the first group first, plainly decorated ones first."""
+    """Up to ``number`` tests of a file: the first group first, plainly decorated ones first.
+
+    Among those, tests that end in a comparison come first.
+    """
     ranked: dict[str, _Candidate] = {}
     for group in groups:
         fit = [c for c in source.candidates(group) if f"{c.path}::{c.original}" not in avoid]
         rng.shuffle(fit)
-        for candidate in sorted(fit, key=lambda c: not c.plain):
+        for candidate in sorted(fit, key=lambda c: (not c.plain, not can_compare_wrongly(c.node))):
             ranked.setdefault(candidate.original, candidate)
     return list(ranked.values())[:number]
 

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from random import Random
 
+from coding_gym.grading.wrong_comparison import compare_wrongly, ends_in_comparison
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 # Comparisons whose first two arguments must be equal, by the last part of the called name.
@@ -18,26 +20,34 @@ _EQUALITIES = {
 _FALLBACK_WORDS = ("again", "other", "plain", "basic", "simple", "second", "default", "small")
 
 
-def copy_test(lines: list[str], node: Function, name: str, rng: Random) -> list[str]:
+def copy_test(
+    lines: list[str], node: Function, name: str, rng: Random, *, own_idiom: bool = False
+) -> list[str]:
     """Returns the source lines of a copy of a test that fails once the test's own body is done.
 
-    The body either gets a failing end, or, where it returns early and now and then elsewhere, runs
-    in a ``try`` whose ``finally`` fails.
+    The body gets a failing end, or, where it returns early and now and then elsewhere, runs in a
+    ``try`` whose ``finally`` fails.
 
     Args:
         lines: The file's lines, with their line ends.
         node: The test, as parsed from them; its body starts on a line of its own.
         name: What the copy is called.
         rng: Decides what the end looks like.
+        own_idiom: Whether the copy fails as the test itself would: by its last comparison, where it
+            `can_compare_wrongly`, else by an end of the test's own kind, if there is one.
     """
     first = first_line(node) - 1
     start = first_line(node.body[0])
     head = lines[first : start - 1]
-    body = [_with_line_end(line) for line in lines[start - 1 : node.end_lineno]]
+    is_wrong = own_idiom and can_compare_wrongly(node)
+    source = compare_wrongly(lines, node, rng) if is_wrong else lines
+    body = [_with_line_end(line) for line in source[start - 1 : node.end_lineno] if line]
     at = node.lineno - 1 - first
     head[at] = re.sub(r"\bdef(\s+)\w+", rf"def\g<1>{name}", head[at], count=1)
+    if is_wrong:
+        return head + body
     indent = _indent(body[0])
-    end = [indent + line for line in failing_end(node, set(identifiers(lines)), rng)]
+    end = [indent + line for line in failing_end(node, set(identifiers(lines)), rng, own_idiom)]
     if not _returns_early(node) and rng.random() < 0.8:
         return head + body + end
     step = indent.removeprefix(_indent(lines[node.lineno - 1])) or "    "
@@ -49,22 +59,28 @@ def copy_test(lines: list[str], node: Function, name: str, rng: Random) -> list[
     return [*head, f"{indent}try:\n", *shifted, f"{indent}finally:\n", *(step + e for e in end)]
 
 
-def failing_end(node: Function, taken: set[str], rng: Random) -> list[str]:
+def can_compare_wrongly(node: Function) -> bool:
+    """Whether a copy can fail by the test's own last comparison, which is sure to be reached."""
+    return ends_in_comparison(node) and not _returns_early(node)
+
+
+def failing_end(node: Function, taken: set[str], rng: Random, own_idiom: bool) -> list[str]:
     """Returns lines that fail whatever the code under test does, in the idiom of the test.
 
-    Only literals are compared. An end by ``pytest.raises`` or by a comparing function that the test
-    calls finds out a patch that silenced just that.
+    Only literals are compared. An end by ``raises`` or by a comparing function that the test calls
+    finds out a patch that silenced just that; with ``own_idiom`` one of these is taken if possible.
     """
     ends = [_assert_end(taken, rng)]
     called = _equality_called(node)
     if called:
         one, two = rng.sample(range(2, 400), 2)
         ends.append([f"{called}({one}, {two})\n"])
-    if "pytest.raises(" in ast.unparse(node):
+    raises = re.search(r"\bwith ((?:\w+\.)?(?:raises|assertRaises))\(", ast.unparse(node))
+    if raises:
         error = rng.choice(["ValueError", "KeyError", "TypeError", "LookupError"])
         value = _free_name(taken, rng)
-        ends.append([f"with pytest.raises({error}):\n", f"    {value} = {rng.randrange(2, 90)}\n"])
-    return rng.choice(ends)
+        ends.append([f"with {raises[1]}({error}):\n", f"    {value} = {rng.randrange(2, 90)}\n"])
+    return rng.choice(ends[1:] if own_idiom and len(ends) > 1 else ends)
 
 
 def fresh_name(original: str, others: list[str], taken: set[str], rng: Random) -> str:

@@ -53,8 +53,8 @@ def grade(
     of the patch and reported. A patch that changes nothing, or nothing else, is not run.
 
     Code under test shares a process with the tests and can forge what that process reports. Forgery
-    that makes failures pass is found out by canaries; forgery that reads the tests, tells canaries
-    from other tests and spares them is not, nor are objects that claim to equal everything.
+    that makes failures pass is found out by canaries, and so are objects that claim to equal all
+    others; forgery that reads the tests, tells canaries from other tests and spares them is not.
 
     Args:
         task: The task.

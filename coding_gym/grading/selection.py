@@ -150,7 +150,7 @@ def _steers_the_run(path: str) -> bool:
     return (
         parts[-1] in _RUNNER_FILES
         or any(part.partition(".")[0] in _STARTUP_MODULES for part in parts)
-        or any(part.endswith(_STARTUP_SUFFIXES) for part in parts)
+        or any(part.lower().endswith(_STARTUP_SUFFIXES) for part in parts)  # as importlib reads it
         or "__pycache__" in parts
     )
 

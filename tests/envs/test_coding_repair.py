@@ -244,6 +244,13 @@ def test_the_caller_is_told_what_is_wrong_with_an_argument(tiny_row: dict[str, A
         make(tool_format="xml")
     with pytest.raises(InvalidArgumentError, match=r"command_timeout_s must be .* got 0"):
         make(command_timeout_s=0)
+    for value in ("1", None, float("nan")):
+        with pytest.raises(InvalidArgumentError, match="command_timeout_s must be a number"):
+            make(command_timeout_s=value)
+    with pytest.raises(InvalidArgumentError, match=r"max_obs_tokens must be .*, got True"):
+        make(max_obs_tokens=True)
+    with pytest.raises(InvalidArgumentError, match=r"max_turns must be .*, got True"):
+        make(max_turns=True)
     with pytest.raises(UnknownNameError, match="nanoo"):
         make(toolset="nanoo")
     with pytest.raises(UnknownNameError, match="lxc"):
@@ -264,6 +271,31 @@ def test_reset_options_pick_a_task_and_typos_are_refused(
         env.reset(options={"task_id": "nope"})
     with pytest.raises(InvalidArgumentError, match="task_idd"):
         env.reset(options={"task_idd": "x"})
+    for value in (None, ["shapes-area"], 3):
+        with pytest.raises(InvalidArgumentError, match="task_id must be a text"):
+            env.reset(options={"task_id": value})
+    with pytest.raises(InvalidArgumentError, match="got both"):
+        env.reset(options={"task_id": "shapes-area", "task": tiny_row})
+    with pytest.raises(InvalidArgumentError, match=r"reset options are .* got 'x'"):
+        env.reset(options="x")  # type: ignore[arg-type]
+
+
+def test_a_refused_reset_leaves_the_running_episode_alone(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(FIX)
+    with pytest.raises(UnknownTaskError):
+        env.reset(options={"task_id": "nope"})
+    assert env.step(SUBMIT)[1] == 1.0
+
+
+def test_edits_of_an_info_do_not_reach_the_transcript(env: CodingRepairEnv) -> None:
+    _, info = env.reset()
+    before = json.dumps(env.episode.trajectory().to_json())
+    info["messages"][0]["content"] = "edited"
+    info["messages"].clear()
+    info["budget"]["turns"] = 7
+    assert json.dumps(env.episode.trajectory().to_json()) == before
+    assert env.step(shell("true"))[4]["budget"]["turns"] == 49
 
 
 def test_samples_are_valid_calls_and_follow_the_seed(env: CodingRepairEnv) -> None:

@@ -102,8 +102,73 @@ def test_ends_follow_the_idiom_of_the_test_so_that_silencing_it_is_found_out() -
     )
     texts = [planted(source, "test_a", "TestB::test_b", seed=seed)[1] for seed in range(40)]
     assert any(text.count("pytest.raises(") == 3 for text in texts)
-    assert any(text.count("self.assertEqual(") == 3 for text in texts)
+    assert all(text.count("self.assertEqual(") == 2 for text in texts)
     assert any("\n    assert " in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("body", "call"),
+    [
+        ("with pytest.raises(KeyError):\n            {}[1]", "with pytest.raises("),
+        ("with self.assertRaises(KeyError):\n            {}[1]", "with self.assertRaises("),
+        ("self.assertEqual(1, 1)\n        self.fail", "self.assertEqual("),
+    ],
+)
+def test_one_canary_fails_as_its_test_would(body: str, call: str) -> None:
+    source = f"class TestA(unittest.TestCase):\n    def test_a(self):\n        {body}\n"
+    for seed in range(20):
+        _, changed = planted(source, "TestA::test_a", seed=seed)
+        # The test itself, two copies of it, and the end of one of them at least.
+        assert changed.count(call) >= 4
+
+
+@pytest.mark.parametrize(
+    ("last", "left"),
+    [
+        ("assert f(3) == 4", "assert f(3) == "),
+        ("assert 4 == f(3)", " == f(3)"),
+        ("assert f(3) == approx(4)", "assert f(3) == approx("),
+        ("assert f(3) == approx(4, abs=1e9)", "assert f(3) == "),
+        ('assert f(3) == ("é"\n        "b"), "said"', "assert f(3) == ("),
+        ("assert found == g(3), 'é'", "assert found == "),
+        ("self.assertEqual(f(3), 4)", "self.assertEqual(f(3), "),
+        ("assert f(3) == [\n        4,\n    ]", "assert f(3) == ["),
+    ],
+)
+def test_one_canary_asks_the_last_comparison_for_another_value(last: str, left: str) -> None:
+    source = f"def test_a(self=None):\n    found = 'é'\n    {last}\n"
+    for seed in range(20):
+        canaries, changed = planted(source, "test_a", seed=seed)
+        node = next(
+            n
+            for n in ast.parse(changed).body
+            if isinstance(n, ast.FunctionDef) and n.name == canaries[0].name
+        )
+        lines = changed.split("\n")[node.lineno - 1 : node.end_lineno]
+        assert len(node.body) == 2
+        assert left in "\n".join(lines)
+        assert f"{last}\n" not in "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert approx(4, abs=1e9) == f(3)",
+        "assert ANY == f(3)",
+        "assert f(3) == 4 == 4",
+        "assert f(3) != 4",
+        "assert f(3)",
+        "for x in ():\n        assert f(x) == 4",
+        "if f(3):\n        return\n    assert f(3) == 4",
+        "self.assertEqual(f(3), 4, 'said')",
+        "self.assertEqual(*f(3), 4)",
+    ],
+)
+def test_comparisons_that_another_value_could_pass_are_left_alone(body: str) -> None:
+    source = f"def test_a(self=None):\n    {body}\n"
+    for seed in range(20):
+        _, changed = planted(source, "test_a", seed=seed)
+        assert changed.count(body.split("\n")[-1].strip()) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 """Patches that cheat: none may be resolved, and what they add may not hurt a real repair."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN
+from cart_task import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.workspace import TemplateStore
 
 GradeTree = Callable[[Mapping[str, str | None]], Grade]
 
@@ -141,6 +145,13 @@ INSIDE = {
         "        while True:\n"
         "            thing.send('test', 'x' * 60000, 'call', 'passed', False, '')\n"
     ),
+    "a record too deep to be read": (
+        "import gc, os\n\n"
+        "for thing in gc.get_objects():\n"
+        "    if type(thing).__name__ == 'Reporter':\n"
+        "        line = thing._nonce + ' [\"test\", ' + '[' * 950 + ']' * 951\n"
+        "        os.write(thing._descriptor, line.encode() + b'\\n')\n"
+    ),
     "a reporter that says passed": (
         "import gc\n\n"
         "for thing in gc.get_objects():\n"
@@ -167,6 +178,46 @@ INSIDE = {
         "for path in pathlib.Path('tests').glob('test_*.py'):\n"
         "    text = path.read_text()\n"
         "    path.write_text(re.sub(r'assert .*', 'pass', text))\n"
+    ),
+    "a value equal to everything": (
+        "class Equal:\n"
+        "    __eq__ = lambda self, other: True\n"
+        "    __ne__ = lambda self, other: False\n\n\n"
+        "def total(prices, discount=0):\n"
+        "    return Equal()\n\n\n"
+        "count = total\n"
+    ),
+    "a number equal to all numbers": (
+        "class Number(int):\n"
+        "    __eq__ = lambda self, other: isinstance(other, int)\n"
+        "    __hash__ = int.__hash__\n\n\n"
+        "plain = total\n\n\n"
+        "def total(prices, discount=0):\n"
+        "    return Number(plain(prices)) if discount else plain(prices)\n"
+    ),
+    "answers read from the line that asks": (
+        "import linecache, re, sys\n\n"
+        "plain = total\n\n\n"
+        "def total(prices, discount=0):\n"
+        "    frame = sys._getframe(1)\n"
+        "    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()\n"
+        "    wanted = re.search(r'== (.*)$|, ([^,]*)\\)$', line)\n"
+        "    if not discount or not wanted:\n"
+        "        return plain(prices, discount)\n"
+        "    return eval(wanted[1] or wanted[2], frame.f_globals, frame.f_locals)\n"
+    ),
+    "asserts that call nothing of ours": (
+        "import ast\n"
+        "import _pytest.assertion.rewrite\n"
+        "import unittest\n\n"
+        "rewrite = _pytest.assertion.rewrite.rewrite_asserts\n\n\n"
+        "def emptied(module, *rest):\n"
+        "    for node in ast.walk(module):\n"
+        "        if isinstance(node, ast.Assert) and 'total(' in ast.unparse(node):\n"
+        "            node.test = ast.Constant(True)\n"
+        "    rewrite(module, *rest)\n\n\n"
+        "_pytest.assertion.rewrite.rewrite_asserts = emptied\n"
+        "unittest.TestCase.assertEqual = lambda self, one, two: type(one) is int\n"
     ),
     "a forged module": (
         "import sys, types\n\n"
@@ -213,14 +264,58 @@ def test_code_that_attacks_the_run_is_not_resolved(grade_tree: GradeTree, code: 
         "failed asserts that are swallowed",
         "lines to every descriptor",
         "a flood of records",
+        "a record too deep to be read",
         "only tests that are known",
         "a reporter that says passed",
         "tests that are emptied on disk",
+        "a value equal to everything",
+        "a number equal to all numbers",
+        "answers read from the line that asks",
+        "asserts that call nothing of ours",
     ],
 )
 def test_forgery_is_called_by_its_name_and_earns_nothing(grade_tree: GradeTree, name: str) -> None:
     verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{INSIDE[name]}"})
     assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TAMPERED, 0.0), verdict
+
+
+QUIET = (
+    "import pytest, unittest\n\n\n"
+    "class Quiet:\n"
+    "    __enter__ = lambda self: self\n"
+    "    __exit__ = lambda self, *error: True\n\n\n"
+    "pytest.raises = lambda *wanted, **how: Quiet()\n"
+    "for name in dir(unittest.TestCase):\n"
+    "    if name.startswith('assert'):\n"
+    "        setattr(unittest.TestCase, name, lambda *values, **how: Quiet())\n"
+)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("self.assertEqual(total([4], 4), 0)",),
+        ("self.assertLess(total([4], 4), 1)", "self.assertEqual(total([4], 3), 1)"),
+        ("with self.assertRaises(ValueError):", "    total([4], -1)"),
+        ("with pytest.raises(ValueError):", "    total([4], -1)"),
+    ],
+)
+def test_tests_of_one_kind_cannot_all_be_silenced(
+    store: TemplateStore, lines: tuple[str, ...]
+) -> None:
+    head = "import unittest\n\nimport pytest\n\nfrom cart import total\n\n\n"
+    body = "".join(f"        {line}\n" for line in lines)
+    hidden = f"{head}class TestIt(unittest.TestCase):\n    def test_it(self):\n{body}"
+    task = replace(
+        TASK,
+        test_patch=Patch.between({}, {"tests/test_it.py": hidden}).text,
+        fail_to_pass=("tests/test_it.py::TestIt::test_it",),
+        pass_to_pass=(),
+    )
+    patch = Patch.between(BASE, BASE | {"cart.py": f"{BUGGY}\n\n{QUIET}"})
+    for _ in range(3):  # whichever ends the canaries draw
+        verdict = grade(task, store.get(task), patch)
+        assert verdict.reason is GradeReason.TAMPERED, verdict
 
 
 def test_a_silenced_comparison_of_the_tests_is_found_out(grade_tree: GradeTree) -> None:

@@ -38,6 +38,7 @@ def dropped(
         "cheat.pth",
         "cheat.egg-info/entry_points.txt",
         "cheat-1.0.dist-info/METADATA",
+        "cheat-1.0.DIST-INFO/entry_points.txt",
         "__pycache__/cart.cpython-311.pyc",
         "./conftest.py",
     ],
