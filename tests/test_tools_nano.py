@@ -174,6 +174,13 @@ def test_a_folder_and_a_locked_file_are_answers(context: Context) -> None:
     assert patch(context, "w", "b").startswith("patch operation failed: ")
 
 
+def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Context) -> None:
+    shell(context, "echo begin > big; truncate -s 64M big")
+    answer = patch(context, "begin", "begin with more", "big")
+    assert answer.startswith("patch operation failed: at most ")
+    assert shell(context, "stat -c %s big; head -n 1 big") == "67108864\nbegin"
+
+
 @pytest.mark.parametrize(
     ("before", "search", "replace", "after"),
     [

@@ -30,7 +30,8 @@ def make(owner: tuple[int, int]) -> Path:
     """
     _sweep(os.getpid())
     ours = process_folder()
-    ours.mkdir(parents=True, exist_ok=True)
+    for path in (_base(), ours):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=ours))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)

@@ -1,6 +1,6 @@
 """What every backend checks before a command runs, and how it renders what came back."""
 
-import math
+import os
 from codecs import getincrementaldecoder
 from collections.abc import Mapping
 
@@ -8,6 +8,8 @@ from coding_gym.errors import InvalidArgumentError
 
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
+# Thirty years; clocks of the system overflow at some time after that.
+MAX_TIMEOUT_S = 1e9
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 
@@ -37,8 +39,10 @@ def check_run(
     stdin: bytes,
 ) -> None:
     """Raises InvalidArgumentError for what no backend can run."""
-    if not (timeout_s > 0 and math.isfinite(timeout_s)):
-        raise InvalidArgumentError(f"timeout_s must be positive and finite, got {timeout_s}")
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
+        raise InvalidArgumentError(
+            f"timeout_s must be above 0 and at most {MAX_TIMEOUT_S:g}, got {timeout_s}"
+        )
     if max_output_bytes < 1:
         raise InvalidArgumentError(f"max_output_bytes must be at least 1, got {max_output_bytes}")
     check_data(stdin)
@@ -49,8 +53,10 @@ def check_run(
 
 def check_path(path: str) -> None:
     """Raises InvalidArgumentError for a path that no system call takes."""
-    if not path or "\0" in path:
-        raise InvalidArgumentError(f"a path must be non-empty and free of NUL bytes, got {path!r}")
+    if not path or not _can_be_passed(path):
+        raise InvalidArgumentError(
+            f"a path must be non-empty, Unicode and free of NUL bytes, got {path!r}"
+        )
 
 
 def check_data(data: bytes) -> None:
@@ -64,8 +70,16 @@ def check_data(data: bytes) -> None:
 def check_env(env: Mapping[str, str]) -> None:
     """Raises InvalidArgumentError for a variable that no process can be given."""
     for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
+        if not name or "=" in name or not _can_be_passed(name + value):
             raise InvalidArgumentError(f"not an environment variable: {name!r}={value!r}")
+
+
+def _can_be_passed(text: str) -> bool:
+    """Whether text can be an argument of a system call; bytes that are not UTF-8 can be escaped."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:

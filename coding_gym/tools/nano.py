@@ -101,6 +101,8 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
         reply = f"file {file} not found"
     except OSError as error:
         reply = f"patch operation failed: {error.strerror or error}"
+    except InvalidArgumentError as error:  # too large a file
+        reply = f"patch operation failed: {error}"
     return _answer(call, reply or "patch applied successfully", ok=not reply)
 
 

@@ -63,6 +63,8 @@ class Builder:
     def __init__(
         self, backend: SandboxBackend, folder: Path, *, depth: int | None, install_timeout_s: float
     ) -> None:
+        # Whoever can write here decides what git runs, and what tasks hold.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         git = HostGit(folder / "git-settings")
         self._backend = backend
         self._templates = Shelf(folder / "templates")

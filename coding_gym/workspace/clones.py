@@ -1,5 +1,6 @@
 """Finding a task's commits: in a clone on this machine, or in a mirror of a URL's repository."""
 
+import contextlib
 import hashlib
 import logging
 import re
@@ -94,12 +95,16 @@ def _without_password(url: str) -> str:
 
 
 def _is_url(repository: str) -> bool:
-    return bool(_URL.match(repository)) and not Path(repository).exists()
+    is_url = repository.isprintable() and _URL.match(repository)
+    return bool(is_url) and not Path(repository).exists()
 
 
 def _local(task: Task, tree: GitTree) -> Path:
     """Returns the folder of a repository on this machine."""
-    folder = Path(tree.repository).expanduser().absolute()
+    folder = Path(tree.repository)
+    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
+        folder = folder.expanduser()
+    folder = folder.absolute()
     if (folder / ".git").exists() or (folder / "objects").is_dir():
         return folder
     raise InvalidTaskError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
-from coding_gym.task import Task
+from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
 from coding_gym.workspace.checkout import Checkouts, seal
 from coding_gym.workspace.shelf import Shelf, remove_folder
@@ -69,9 +69,12 @@ class Environments:
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns what tasks that share an environment have in common, as a short digest."""
         shared = task.repo and (task.version or task.environment_setup_commit)
+        # Rows say of themselves what project they are. One that lies, and brings a repository of
+        # its own, must not make the environment of those that do not.
+        source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         facts = [
             _SCHEMA,
-            [task.repo, task.version, task.environment_setup_commit],
+            [source, task.repo, task.version, task.environment_setup_commit],
             "" if shared else self._checkouts.digest(task),
             [str(interpreter.executable), interpreter.version],
             task.install_commands,
@@ -161,7 +164,7 @@ class _Logged:
     def __call__(self, command: str, timeout_s: float) -> None:
         _log.info("task %s: %s", self._task.task_id, command)
         result = self._sandbox.run(command, timeout_s=timeout_s)
-        with self._log.open("a", encoding="utf-8") as log:
+        with self._log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(f"$ {command}\n{result.output}\n[{result.duration_s:.1f} s]\n")
         if result.ok:
             return

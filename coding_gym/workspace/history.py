@@ -11,6 +11,9 @@ from coding_gym.workspace.host_git import HostGit
 # For trees whose task gives no date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
+# What git reads as seconds since 1970, and as a date, reaches a little further on both sides.
+_FIRST_YEAR, _LAST_YEAR = 1974, 2098
+_LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 
 # The strongest attribute file there is: the bytes in the tree are the bytes in the repository.
 ATTRIBUTES_OFF = (
@@ -81,9 +84,9 @@ def checkout_commit(git: HostGit, tree: Path, source: str, commit: str, depth: i
 
 
 def commit_date(git: HostGit, tree: Path) -> datetime:
-    """Returns the date of the commit that ``tree`` is at."""
-    seconds = git.run("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree)
-    return datetime.fromtimestamp(int(seconds), UTC)
+    """Returns the date of the commit that ``tree`` is at; anyone may have given it any date."""
+    seconds = int(git.run("show", "--no-patch", "--format=%ct", "HEAD", cwd=tree))
+    return datetime.fromtimestamp(min(seconds, _LAST_DATE.timestamp()), UTC)
 
 
 def task_date(task: Task) -> datetime:
@@ -98,10 +101,10 @@ def task_date(task: Task) -> datetime:
         date = datetime.fromisoformat(task.created_at)
     except ValueError:
         date = None
-    if date is None or date.year < 1971:
+    if date is None or not _FIRST_YEAR <= date.year <= _LAST_YEAR:
         raise InvalidTaskError(
-            f"task {task.task_id}: field 'created_at' must be an ISO 8601 date after 1970, "
-            f"got {task.created_at!r}"
+            f"task {task.task_id}: field 'created_at' must be an ISO 8601 date of the years "
+            f"{_FIRST_YEAR} to {_LAST_YEAR}, got {task.created_at!r}"
         )
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).replace(microsecond=0)
 

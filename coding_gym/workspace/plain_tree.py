@@ -1,5 +1,7 @@
 """Base trees that come without history: inline files, and folders of this machine."""
 
+import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -75,14 +77,20 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'files' has {name!r}, of which a part is a file too"
             ) from error
+        except (OSError, RecursionError) as error:
+            if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
+                raise
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'files' has {name[:80]!r}…, which is too long a path"
+            ) from error
 
 
 def _take_back(task: Task, patch: Patch, into: Path) -> None:
     """Takes a patch back from the files below ``into``."""
     try:
-        if outside := sorted(path for path in patch.paths if not _is_inside(path)):
+        if outside := sorted(p for p in patch.paths if not _is_inside(p) or _is_linked(into, p)):
             raise PatchError(f"{outside[0]!r} is not a path in the tree")
-        paths = [p for p in patch.paths if (into / p).is_file() and not (into / p).is_symlink()]
+        paths = [path for path in patch.paths if (into / path).is_file()]
         before = {path: _decode((into / path).read_bytes()) for path in paths}
         after = patch.apply(before, reverse=True)
     except PatchError as error:
@@ -96,8 +104,16 @@ def _take_back(task: Task, patch: Patch, into: Path) -> None:
         (into / path).write_bytes(_encode(text))
 
 
+def _is_linked(into: Path, name: str) -> bool:
+    """Whether a path is, or leads through, a symlink of the tree, which may lead anywhere."""
+    path = PurePosixPath(name)
+    return any((into / part).is_symlink() for part in (path, *path.parents[:-1]))
+
+
 def _folder(task: Task, tree: FolderTree) -> Path:
-    folder = Path(tree.folder).expanduser()
+    folder = Path(tree.folder)
+    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
+        folder = folder.expanduser()
     if not folder.is_dir():
         raise InvalidTaskError(
             f"task {task.task_id}: field 'folder' names {tree.folder!r}, which is not a folder"

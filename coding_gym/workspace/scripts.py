@@ -26,7 +26,8 @@ ENV = {
     "GIT_PAGER": "cat",
 }
 
-# Whatever goes wrong, the scratch folder is gone and modes are as they were, children first.
+# Whatever goes wrong, the scratch folder is gone and modes are as they were, children first. It has
+# nothing to say: what it printed would be taken for part of the result.
 _BEGIN = """\
 exec 2>&1
 set -eu -o pipefail
@@ -34,8 +35,9 @@ mkdir -m 700 "$CG_TMP"
 finish() {
     status=$?
     set +e
+    exec > /dev/null 2>&1
     [ ! -s "$CG_TMP/modes" ] || sort -zrk2 "$CG_TMP/modes" |
-        while read -rd '' mode path; do chmod "$mode" "$path"; done
+        while IFS= read -rd '' entry; do chmod "${entry%% *}" "${entry#* }"; done
     rm -rf "$CG_TMP"
     exit $status
 }

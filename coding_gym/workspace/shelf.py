@@ -1,12 +1,11 @@
 """Folders that are either whole or not there, shared by all processes of one user."""
 
-import os
-import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from coding_gym.sandbox.zygote import scratch
 
 _PARTIAL = ".partial"
 
@@ -69,17 +68,4 @@ class Shelf:
 
 def remove_folder(folder: Path) -> None:
     """Removes a folder tree, also where its folders forbid it; fine where there is none."""
-    _open_up(folder)
-    for parent, names, _ in os.walk(folder):
-        for name in names:
-            _open_up(Path(parent, name))
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _open_up(folder: Path) -> None:
-    try:
-        mode = folder.lstat().st_mode
-        if stat.S_ISDIR(mode) and mode & 0o700 != 0o700:
-            folder.chmod(stat.S_IMODE(mode) | 0o700)
-    except FileNotFoundError:
-        return
+    scratch.remove(str(folder))

@@ -52,6 +52,15 @@ def test_changes_are_on_disk_while_open_and_gone_when_closed(
     assert list((tmp_path / "cache" / "coding_gym" / "uppers").iterdir()) == []
 
 
+def test_folders_deeper_than_any_path_are_removed(
+    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+) -> None:
+    with on_disk.open(SandboxSpec(layers=(make_layer({"file": "x"}),))) as sandbox:
+        dig = "for i in {1..1100}; do mkdir deep; cd -P deep; done; echo > file; chmod 0 ."
+        assert sandbox.run(dig).ok
+    assert list((tmp_path / "cache" / "coding_gym" / "uppers").iterdir()) == []
+
+
 def test_the_zygote_removes_what_a_killed_owner_left(
     on_disk: NamespaceBackend, make_layer: "MakeLayer", beacon: "Beacon", tmp_path: Path
 ) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygote import seccomp
 
 if TYPE_CHECKING:
-    from tests.sandbox.conftest import Beacon
+    from tests.sandbox.conftest import Beacon, MakeLayer
 
 _COLUMN = {"x86_64": 0, "aarch64": 1}[platform.machine()]
 _CALLS = "import ctypes, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -143,6 +143,73 @@ def test_parked_descriptors_do_not_keep_others_from_opening(
 def _run_until_closed(sandbox: Sandbox, command: str) -> None:
     with contextlib.suppress(SandboxError):
         sandbox.run(command)
+
+
+def test_a_lease_cannot_keep_others_from_a_shared_file(
+    backend: NamespaceBackend, make_layer: "MakeLayer"
+) -> None:
+    mount = Mount(source=make_layer({"file": "x"}), target="/opt/shared")
+    script = (
+        "import fcntl\n"
+        "file = open('/opt/shared/file')\n"
+        "for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):\n"
+        "    try: fcntl.fcntl(file, fcntl.F_SETLEASE, kind); print('leased')\n"
+        "    except OSError as error: print(error.errno)\n"
+        "print(fcntl.fcntl(file, fcntl.F_GETFD))\n"
+    )
+    with backend.open(SandboxSpec(mounts=(mount,), python=default_interpreter())) as sandbox:
+        assert _python(sandbox, script) == "1\n1\n1\n"
+
+
+def test_memory_that_no_process_owns_cannot_be_taken(sandbox: Sandbox) -> None:
+    script = (
+        "size = ctypes.c_size_t(1 << 20)\n"
+        "for take in (lambda: libc.shmget(0, size, 0o1600), lambda: libc.msgget(0, 0o1600),\n"
+        "             lambda: libc.semget(0, 32000, 0o1600)):\n"
+        "    print(take(), ctypes.get_errno())\n"
+    )
+    assert _python(sandbox, script) == "-1 1\n-1 1\n-1 1\n"
+
+
+def test_what_a_user_has_few_of_runs_out_in_one_sandbox_only(
+    backend: NamespaceBackend, sandbox: Sandbox
+) -> None:
+    script = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [40])\n"
+        "def count(take):\n"
+        "    number = 0\n"
+        "    while number < 5000 and take() >= 0: number += 1\n"
+        "    return number\n"
+        "def terminal():\n"
+        "    try: return os.open('/dev/ptmx', os.O_RDWR)\n"
+        "    except OSError: return -1\n"
+        "print(count(libc.inotify_init), count(terminal),\n"
+        "      count(lambda: libc.sigqueue(os.getpid(), 40, 0)))\n"
+    )
+    few = "16 64 1024\n"
+    assert _python(sandbox, script) == few
+    with backend.open(SandboxSpec(python=default_interpreter())) as other:
+        assert _python(other, script) == few
+
+
+def test_a_locked_workspace_is_an_error_and_not_the_end(sandbox: Sandbox) -> None:
+    sandbox.run("chmod 000 .")
+    with pytest.raises(PermissionError):
+        sandbox.read_file("file")
+    with pytest.raises(PermissionError):
+        sandbox.write_file("file", b"x")
+    assert sandbox.run("chmod 755 /workspace", cwd="/").ok
+    sandbox.write_file("file", b"x")
+    assert sandbox.read_file("file") == b"x"
+
+
+@pytest.mark.parametrize("path", ["a/" * 1500 + "file", "a/" * 3000 + "file", "new/../../up/file"])
+def test_no_path_ends_the_sandbox(sandbox: Sandbox, path: str) -> None:
+    with contextlib.suppress(OSError):
+        sandbox.write_file(path, b"x")
+        assert sandbox.read_file(path) == b"x"
+    assert sandbox.run("echo alive").output == "alive\n"
 
 
 def test_a_fork_bomb_ends_with_its_command(sandbox: Sandbox) -> None:

@@ -8,7 +8,13 @@ import time
 import pytest
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.results import command_bytes, render_output
+from coding_gym.sandbox.results import (
+    check_env,
+    check_path,
+    check_run,
+    command_bytes,
+    render_output,
+)
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
@@ -67,6 +73,21 @@ def test_commands_are_encoded_or_refused() -> None:
         command_bytes("a\0b")
     with pytest.raises(InvalidArgumentError, match="at most 1048576 bytes, got 1048577"):
         command_bytes("x" * ((1 << 20) + 1))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"])
+def test_what_no_system_call_takes_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="free of NUL bytes"):
+        check_path(text)
+    with pytest.raises(InvalidArgumentError, match="not an environment variable"):
+        check_env({"NAME": text})
+    check_path("bytes that are not UTF-8: \udcff")
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), 1e300])
+def test_a_time_limit_that_no_clock_can_hold_is_refused(timeout_s: float) -> None:
+    with pytest.raises(InvalidArgumentError, match="timeout_s must be above 0 and at most 1e"):
+        check_run(timeout_s=timeout_s, max_output_bytes=1, cwd=None, env={}, stdin=b"")
 
 
 def test_messages_come_through_whole() -> None:

@@ -123,6 +123,40 @@ def test_a_reverse_patch_that_cannot_be_taken_back(
     assert sorted(tmp_path.iterdir()) == [source, fresh_folder]
 
 
+@pytest.mark.parametrize("path", ["link/evil.py", "leaf.py"])
+def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
+    tmp_path: Path, fresh_folder: Path, make_task: Callable[..., Task], path: str
+) -> None:
+    source, outside = tmp_path / "source", tmp_path / "outside"
+    source.mkdir()
+    outside.mkdir()
+    (source / "link").symlink_to(outside)
+    (source / "leaf.py").symlink_to(outside / "evil.py")
+    deletion = f"--- a/{path}\n+++ /dev/null\n@@ -1 +0,0 @@\n-evil\n"
+    error = refused(fresh_folder, make_task(tree=FolderTree(str(source), deletion)))
+    assert isinstance(error, InvalidTaskError)
+    assert f"{path!r} is not a path in the tree" in str(error)
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("tree", [FolderTree("~nobody-here/x"), GitTree("~nobody-here/x")])
+def test_a_home_folder_of_nobody(
+    fresh_folder: Path, make_task: Callable[..., Task], tree: FolderTree | GitTree
+) -> None:
+    error = refused(fresh_folder, make_task(tree=tree, base_commit=_ABSENT))
+    assert isinstance(error, InvalidTaskError)
+    assert "names '~nobody-here/x'" in str(error)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a/" * 1500 + "x", "a/" * 3000 + "x"])
+def test_a_file_whose_path_is_too_long(
+    fresh_folder: Path, make_task: Callable[..., Task], name: str
+) -> None:
+    error = refused(fresh_folder, make_task(tree=FilesTree({name: ""})))
+    assert isinstance(error, InvalidTaskError)
+    assert "which is too long a path" in str(error)
+
+
 @pytest.mark.parametrize("name", ["../out.py", "/etc/x", ".git/config", "a/.GIT/x", "", "a\0b"])
 def test_a_file_outside_the_tree(
     fresh_folder: Path, make_task: Callable[..., Task], name: str
@@ -158,6 +192,12 @@ def test_a_password_in_a_url_is_not_repeated(
     [
         ({"created_at": "yesterday"}, "field 'created_at' must be an ISO 8601 date"),
         ({"created_at": "1812-01-01"}, "field 'created_at' must be an ISO 8601 date"),
+        ({"created_at": "1972-01-01"}, "field 'created_at' must be an ISO 8601 date"),
+        ({"created_at": "2500-01-01"}, "field 'created_at' must be an ISO 8601 date"),
+        (
+            {"tree": GitTree("https://127.0.0.1:1/a\nb"), "base_commit": _ABSENT},
+            "field 'repository' names 'https://127.0.0.1:1/a\\nb'",
+        ),
         ({"interpreter": "python9"}, "field 'interpreter': a Python version looks like"),
         ({"interpreter": "9.9"}, "no Python 9.9 on this machine"),
     ],

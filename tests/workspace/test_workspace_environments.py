@@ -113,6 +113,19 @@ def test_an_environment_is_built_at_the_commit_it_is_meant_for(
     assert len(set((store_folder / "environments").glob("*/")) - before) == 1
 
 
+def test_a_row_with_a_repository_of_its_own_makes_no_environment_of_others(
+    store: TemplateStore,
+    repository: tuple[str, list[str]],
+    make_task: Callable[..., Task],
+) -> None:
+    folder, (_, _, last) = repository
+    fields = {"repo": "o/claimed", "version": "1", "install_commands": ("cp *.* /opt/env",)}
+    store.get(make_task(tree=FilesTree({"evil.pth": "import evil"}), **fields))
+    template = store.get(make_task(tree=GitTree(folder), base_commit=last, **fields))
+    with open_sandbox(template.spec) as sandbox:
+        assert sandbox.run("ls /opt/env/*.p*").output == "/opt/env/code.py\n"
+
+
 def test_an_unknown_setup_commit_is_named_by_its_field(
     store: TemplateStore, repository: tuple[str, list[str]], make_task: Callable[..., Task]
 ) -> None:

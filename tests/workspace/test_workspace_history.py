@@ -240,6 +240,19 @@ def test_a_hostile_repository_runs_nothing(
     assert diff_is_empty(template)
 
 
+def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
+    make_task: Callable[..., Task],
+    store: TemplateStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(_WHO, "GIT_COMMITTER_DATE", "@999999999999 +0000")
+    git(tmp_path, "init", "-q")
+    base = commit(tmp_path, "code.py", "x = 1\n")
+    template = store.get(make_task(tree=GitTree(str(tmp_path)), base_commit=base))
+    assert inside(template, "git commit -q --allow-empty -m x; ls") == "code.py\n"
+
+
 def test_submodules_stay_empty_and_out_of_the_patch(
     make_task: Callable[..., Task], store: TemplateStore, tmp_path: Path
 ) -> None:

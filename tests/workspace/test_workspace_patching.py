@@ -38,6 +38,7 @@ TRICKS = {
     "test caches": "pytest -q; mkdir -p pkg/__pycache__; echo > pkg/__pycache__/a.pyc",
     "ignored files": "echo > a.log; mkdir build; echo > build/x; echo > pkg/sub/local_x",
     "touched times": "find . -name '*.py' -exec touch {} +",
+    "unreadable folder with a blank": "mkdir -m 0 'd '",
     "unreadable folder": "mkdir locked && chmod 000 locked && chmod 300 tests",
 }
 
@@ -135,7 +136,7 @@ def test_bytes_that_are_not_utf8_come_through(sandbox: Sandbox, template: Templa
 
 def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Template) -> None:
     state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
-    sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; git status")
+    sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status")
     before = sandbox.run(state).output
     diff(sandbox, template)
     is_changed(sandbox, template)

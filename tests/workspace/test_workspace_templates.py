@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.task import FilesTree, FolderTree, Task
@@ -177,6 +177,36 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         Shelf(tmp_path).get("key", build)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_a_failed_build_that_nested_folders_too_deep_stops_no_other(tmp_path: Path) -> None:
+    def build(part: Path) -> None:
+        here = os.open(part, os.O_RDONLY)
+        for _ in range(1100):
+            os.mkdir("deep", dir_fd=here)
+            there = os.open("deep", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = there
+        os.close(here)
+        raise OSError(28, "No space left on device")
+
+    shelf = Shelf(tmp_path)
+    with pytest.raises(OSError, match="No space left"):
+        shelf.get("key", build)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
+    assert shelf.get("other", lambda _: None).is_dir()
+
+
+def test_a_store_is_private_whatever_the_umask(
+    tmp_path: Path, make_task: Callable[..., Task]
+) -> None:
+    before = os.umask(0)
+    try:
+        with pytest.raises(InvalidTaskError):
+            TemplateStore(folder=tmp_path / "new" / "store").get(make_task(interpreter="x"))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new" / "store").stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize("arguments", [{"depth": 0}, {"install_timeout_s": 0}])

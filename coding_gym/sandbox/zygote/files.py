@@ -1,5 +1,6 @@
 """Reads and writes one file inside a sandbox, where its symlinks resolve."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -38,10 +39,9 @@ def write(path: str, data: bytes) -> None:
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.
     """
-    folder = os.path.dirname(path)
-    if folder:
-        os.makedirs(folder, exist_ok=True)
-    is_new = not os.path.lexists(path)
+    is_new = _is_missing(path)
+    if is_new:
+        _make_folders(os.path.dirname(path))
     flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o644)
     try:
@@ -58,6 +58,25 @@ def write(path: str, data: bytes) -> None:
         raise
     finally:
         os.close(descriptor)
+
+
+def _is_missing(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _make_folders(folder: str) -> None:
+    """Makes a folder and those above it, one by one: a path may hold more than a stack does."""
+    missing = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for name in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # as `..` of a folder that was missing too
+            os.mkdir(name)
 
 
 def _require_regular(descriptor: int, path: str) -> None:

@@ -42,8 +42,8 @@ def _answer(
 ) -> commands.Reply:
     if request["op"] == "run":
         return commands.run(request, body, env, channel)
-    os.chdir("/workspace")
     try:
+        os.chdir("/workspace")
         if request["op"] == "read":
             return {}, files.read(request["path"], request["max_bytes"])
         files.write(request["path"], body)

@@ -14,6 +14,7 @@ _SECUREBITS_LOCKED = 0xEF
 _ADDR_NO_RANDOMIZE = 0x0040000
 _OOM_SCORE = "900"  # the kernel's first choice, well before the trainer
 _MEMLOCK_BYTES = 1 << 16
+_PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
 
 # Built once, in the server: a sandbox only installs it.
 _FILTER = seccomp.program(sc.machine())
@@ -55,8 +56,11 @@ def _set_limits(limits: dict[str, int]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for kind, value in (
         (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NICE, 0),
+        (resource.RLIMIT_RTPRIO, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, _MEMLOCK_BYTES),
+        (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NPROC, limits["num_processes"]),
         # Half of the server's own, which must still be able to pass descriptors on.

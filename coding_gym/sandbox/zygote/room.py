@@ -18,6 +18,14 @@ _OLD = "/.old"
 _QUIET = sc.NOSUID | sc.NODEV
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP_LOOPBACK_RUNNING = 0x49
+# All sandboxes of a machine share some thousand terminals, and those of a user her inotify objects:
+# one must not take what the others need.
+_MAX_TERMINALS = 64
+_MAX_COUNTS = {
+    "max_user_namespaces": 0,
+    "max_inotify_instances": 16,
+    "max_inotify_watches": 8192,
+}
 # A folder of the sandbox's own tmpfs, its path inside, its mode.
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
 _FOLDERS = ("/workspace", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt", "/sandbox/bin")  # noqa: S108
@@ -111,7 +119,7 @@ def _mount_private_folders() -> None:
             os.chmod(source, mode)
             sc.bind(source, inside, recursive=False)
     with step("mount /dev/pts"):
-        options = "newinstance,ptmxmode=0666,mode=620"
+        options = f"newinstance,ptmxmode=0666,mode=620,max={_MAX_TERMINALS}"
         sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
 
 
@@ -148,4 +156,5 @@ def _close_root(dated: Iterable[str]) -> None:
             if os.lstat(path).st_dev == own:  # not the host's, such as /usr
                 os.utime(path, parts.TIMES, follow_symlinks=False)
         sc.restrict("/", _QUIET | sc.READ_ONLY, recursive=False)
-        sc.write_text("/proc/sys/user/max_user_namespaces", "0")
+        for name, count in _MAX_COUNTS.items():
+            sc.write_text(f"/proc/sys/user/{name}", str(count))

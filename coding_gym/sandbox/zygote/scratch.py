@@ -1,18 +1,46 @@
-"""Removes what overlays left on a disk."""
+"""Removes what overlays and builds left on a disk."""
 
+import contextlib
 import os
-import shutil
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove(folder: str) -> None:
     """Removes a folder and all in it, as far as possible; does nothing where there is none.
 
     An overlay's work folder has no permissions at all, and a policy may have taken those of its
-    own folders, so each gets them back on the way down.
+    own folders, so each gets them back on the way down. A policy may also have nested them deeper
+    than a path can name, or a stack can follow: one is open at a time, and the way back is ``..``.
     """
-    for path, folders, _ in os.walk(folder):
-        for name in folders:
-            inner = os.path.join(path, name)
-            if not os.path.islink(inner):
-                os.chmod(inner, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        here = _enter(folder)
+        way: list[str] = []
+        try:
+            while (name := _first_folder(here)) or way:
+                there = _enter(name, here) if name else os.open("..", _FLAGS, dir_fd=here)
+                os.close(here)
+                here = there
+                if name:
+                    way.append(name)
+                else:
+                    os.rmdir(way.pop(), dir_fd=here)
+        finally:
+            os.close(here)
+        os.rmdir(folder)
+
+
+def _enter(name: str, parent: int | None = None) -> int:
+    with contextlib.suppress(PermissionError):  # somebody else's, who may let us in all the same
+        os.chmod(name, 0o700, dir_fd=parent)
+    return os.open(name, _FLAGS, dir_fd=parent)
+
+
+def _first_folder(descriptor: int) -> str:
+    """Returns the name of a folder in a folder, "" where there is none; removes files before it."""
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                return entry.name
+            os.unlink(entry.name, dir_fd=descriptor)
+    return ""

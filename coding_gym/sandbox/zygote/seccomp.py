@@ -4,7 +4,9 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 What is refused follows the reasoning of Docker's default profile, made stricter where the
 sandbox's own design needs it: no new namespaces, no other socket families than UNIX, INET and
 INET6 (AF_VSOCK is not confined by a network namespace), no change of another process's limits
-(prlimit checks only the uid, and init has the commands' uid).
+(prlimit checks only the uid, and init has the commands' uid), no leases (one on a file of a shared
+layer would keep every other sandbox waiting to open it), no System V objects (they outlive their
+command, and no limit counts their memory).
 """
 
 import struct
@@ -49,6 +51,9 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
     "fanotify_init": (300, 262),
+    "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
     "init_module": (175, 105),
     "finit_module": (313, 273),
     "delete_module": (176, 106),
@@ -90,11 +95,14 @@ _INSPECTED = {
     "socket": (41, 198),
     "prlimit64": (302, 261),
     "ioctl": (16, 29),
+    "fcntl": (72, 25),
 }
 
 _NAMESPACE_FLAGS = 0x7E020000
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
 _TERMINAL_INJECTIONS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+
+_SET_LEASE = 1024
 
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
@@ -152,6 +160,10 @@ def program(machine: str) -> bytes:
         *_only_for(
             number["ioctl"],
             [_argument(1), *_one_of(_TERMINAL_INJECTIONS, matched=_EPERM, otherwise=_ALLOW)],
+        ),
+        *_only_for(
+            number["fcntl"],
+            [_argument(1), *_one_of((_SET_LEASE,), matched=_EPERM, otherwise=_ALLOW)],
         ),
     ]
     for numbers in _REFUSED.values():
