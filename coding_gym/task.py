@@ -91,12 +91,13 @@ class Task:
     """
 
     task_id: str
-    tree: Tree
-    problem_statement: str
-    gold_patch: str = ""
-    test_patch: str = ""
-    fail_to_pass: tuple[str, ...] = ()
-    pass_to_pass: tuple[str, ...] = ()
+    # Not in the repr: long, and most of it is for graders only.
+    tree: Tree = field(repr=False)
+    problem_statement: str = field(repr=False)
+    gold_patch: str = field(default="", repr=False)
+    test_patch: str = field(default="", repr=False)
+    fail_to_pass: tuple[str, ...] = field(default=(), repr=False)
+    pass_to_pass: tuple[str, ...] = field(default=(), repr=False)
     excluded_tests: tuple[str, ...] = ()
     repo: str = ""
     base_commit: str = ""

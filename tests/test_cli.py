@@ -62,7 +62,7 @@ def test_validate_says_which_tasks_can_be_trusted(
 def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
-    assert text.splitlines()[-1] == "shapes-area: resolved, 2 hidden tests pass"
+    assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass"
     assert "$ echo" in text
     (trajectory,) = read_trajectories(out)
     assert trajectory.total_reward == 1.0

@@ -89,6 +89,13 @@ def test_long_values_are_cut_in_errors() -> None:
     assert len(str(caught.value)) < 300
 
 
+def test_a_logged_task_gives_nothing_away() -> None:
+    shown = repr(Task.from_row(ROW))
+    assert "acme__tool-1" in shown
+    assert "gold" not in shown
+    assert "t.py" not in shown
+
+
 def test_expected_tests_are_named_once() -> None:
     task = Task.from_row(ROW | {"PASS_TO_PASS": ["t.py::a", "t.py::c"]})
     assert task.expected_tests == ("t.py::a", "t.py::b", "t.py::c")

@@ -3,10 +3,10 @@
 import sys
 
 import typer
-from rich.console import Console
 
 from coding_gym import __version__
 from coding_gym.cli import demo, doctor, play, tasks, validate
+from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
 
 app = typer.Typer(
@@ -46,5 +46,5 @@ def main() -> None:
     try:
         app()
     except (CodingGymError, OSError) as problem:
-        Console(stderr=True, soft_wrap=True).print(f"error: {problem}", style="red", markup=False)
+        terminal(stderr=True).print(f"error: {problem}", style="red")
         sys.exit(2)

@@ -14,6 +14,7 @@ from rich.progress import Progress
 from coding_gym.agents.protocol import Info
 from coding_gym.agents.registry import agent_factory
 from coding_gym.cli import options
+from coding_gym.cli.console import terminal
 from coding_gym.episode import transcript
 from coding_gym.rollout import append_trajectory, play_episode
 from coding_gym.tasks import load_tasks
@@ -33,7 +34,7 @@ def demo(
     """Let an agent repair the bundled tasks: the first one turn by turn, then all the others."""
     agent_factory(agent)  # a wrong name is told before anything is built
     options.check_writable(out)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = terminal()
     tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
     first, *others = (task.task_id for task in tasks)
     console.rule(f"{agent} on {first}")

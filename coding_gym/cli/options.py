@@ -50,5 +50,6 @@ def verdict(trajectory: Trajectory) -> str:
     if trajectory.grade is None:
         return f"no grade: {trajectory.error}"
     if trajectory.resolved:
-        return f"resolved, {len(trajectory.grade.fail_to_pass)} hidden tests pass"
+        expected = len(trajectory.grade.fail_to_pass) + len(trajectory.grade.pass_to_pass)
+        return f"resolved: all {expected} expected tests pass"
     return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import gymnasium as gym
 import typer
-from rich.console import Console
 
 from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.cli import options
+from coding_gym.cli.console import terminal
 from coding_gym.rollout import append_trajectory, play_episode
 
 
@@ -35,7 +35,7 @@ def play(
         env.close()
     if out is not None:
         append_trajectory(out, trajectory)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = terminal()
     console.print(text)
     console.print(f"{trajectory.task_id}: {options.verdict(trajectory)}")
     if trajectory.error:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from coding_gym.cli import options
+from coding_gym.cli.console import terminal
 from coding_gym.patch import Patch
 from coding_gym.tasks import load_tasks
 
@@ -21,7 +21,7 @@ def list_tasks(
     split: options.Split = None,
     limit: options.Limit = None,
 ) -> None:
-    """List the tasks of a source; 'mend' and 'keep' count the tests that must pass."""
+    """List the tasks of a source; 'mend' and 'keep' count FAIL_TO_PASS and PASS_TO_PASS."""
     loaded = load_tasks(source, split=split, limit=limit)
     longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
@@ -30,9 +30,9 @@ def list_tasks(
     for task in loaded:
         counts = str(len(task.fail_to_pass)), str(len(task.pass_to_pass))
         table.add_row(task.task_id, task.repo, task.split, task.difficulty, *counts)
-    console = Console()
+    console = terminal()
     console.print(table)
-    console.print(f"{len(loaded)} tasks", highlight=False)
+    console.print(f"{len(loaded)} tasks")
 
 
 @app.command("show")
@@ -43,16 +43,16 @@ def show_task(
 ) -> None:
     """Show one task: the issue, its tests, and on request the reference repair."""
     (task,) = load_tasks(source, task_ids=[task_id])
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = terminal()
     console.print(task.task_id, style="bold")
     for name in ("repo", "base_commit", "split", "difficulty", "created_at"):
         if getattr(task, name):
             console.print(f"{name}: {getattr(task, name)}")
     console.print(f"\n{task.problem_statement.strip()}\n")
-    console.print(f"{len(task.fail_to_pass)} hidden tests fail and must pass:")
+    console.print(f"tests that fail and must pass (FAIL_TO_PASS), {len(task.fail_to_pass)}:")
     for test in task.fail_to_pass:
         console.print(f"  {test}")
-    console.print(f"{len(task.pass_to_pass)} tests pass and must keep passing")
+    console.print(f"tests that must keep passing (PASS_TO_PASS): {len(task.pass_to_pass)}")
     files = len(Patch(task.gold_patch).files)
     console.print(f"the reference repair changes {files} file(s)")
     if gold:
@@ -75,4 +75,4 @@ def export_tasks(
     options.check_writable(out)
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
-    Console(highlight=False).print(f"{len(loaded)} tasks in {out}")
+    terminal().print(f"{len(loaded)} tasks in {out}")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from coding_gym.cli import options
+from coding_gym.cli.console import terminal
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
@@ -41,7 +41,7 @@ def validate(
         environments=environments,
     )
     options.check_writable(report)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = terminal()
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("tasks", total=len(tasks))
 

@@ -91,7 +91,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             raise InvalidArgumentError(
                 f"max_obs_tokens must be an integer of at least 1, got {max_obs_tokens!r}"
             )
-        if type(command_timeout_s) not in (int, float) or not command_timeout_s > 0:
+        if type(command_timeout_s) not in (int, float) or not 0 < command_timeout_s < float("inf"):
             raise InvalidArgumentError(
                 f"command_timeout_s must be a number of seconds above 0, got {command_timeout_s!r}"
             )
@@ -181,7 +181,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             InvalidArgumentError: The action is not a string.
         """
         if not isinstance(action, str):
-            raise InvalidArgumentError(f"an action is a string, got {type(action).__name__}")
+            raise InvalidArgumentError(
+                f"an action is a string, got {type(action).__name__}; use json.dumps on a call"
+            )
         outcome = self.episode.step(action)
         reason = outcome.stop_reason
         terminated = reason is not None and reason.terminated

@@ -11,6 +11,7 @@ from coding_gym.trajectory import Message
 # What people are shown of one call or result.
 _LINE, _LINES = 120, 40
 _LONG_WORD = re.compile(r"\S{80,}")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
 
 
 def opening(system_prompt: str, problem_statement: str) -> list[Message]:
@@ -83,6 +84,7 @@ def _show_call(name: str, arguments: str) -> str:
 
 def _shorten(text: str) -> str:
     """Cuts what nobody would read, such as encoded data sent through a shell."""
+    text = _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text)
     text = _LONG_WORD.sub(lambda word: f"[{len(word[0]):,} characters]", text)
     lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]
     if len(lines) > _LINES:

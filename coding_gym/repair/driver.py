@@ -16,10 +16,13 @@ Talk = Generator[str, str, dict[str, Any] | None]
 """Yields shell commands, is sent their output, returns the reply or None where there is none."""
 
 _PACKAGE = "template_repair_probe"
-_FOLDER = '"${TMPDIR:-/tmp}"/template-repair'
+_FOLDER = "${TMPDIR:-/tmp}/template-repair"
 _UNPACK = (
     "import base64, io, sys, zipfile; "
     "zipfile.ZipFile(io.BytesIO(base64.b85decode(sys.stdin.read().strip()))).extractall()"
+)
+_RUN = (
+    f'#!/bin/sh\nPYTHONPATH="{_FOLDER}${{PYTHONPATH:+:$PYTHONPATH}}" exec python -m {_PACKAGE} "$@"'
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -35,7 +38,8 @@ def install_command() -> str:
                 archive.writestr(entry, file.read_bytes())
     text = base64.b85encode(packed.getvalue()).decode()
     folder = f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} && cd {_FOLDER}"
-    return f"{folder} && python -c '{_UNPACK}' <<'EOF' && echo ready\n{text}\nEOF"
+    run = f"echo '{_RUN}' > run && chmod +x run"
+    return f"{folder} && {run} && python -c '{_UNPACK}' <<'EOF' && echo ready\n{text}\nEOF"
 
 
 def ask(command: str, request: Mapping[str, Any]) -> Talk:
@@ -108,5 +112,4 @@ def _unit_numbers(
 
 
 def _call(command: str) -> str:
-    path = f'PYTHONPATH={_FOLDER}"${{PYTHONPATH:+:$PYTHONPATH}}"'
-    return f"{path} python -m {_PACKAGE} {command}"
+    return f"{_FOLDER}/run {command}"

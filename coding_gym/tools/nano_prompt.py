@@ -57,7 +57,11 @@ How to work
 3. Make the smallest change that repairs the cause, in the style of the code around it.
 4. Run the tests again, then submit.
 
-Nobody can answer questions. Every call counts against a limit, and so does every token; a reply \
+Unless your chat format has a way of its own to call tools, reply with a call as a JSON object and \
+nothing else: {"name": "shell", "arguments": {"cmd": "ls"}}, or several in a list. Each shell \
+command starts anew in the repository; changes of folder and variables are not kept.
+
+Nobody can answer questions, and the number of replies is limited. A reply \
 without a call after you have changed something ends the work. The repair is judged by tests that \
 you cannot see, so do not edit tests to make them pass.
 """

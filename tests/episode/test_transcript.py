@@ -46,6 +46,11 @@ def test_rendering_says_how_long_encoded_data_is() -> None:
     assert shown == "$ echo [1,500 characters] | base64 -d\n"
 
 
+def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
+    shown = transcript.render([transcript.tool(ToolResult("\x1b[31mred\x07\ta\n"))])
+    assert shown == "  \\x1b[31mred\\x07\ta\n"
+
+
 def test_rendering_shows_the_arguments_of_other_tools() -> None:
     call = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "f"}, "call_0")
     shown = transcript.render([transcript.assistant("", [call])], "the end")
