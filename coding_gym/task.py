@@ -1,6 +1,7 @@
 """One software bug to repair, in SWE-bench's schema and a little beyond it."""
 
 import ast
+import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -140,7 +141,7 @@ class Task:
                 literal. Beyond SWE-bench's keys it may hold this class's own (``interpreter``,
                 ``install_commands`` …) and one of ``files``, ``folder`` (with ``reverse_patch``)
                 and ``repository``; without any, the tree is ``https://github.com/<repo>``. Keys
-                that are not known are ignored, as every dataset adds some.
+                that are not known are ignored, as every dataset adds some, but not misspelt ones.
             where: Names the row in errors, such as ``tasks.jsonl line 3``.
 
         Raises:
@@ -148,6 +149,8 @@ class Task:
         """
         reader = _RowReader(row, where)
         values: dict[str, Any] = {}
+        keys = {_ROW_KEYS.get(spec.name, spec.name) for spec in fields(cls)}
+        reader.refuse_typos((keys - {"tree"}) | {"files", "folder", "reverse_patch", "repository"})
         for key in ("instance_id", "problem_statement"):
             if row.get(key) is None:
                 raise reader.error(key, "is missing")
@@ -184,6 +187,12 @@ class _RowReader:
         name = self.row.get("instance_id")
         row = " ".join(str(p) for p in (self.where, name and f"({name})") if p) or "task row"
         return InvalidTaskError(f"{row}: field {key!r} {problem}")
+
+    def refuse_typos(self, known: set[str]) -> None:
+        for key in sorted(self.row.keys() - known):
+            close = difflib.get_close_matches(key, known - self.row.keys(), n=1, cutoff=0.85)
+            if close:
+                raise self.error(key, f"is not known; did you mean {close[0]!r}?")
 
     def wrong(self, key: str, wanted: str) -> InvalidTaskError:
         value = repr(self.row[key])

@@ -61,6 +61,8 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
     ("change", "message"),
     [
         ({"instance_id": None}, "row 7: field 'instance_id' is missing"),
+        ({"FAIL_TO_PASS": None, "FAIL_TO_PAS": []}, "did you mean 'FAIL_TO_PASS'?"),
+        ({"instalcommands": []}, "field 'instalcommands' is not known; did you mean 'install_c"),
         ({"instance_id": " "}, "field 'instance_id' must be a name, got ' '"),
         ({"problem_statement": None}, "field 'problem_statement' is missing"),
         ({"patch": 3}, "field 'patch' must be text, got 3"),
@@ -77,7 +79,7 @@ def test_a_malformed_row_is_refused_with_row_field_and_value(
     change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidTaskError) as caught:
-        Task.from_row(ROW | change, where="row 7")
+        Task.from_row({k: v for k, v in (ROW | change).items() if v is not None}, where="row 7")
     assert message in str(caught.value)
     assert str(caught.value).startswith("row 7")
     assert "\n" not in str(caught.value)

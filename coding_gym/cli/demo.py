@@ -1,6 +1,7 @@
 """``coding-gym demo``: the whole main path, to be watched."""
 
 import os
+import textwrap
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -10,6 +11,7 @@ import gymnasium as gym
 import typer
 from rich.console import Console
 from rich.progress import Progress
+from rich.syntax import Syntax
 
 from coding_gym.agents.protocol import Info
 from coding_gym.agents.registry import agent_factory
@@ -20,6 +22,10 @@ from coding_gym.rollout import append_trajectory, play_episode
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
+_NOTES = {
+    "template-repair": "This agent has no model: it tries\nsmall edits where visible tests fail. "
+    "Bugs that need more, or that no visible test shows, are left to yours.",
+}
 _SHOWN_FIRST = "ledgerline-month-overlap"  # short enough to be followed on a screen
 
 
@@ -39,6 +45,7 @@ def demo(
     first, *others = (task.task_id for task in tasks)
     console.rule(f"{agent} on {first}")
     played = [_play(first, agent, sandbox, _printer(console))]
+    console.print(Syntax(played[0][0].patch, "diff", theme="ansi_dark", word_wrap=True))
     console.print(_outcome(*played[0]), style="bold")
     console.rule(f"{agent} on the other {len(others)} tasks")
     with (
@@ -55,6 +62,9 @@ def demo(
     if out is not None:
         for trajectory in trajectories:
             append_trajectory(out, trajectory)
+    console.print(
+        f"\nEvery verdict is by hidden tests in a second, clean sandbox. {_NOTES.get(agent, '')}"
+    )
     resolved = sum(t.resolved for t in trajectories)
     failures = [t for t in trajectories if t.error]
     console.print(f"resolved {resolved}/{len(trajectories)}")
@@ -87,5 +97,5 @@ def _printer(console: Console) -> Callable[[Info], None]:
 def _outcome(trajectory: Trajectory, seconds: float) -> str:
     mark = "✔" if trajectory.resolved else "✘"
     turns = len(trajectory.turns)
-    told = options.verdict(trajectory)
+    told = textwrap.shorten(options.verdict(trajectory), 96, placeholder=" …")
     return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {told}"

@@ -34,12 +34,13 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
         InvalidTaskError: An entry is malformed; names file, line, field and value.
         InvalidArgumentError: There is no such file.
     """
-    from coding_gym.tasks.schema import EnvironmentEntry, parse
+    from coding_gym.tasks.schema import EnvironmentEntry, parse, refuse_typos
 
     entries: dict[str, EnvironmentEntry] = {}
     for where, task_id, entry in _raw_entries(environments):
         if not isinstance(entry, Mapping):
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
+        refuse_typos(EnvironmentEntry, entry, where)
         entries[task_id] = parse(EnvironmentEntry, entry, where)
     return entries
 

@@ -63,6 +63,11 @@ def load_tasks(
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
         entries = read_environments(environments)
+        if not any(task.task_id in entries for task in tasks):
+            raise InvalidTaskError(
+                f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
+                f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
+            )
         tasks = tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
     return tasks
 
@@ -88,7 +93,7 @@ def _read(source: str | Path | Sequence[Any]) -> tuple[Task, ...]:
     raise UnknownTaskError(
         f"no task source {str(source)!r}; "
         + (f"did you mean {close[0]!r}? " if close else "")
-        + f"Give {BUNDLED!r}, a folder of tasks, or a .jsonl, .json or .parquet file"
+        + f"give {BUNDLED!r}, a folder of tasks, or a .jsonl, .json or .parquet file"
     )
 
 

@@ -15,7 +15,7 @@ Row = tuple[str, Any]  # where it stands, and what stands there
 
 
 def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
-    """Yields (where, task) for rows given as mappings.
+    """Yields (where, task) for rows given as mappings, or as tasks that were loaded before.
 
     Raises:
         InvalidTaskError: A row is malformed; names the row, the field and the value.
@@ -89,6 +89,9 @@ def _parse_json(text: str, where: str) -> Any:
 
 def _read(rows: Iterator[Row], *, base: Path | None = None) -> Iterator[tuple[str, Task]]:
     for where, row in rows:
+        if isinstance(row, Task):
+            yield where, row
+            continue
         if not isinstance(row, Mapping):
             shown = repr(row)[:80]
             raise InvalidTaskError(f"{where}: must be an object with a task's fields, got {shown}")

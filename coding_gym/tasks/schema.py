@@ -25,7 +25,10 @@ def _date_text(value: Any) -> Any:
     if isinstance(value, datetime.date):  # datetimes are dates too
         return value.isoformat()
     if isinstance(value, str) and value:
-        datetime.datetime.fromisoformat(value)  # ValueError becomes a validation error
+        try:
+            datetime.datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError("must be a date such as 2024-05-14T09:30:00Z") from None
     return value
 
 
@@ -111,6 +114,24 @@ def parse(model: type[Model], data: Mapping[str, Any], where: str) -> Model:
     except ValidationError as error:
         problem = _describe(error, model)
     raise InvalidTaskError(f"{where}: {problem}")
+
+
+def refuse_typos(model: type[BaseModel], data: Mapping[str, Any], where: str) -> None:
+    """Refuses keys that ``model`` would ignore but that look like ones it knows.
+
+    Raises:
+        InvalidTaskError: The first of them, with the key that was meant.
+    """
+    known = set(model.model_fields)
+    for field in model.model_fields.values():
+        if isinstance(field.validation_alias, AliasChoices):
+            known |= {str(choice) for choice in field.validation_alias.choices}
+    for key in sorted(data.keys() - known):
+        close = difflib.get_close_matches(key, known - data.keys(), n=1, cutoff=0.85)
+        if close:
+            raise InvalidTaskError(
+                f"{where}: field {key!r} is not known; did you mean {close[0]!r}?"
+            )
 
 
 def _describe(error: ValidationError, model: type[BaseModel]) -> str:

@@ -154,6 +154,8 @@ def _gold_problems(grades: tuple[Grade, ...]) -> list[str]:
     failed = [g for g in grades if not g.resolved]
     if not failed:
         return []
+    if all(g.reason is GradeReason.EMPTY_PATCH for g in grades):
+        return ["there is no gold patch, or it changes nothing that is graded"]
     first = failed[0]
     said = first.detail or str(first.reason)
     return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {said}"]

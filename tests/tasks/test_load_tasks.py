@@ -81,7 +81,7 @@ def test_an_unknown_source_says_what_there_is(tmp_path):
     with pytest.raises(UnknownTaskError, match="no task source 'bundeld'; did you mean 'bundled'"):
         load_tasks("bundeld")
     gone = tmp_path / "gone.jsonl"
-    with pytest.raises(UnknownTaskError, match=r"gone\.jsonl'; Give 'bundled', a folder of tasks"):
+    with pytest.raises(UnknownTaskError, match=r"gone\.jsonl'; give 'bundled', a folder of tasks"):
         load_tasks(gone)
 
 
@@ -96,3 +96,8 @@ def test_find_task_gives_the_task_or_names_what_is_near():
     assert find_task(tasks, "b") is tasks[2]
     with pytest.raises(UnknownTaskError, match="did you mean 'calc-add-sign'"):
         find_task(tasks, "calc-add-sig")
+
+
+def test_tasks_that_were_loaded_are_a_source_too():
+    loaded = load_tasks("bundled", limit=2)
+    assert load_tasks(list(loaded)) == loaded

@@ -110,3 +110,14 @@ def test_a_wrong_line_is_refused_with_file_field_and_value(tmp_path, line, messa
 def test_a_file_that_is_not_there_is_a_wrong_argument(tmp_path):
     with pytest.raises(InvalidArgumentError, match=r"environments must be a \.jsonl file or a map"):
         load_tasks([ROW], environments=tmp_path / "gone.jsonl")
+
+
+def test_a_misspelt_key_is_refused_and_foreign_ones_are_ignored():
+    with pytest.raises(InvalidTaskError, match="'install_command' is not known; did you mean"):
+        load_tasks([ROW], environments={"owner__name-1": {"install_command": ["make"]}})
+    load_tasks([ROW], environments={"owner__name-1": {"t_install": 3.0, "status": "ok"}})
+
+
+def test_environments_for_none_of_the_tasks_are_refused():
+    with pytest.raises(InvalidTaskError, match=r"no entry for any of the 1 tasks.*'owner__name-9'"):
+        load_tasks([ROW], environments={"owner__name-9": {}})

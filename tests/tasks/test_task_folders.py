@@ -147,7 +147,10 @@ def test_a_task_survives_its_row(tmp_path):
         ('tree = "nowhere"', "field 'tree' must name a folder, got 'nowhere'"),
         ("split = 3", "field 'split' should be a valid string, got 3"),
         ("grading_timeout_s = 0", "field 'grading_timeout_s' should be greater than 0, got 0"),
-        ('created_at = "soon"', "field 'created_at' Invalid isoformat string: 'soon', got 'soon'"),
+        (
+            'created_at = "soon"',
+            "field 'created_at' must be a date such as 2024-05-14T09:30:00Z, got 'soon'",
+        ),
         ("install_commands = [1]", "field 'install_commands' item 1 should be a valid string"),
         ("= 3", "not TOML in UTF-8: Invalid statement (at line"),
         (

@@ -102,3 +102,9 @@ def test_counts_below_one_are_refused(store):
         validate_task(TASK, store, repeats=0)
     with pytest.raises(InvalidArgumentError, match="num_workers must be at least 1, got 0"):
         validate([TASK], store, num_workers=0)
+
+
+def test_a_missing_gold_patch_is_named(store):
+    report = validate_task(replace(TASK, gold_patch=""), store, repeats=1)
+    assert not report.ok
+    assert "there is no gold patch" in report.detail
