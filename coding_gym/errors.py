@@ -21,6 +21,12 @@ Each is built from one message, so that Gymnasium can raise it again in another 
 from gymnasium.error import ResetNeeded
 
 
+def last_line(output: str, otherwise: str = "it said nothing") -> str:
+    """Returns the last line that a program printed, as errors are one line."""
+    lines = output.strip().splitlines()
+    return lines[-1].strip() if lines else otherwise
+
+
 class CodingGymError(Exception):
     """Anything that this package raises on purpose."""
 

@@ -14,7 +14,9 @@ PACKAGE = Path(coding_gym.__file__).parent
 
 LINES = {
     "errors": -1,
-    **dict.fromkeys(["task", "patch", "diff_text", "calls", "action", "grade", "trajectory"], 0),
+    **dict.fromkeys(
+        ["task", "patch", "diff_text", "arguments", "calls", "action", "grade", "trajectory"], 0
+    ),
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools"], 2),
     **dict.fromkeys(["grading", "rewards"], 3),

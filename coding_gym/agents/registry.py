@@ -7,8 +7,9 @@ from pathlib import Path
 from coding_gym.agents.protocol import Agent
 from coding_gym.agents.simple import GoldAgent, NoopAgent, RandomAgent, ScriptedAgent
 from coding_gym.agents.template_repair import TemplateRepairAgent
+from coding_gym.arguments import unknown_name
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError
 
 AgentFactory = Callable[[CodingRepairEnv], Agent]
 """Makes an agent for the episode that an env was just reset to."""
@@ -46,7 +47,7 @@ def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
         actions = read_script(Path(script))
         return lambda _env: ScriptedAgent(actions)
     if name not in _AGENTS:
-        raise UnknownNameError(f"no agent is called {name!r}; there are {', '.join(agent_names())}")
+        raise unknown_name("agent", name, agent_names())
     return _AGENTS[name]
 
 

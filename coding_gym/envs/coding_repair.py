@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Limits, Outcome
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -85,16 +86,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         if tool_format not in TOOL_FORMATS:
-            known = ", ".join(TOOL_FORMATS)
-            raise InvalidArgumentError(f"tool_format must be one of {known}, got {tool_format!r}")
-        if type(max_obs_tokens) is not int or max_obs_tokens < 1:
-            raise InvalidArgumentError(
-                f"max_obs_tokens must be an integer of at least 1, got {max_obs_tokens!r}"
-            )
-        if type(command_timeout_s) not in (int, float) or not 0 < command_timeout_s < float("inf"):
-            raise InvalidArgumentError(
-                f"command_timeout_s must be a number of seconds above 0, got {command_timeout_s!r}"
-            )
+            raise unknown_name("tool format", tool_format, TOOL_FORMATS)
         self.render_mode = render_mode
         self.toolset = get_toolset(toolset)
         self.tokenizer = get_tokenizer(tokenizer)
@@ -103,9 +95,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._sampler_name = sampler
         self._sampler = get_sampler(sampler, self._tasks)
         self._tool_format = tool_format
-        self._max_obs_tokens = max_obs_tokens
+        self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
         self._backend = sandbox if sandbox == "auto" else get_backend(sandbox).name
-        self._command_timeout_s = command_timeout_s
+        self._command_timeout_s = positive_seconds("command_timeout_s", command_timeout_s)
         self._episode: Episode | None = None
         ids_high = self.tokenizer.vocab_size - 1
         self.observation_space = spaces.Dict(

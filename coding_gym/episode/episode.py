@@ -20,7 +20,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import Tokenizer
 from coding_gym.tools.formats import ParsedAction, parse_action
-from coding_gym.tools.protocol import Toolset
+from coding_gym.tools.protocol import Toolset, tool_names
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -78,7 +78,7 @@ class Episode:
         self._context: Context | None = None
         self._patch = Patch()
         self._closed = False
-        self._tool_names = frozenset(s["function"]["name"] for s in toolset.schemas)
+        self._tool_names = tool_names(toolset)
 
     @property
     def ended(self) -> bool:

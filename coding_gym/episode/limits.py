@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.arguments import at_least_one
 from coding_gym.trajectory import StopReason
 
 
@@ -24,10 +24,8 @@ class Limits:
     def __post_init__(self) -> None:
         """Refuses bounds that no episode could keep."""
         for name, value in asdict(self).items():
-            if value is not None and (type(value) is not int or value < 1):
-                raise InvalidArgumentError(
-                    f"{name} must be an integer of at least 1, got {value!r}"
-                )
+            if value is not None:
+                at_least_one(name, value)
 
 
 @dataclass(slots=True)

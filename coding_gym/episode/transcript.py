@@ -10,7 +10,7 @@ from coding_gym.trajectory import Message
 
 # What people are shown of one call or result.
 _LINE, _LINES = 120, 40
-_LONG_WORD = re.compile(r"\S{80,}")
+_LONG_WORD = re.compile(r"\S{60,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
 
 
@@ -79,7 +79,10 @@ def _show_call(name: str, arguments: str) -> str:
     if len(values) == 1 and isinstance(command, str):
         return f"$ {_shorten(command)}"
     shown = ", ".join(f"{key}={value!r}" for key, value in values.items())
-    return f"▶ {name}({_shorten(shown)})"
+    if len(shown) <= _LINE:
+        return f"▶ {name}({shown})"
+    lines = (f"{key}: {_shorten(str(value))}" for key, value in values.items())
+    return "\n".join([f"▶ {name}", *(textwrap.indent(line, "    ") for line in lines)])
 
 
 def _shorten(text: str) -> str:

@@ -240,7 +240,7 @@ def test_the_caller_is_told_what_is_wrong_with_an_argument(tiny_row: dict[str, A
         make(max_obs_tokens=0)
     with pytest.raises(InvalidArgumentError, match=r"render_mode must be .* got 'human'"):
         make(render_mode="human")
-    with pytest.raises(InvalidArgumentError, match="tool_format must be one of"):
+    with pytest.raises(UnknownNameError, match="no tool format is called 'xml'"):
         make(tool_format="xml")
     with pytest.raises(InvalidArgumentError, match=r"command_timeout_s must be .* got 0"):
         make(command_timeout_s=0)

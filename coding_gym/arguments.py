@@ -1,0 +1,38 @@
+"""Checks of callers' arguments, with errors that name the argument, its value and the way out."""
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+
+
+def at_least_one(name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer of at least 1.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if type(value) is not int or value < 1:  # a bool is an int, but never meant as a count
+        raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
+    return value
+
+
+def positive_seconds(name: str, value: Any) -> float:
+    """Returns ``value`` if it is a finite number of seconds above 0.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
+    return float(value)
+
+
+def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
+    """Returns the error for a name that nothing has, with what is near it and what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    near = f"; did you mean {close[0]!r}?" if close else ";"
+    return UnknownNameError(f"no {kind} is called {name!r}{near} there are {', '.join(names)}")

@@ -1,0 +1,32 @@
+import math
+
+import pytest
+
+from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
+from coding_gym.errors import InvalidArgumentError, last_line
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None])
+def test_a_count_is_an_integer_of_at_least_one(value: object) -> None:
+    assert at_least_one("n", 1) == 1
+    with pytest.raises(InvalidArgumentError, match=r"^n must be an integer of at least 1, got "):
+        at_least_one("n", value)
+
+
+@pytest.mark.parametrize("value", [0, -0.1, math.inf, math.nan, True, "1", None])
+def test_a_time_limit_is_a_finite_number_above_zero(value: object) -> None:
+    assert positive_seconds("t", 1) == 1.0
+    with pytest.raises(InvalidArgumentError, match=r"^t must be a number of seconds above 0, got "):
+        positive_seconds("t", value)
+
+
+def test_an_unknown_name_says_what_is_near_and_what_there_is() -> None:
+    assert str(unknown_name("agent", "glod", ["gold", "noop"])) == (
+        "no agent is called 'glod'; did you mean 'gold'? there are gold, noop"
+    )
+    assert str(unknown_name("agent", 3, ["noop"])) == "no agent is called 3; there are noop"
+
+
+def test_the_last_line_is_what_errors_quote() -> None:
+    assert last_line("a\n b \n\n") == "b"
+    assert last_line(" \n", "nothing") == "nothing"
