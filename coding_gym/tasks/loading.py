@@ -7,7 +7,7 @@ from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.task import Task
-from coding_gym.tasks.bundled import read_bundled
+from coding_gym.tasks.bundled_tasks import read_bundled
 from coding_gym.tasks.environments import Environments, read_environments, with_environment
 from coding_gym.tasks.filters import Wanted, first, select
 from coding_gym.tasks.folder import MANIFEST, read_folder, read_task

@@ -8,7 +8,7 @@ import pytest
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.bundled import bundled_folder
+from coding_gym.tasks.bundled_tasks import bundled_folder
 from coding_gym.tasks.folder import read_folder
 
 BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_folder())}
