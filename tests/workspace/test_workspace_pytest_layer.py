@@ -1,5 +1,6 @@
 """Every interpreter gets pytest and what it needs, compiled, and nothing else."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
@@ -44,7 +45,10 @@ def test_nothing_else_of_this_process_is_there(sandbox: Sandbox) -> None:
     assert "coding_gym" not in sandbox.run("ls /opt; ls $(dirname $(which pytest))").output
 
 
-@pytest.mark.parametrize("wanted", ["3.12", "3.13"])
+_RUNNING = "{}.{}".format(*sys.version_info)
+
+
+@pytest.mark.parametrize("wanted", [v for v in ("3.11", "3.12", "3.13") if v != _RUNNING])
 def test_another_interpreter_gets_its_own_layer(
     store: TemplateStore, template: Template, make_task: Callable[..., Task], wanted: str
 ) -> None:
