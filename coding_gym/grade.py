@@ -25,7 +25,7 @@ class GradeReason(StrEnum):
     EMPTY_PATCH = "empty_patch"  # nothing was changed
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
-    TIMEOUT = "timeout"  # the tests did not end in time, twice
+    TIMEOUT = "timeout"  # the tests did not end in time
     TAMPERED = "tampered"  # a canary was reported as passed: the run cannot be trusted
 
 

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -89,6 +90,8 @@ class Task:
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
             environment itself never runs it.
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
+        gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
+            0 where unknown.
     """
 
     task_id: str
@@ -113,6 +116,7 @@ class Task:
     install_commands: tuple[str, ...] = ()
     visible_test_command: str = "python -m pytest -q"
     grading_timeout_s: float = 60.0
+    gold_duration_s: float = field(default=0.0, repr=False)
 
     @property
     def expected_tests(self) -> tuple[str, ...]:
@@ -167,6 +171,11 @@ class Task:
         return task
 
 
+def default_url(repo: str) -> str:
+    """Returns where the repository of a row is that only names it as ``owner/name``."""
+    return f"https://github.com/{repo}"
+
+
 def _tree_to_row(tree: Tree) -> dict[str, Any]:
     if isinstance(tree, FilesTree):
         return {"files": dict(tree.files)}
@@ -200,14 +209,20 @@ class _RowReader:
         return self.error(key, f"must be {wanted}, got {cut}")
 
     def read(self, key: str, kind: Any) -> Any:
-        value = self.row[key]
         if kind is str:
             return self.text(key)
         if kind is float:
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise self.wrong(key, "a number of seconds above 0")
-            return float(value)
+            return self.seconds(key)
         return self.texts(key)
+
+    def seconds(self, key: str) -> float:
+        value = self.row[key]
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        may_be_zero = key == "gold_duration_s"
+        if is_number and 0 <= value <= sys.float_info.max and (value or may_be_zero):
+            return float(value)
+        least = "of 0 or more" if may_be_zero else "above 0"
+        raise self.wrong(key, f"a number of seconds {least}")
 
     def text(self, key: str) -> str:
         value = self.row[key]
@@ -227,6 +242,8 @@ class _RowReader:
             value = value.tolist()
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(key, "a list of texts, or such a list written as JSON")
+        if key == "install_commands" and any("\0" in command for command in value):
+            raise self.wrong(key, "commands for a shell, which cannot hold NUL")
         return tuple(value)
 
     def parse_list(self, key: str, text: str) -> Any:
@@ -256,4 +273,4 @@ class _RowReader:
             return GitTree(self.text("repository"))
         if not self.row.get("repo"):
             raise self.error("repo", "is missing, and there is no 'files', 'folder', 'repository'")
-        return GitTree(f"https://github.com/{self.text('repo')}")
+        return GitTree(default_url(self.text("repo")))

@@ -70,7 +70,11 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
         ({"FAIL_TO_PASS": "not a list"}, "got 'not a list'"),
         ({"PASS_TO_PASS": [1]}, "field 'PASS_TO_PASS' must be a list of texts"),
         ({"grading_timeout_s": 0}, "field 'grading_timeout_s' must be a number of seconds above 0"),
+        ({"grading_timeout_s": float("inf")}, "must be a number of seconds above 0, got inf"),
+        ({"gold_duration_s": -1}, "field 'gold_duration_s' must be a number of seconds of 0 or"),
+        ({"gold_duration_s": float("nan")}, "must be a number of seconds of 0 or more, got nan"),
         ({"files": ["a"]}, "field 'files' must be an object of texts by path"),
+        ({"install_commands": ["a\0b"]}, "field 'install_commands' must be commands for a shell"),
         ({"base_commit": ""}, "field 'base_commit' is missing"),
         ({"repo": ""}, "field 'repo' is missing"),
     ],
@@ -83,6 +87,11 @@ def test_a_malformed_row_is_refused_with_row_field_and_value(
     assert message in str(caught.value)
     assert str(caught.value).startswith("row 7")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("written", "read"), [(0, 0.0), (2.5, 2.5), (None, 0.0)])
+def test_a_duration_of_the_gold_patch_may_be_unknown(written: float | None, read: float) -> None:
+    assert Task.from_row(ROW | {"gold_duration_s": written}).gold_duration_s == read
 
 
 def test_long_values_are_cut_in_errors() -> None:

@@ -1,19 +1,21 @@
 """The test process of a grading run. A text that runs inside the sandbox; never imported here.
 
 It runs under the Python of the task's environment, so it keeps to Python 3.6 and pytest 4. pytest
-is imported before the tree is on ``sys.path``, so that no file of the tree can take its place.
+is imported before the tree is on ``sys.path``, so that no file of the tree can take its place. It
+acts only under the name ``__inside__``, which its loader gives it.
 """
 
 import sys
 
-sys.path[:] = [entry for entry in sys.path if entry]  # `-c` puts "" there: the tree
+if __name__ == "__inside__":
+    sys.path[:] = [entry for entry in sys.path if entry]  # `-c` puts "" there: the tree
 
-import fcntl  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-from pathlib import Path  # noqa: E402
+import fcntl
+import json
+import os
+from pathlib import Path
 
-import pytest  # noqa: E402
+import pytest
 
 # Whatever a project's configuration says of these, all tests run, here, once, in order.
 _NEUTRAL_OPTIONS: "dict[str, object]" = {
@@ -120,4 +122,5 @@ def _main() -> None:
     os._exit(0)
 
 
-_main()
+if __name__ == "__inside__":
+    _main()

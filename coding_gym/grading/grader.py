@@ -25,7 +25,7 @@ _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _GOLD_FACTOR = 10.0
 
-# Second tries, most of them of runs that took too long, do not compete with one another.
+# Second tries, most of them of runs that were short of CPU time, do not compete with one another.
 _second_try = threading.Lock()
 
 
@@ -38,19 +38,15 @@ def _free_second_try() -> None:
 os.register_at_fork(after_in_child=_free_second_try)
 
 
-def grade(
-    task: Task,
-    template: Template,
-    patch: Patch,
-    *,
-    backend: str = "auto",
-    gold_duration_s: float = 0.0,
-) -> Grade:
+def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto") -> Grade:
     """Returns what a patch is worth.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are left out
     of the patch and reported. A patch that changes nothing, or nothing else, is not run.
+
+    A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
+    is more. One that takes longer is repeated only if it hardly got any CPU time.
 
     Code under test shares a process with the tests and can forge what that process reports. Forgery
     that makes failures pass is found out by canaries, and so are objects that claim to equal all
@@ -61,8 +57,6 @@ def grade(
         template: Its template.
         patch: The change to grade, against the base tree.
         backend: Name of the sandbox backend.
-        gold_duration_s: Seconds that the tests took with the gold patch, where that is known. A run
-            may take ten times as long, and never less than the task's ``grading_timeout_s``.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.
@@ -70,7 +64,7 @@ def grade(
     """
     start = perf_counter()
     _check(task)
-    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * gold_duration_s)
+    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
     try:
         verdict = _Grading(task, template, patch, backend, timeout_s).verdict()
     except SandboxUnavailableError:
@@ -146,7 +140,7 @@ class _Grading:
             sandbox,
             self._paths,
             timeout_s=self._timeout_s,
-            load_plugins=bool(self._task.install_commands),
+            has_own_pytest=bool(self._task.install_commands),
         )
         wanted = tests | changed
         is_edited = _read_files(sandbox, wanted) != wanted

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.canaries import Canary
+from coding_gym.grading.suite_file import Canary
 
 _PHASES = ("setup", "call", "teardown")
+# A run that used less of one core than this was waiting: for its turn, or for ever.
+_MIN_CPU_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,8 @@ class RunReport:
         ready: Whether pytest could be imported.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
+        is_starved: Whether it timed out and used so little CPU time that another try may end; also
+            where that is not known.
         is_forged: Whether something other than the reporter wrote to the report, or flooded it.
         tail: The end of what the tests printed, for people.
     """
@@ -29,6 +33,7 @@ class RunReport:
     ready: bool = False
     ended: bool = False
     timed_out: bool = False
+    is_starved: bool = False
     is_forged: bool = False
     tail: str = ""
 
@@ -58,9 +63,10 @@ class RunReport:
             messages=messages,
             ready=ready,
             ended=ended,
-            timed_out=bool(verdict["timed_out"]),
+            timed_out=verdict["timed_out"],
+            is_starved=verdict["timed_out"] and _is_starved(verdict["cpu_s"], verdict["wall_s"]),
             is_forged=is_forged,
-            tail=str(verdict["tail"]),
+            tail=verdict.get("tail", ""),
         )
 
     def status(self, test_id: str) -> TestStatus:
@@ -137,6 +143,10 @@ def _file_passed(report: RunReport, path: str) -> bool:
         status is TestStatus.PASSED and name.startswith(f"{path}::")
         for name, status in report.statuses.items()
     )
+
+
+def _is_starved(cpu_s: float, wall_s: float) -> bool:
+    return cpu_s < _MIN_CPU_SHARE * wall_s
 
 
 def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError
+from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
 
@@ -24,7 +24,7 @@ _LOADER = (
 
 
 def run_tests(
-    sandbox: Sandbox, paths: Sequence[str], *, timeout_s: float, load_plugins: bool
+    sandbox: Sandbox, paths: Sequence[str], *, timeout_s: float, has_own_pytest: bool
 ) -> RunReport | None:
     """Runs test files with pytest, as ``python -m pytest`` in the workspace would.
 
@@ -35,7 +35,8 @@ def run_tests(
         sandbox: Where; it holds the files already.
         paths: The files, relative to the workspace; those that do not exist are left out.
         timeout_s: After so many seconds the run is killed.
-        load_plugins: Whether pytest loads the plug-ins that the environment has installed.
+        has_own_pytest: Whether the environment was made by install commands, so that pytest and the
+            plug-ins that it loads are theirs.
 
     Returns:
         What was reported; None where the supervisor was stopped or killed, as code under test can.
@@ -49,7 +50,7 @@ def run_tests(
         f'exec python -I -S -c "{_LOADER}"',
         timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=_message(frame, paths, timeout_s, load_plugins),
+        stdin=_message(frame, paths, timeout_s, has_own_pytest),
     )
     verdict = None
     for line in result.output.splitlines():
@@ -59,20 +60,17 @@ def run_tests(
         return _without_verdict(frame, result)
     report = RunReport.from_verdict(verdict)
     if not (report.ready or report.timed_out or report.is_forged):
-        raise GradingError(f"pytest could not be started: {last_line(report.tail) or 'no output'}")
+        said = last_line(report.tail)
+        is_missing = has_own_pytest and said.endswith("No module named 'pytest'")
+        remedy = "; add it to install_commands" if is_missing else ""
+        raise GradingError(f"pytest could not be started: {said}{remedy}")
     return report
 
 
-def last_line(text: str) -> str:
-    """Returns the last line of a text that holds more than white space, or ""."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-def _message(frame: str, paths: Sequence[str], timeout_s: float, load_plugins: bool) -> bytes:
+def _message(frame: str, paths: Sequence[str], timeout_s: float, has_own_pytest: bool) -> bytes:
     """What the supervisor reads: its own program, then what it needs to know."""
     environment = {"PYTHONDONTWRITEBYTECODE": "1"}
-    if not load_plugins:
+    if not has_own_pytest:
         environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     config = {
         "frame": frame,
@@ -99,7 +97,7 @@ def _read_verdict(text: str) -> dict[str, Any]:
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):
-        return {"records": [], "num_strays": 1, "flooded": True, "timed_out": False, "tail": ""}
+        return {"records": [], "num_strays": 1, "flooded": True, "timed_out": False}
     return verdict
 
 
@@ -107,6 +105,6 @@ def _without_verdict(frame: str, result: ExecResult) -> RunReport | None:
     if f"{frame} began" in result.output:
         return None
     if result.timed_out:
-        return RunReport(timed_out=True)
-    said = last_line(result.output) or f"exit code {result.exit_code}"
+        return RunReport(timed_out=True, is_starved=True)
+    said = last_line(result.output, f"exit code {result.exit_code}")
     raise GradingError(f"the supervisor of the tests could not be started: {said}")

@@ -3,7 +3,7 @@
 It runs under the Python of the task's environment, so it keeps to the standard library of Python
 3.6. It starts the test process, collects what that reports over a pipe, and prints it as one line
 that begins with a secret of the host's. What the tests print is not a result, and only its end is
-kept, for people.
+kept, for people. It acts only under the name ``__inside__``, which its loader gives it.
 """
 
 import contextlib
@@ -20,19 +20,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
 _MAX_REPORT_BYTES = 16 << 20
 _MAX_TAIL_BYTES = 4096
 _TICK_S = 0.05
 
 
-def _hide() -> None:
-    """Shuts /proc/<pid> to the tests, which run under the same uid: memory, descriptors, text."""
+def _prctl(option: int, value: int) -> None:
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        return  # no ctypes, or no prctl: the secret is then only as safe as /proc makes it
+        return  # no ctypes, or no prctl: what callers say of each option then does not hold
+
+
+def _hide() -> None:
+    """Shuts /proc/<pid> to the tests, which run under the same uid: memory, descriptors, text."""
+    # Without it the secret is only as safe as /proc makes it.
+    _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _say(line: str) -> None:
@@ -130,32 +136,47 @@ def _watch(
     return timed_out, tail
 
 
+def _kill(group: int) -> float:
+    """Ends the test process and what it started, and returns the CPU seconds that they used."""
+    # Whoever is orphaned now becomes our child, so that its time is counted. Not before: what tests
+    # orphan while they run belongs to process 1, as everywhere.
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-group, 0)
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def _main() -> None:
     _hide()
     config = json.loads(sys.stdin.buffer.read().decode())
     frame = config["frame"]
     _say(f"{frame} began")
-    deadline = time.monotonic() + config["timeout_s"]
+    start = time.monotonic()
     pipe, report_end = os.pipe()
     output, output_end = os.pipe()
     child = _spawn(config, report_end, output_end)
     os.close(report_end)
     os.close(output_end)
     report = _Report(config["child"]["nonce"])
-    timed_out, tail = _watch(child, report, pipe, output, deadline)
+    timed_out, tail = _watch(child, report, pipe, output, start + config["timeout_s"])
+    wall_s = time.monotonic() - start
     report.finish()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    status = child.wait()
+    cpu_s = _kill(child.pid)
     verdict = {
         "records": [] if report.is_flooded() else report.records,
         "num_strays": report.num_strays,
         "flooded": report.is_flooded(),
         "timed_out": timed_out,
-        "status": status,
+        "cpu_s": cpu_s,
+        "wall_s": wall_s,
         "tail": tail.decode("utf-8", "replace"),
     }
     _say(f"{frame} {json.dumps(verdict)}")
 
 
-_main()
+if __name__ == "__inside__":
+    _main()

@@ -1,16 +1,21 @@
 """From what a run reported to the grade."""
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Self
 
+from coding_gym.errors import last_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading.canaries import Canary
 from coding_gym.grading.report import CanaryVerdict, RunReport, check_canaries
-from coding_gym.grading.supervision import last_line
+from coding_gym.grading.suite_file import Canary
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
+_MAX_NAME_CHARS = 200
+_MAX_COMPARED = 500
+_MIN_LIKENESS = 0.75  # most names begin alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +24,13 @@ class Run:
 
     Attributes:
         report: The report; None where the supervisor was stopped or killed.
-        canaries: What the canaries say.
+        planted: The canaries that ran among the tests.
+        canaries: What they say.
         forgery: How it is known that the run was tampered with, or "".
     """
 
     report: RunReport | None
+    planted: tuple[Canary, ...] = ()
     canaries: CanaryVerdict = field(default_factory=CanaryVerdict)
     forgery: str = ""
 
@@ -46,7 +53,7 @@ class Run:
             forgery = "something else than the reporter wrote to the report"
         elif is_edited:
             forgery = "the test files were changed while the tests ran"
-        return cls(report=report, canaries=verdict, forgery=forgery)
+        return cls(report=report, planted=tuple(canaries), canaries=verdict, forgery=forgery)
 
     @property
     def has_ended(self) -> bool:
@@ -58,8 +65,10 @@ class Run:
         """Whether a second try could not change the verdict."""
         if self.forgery:
             return True
-        if self.report is None or self.report.timed_out:
+        if self.report is None:
             return False
+        if self.report.timed_out:
+            return not self.report.is_starved
         return not (self.has_ended and self.canaries.lost)
 
 
@@ -89,22 +98,58 @@ def _reason(task: Task, run: Run) -> tuple[GradeReason, str]:
     if report is None:
         return GradeReason.TESTS_FAILED, "the code under test ended the supervisor of the tests"
     if report.timed_out:
-        return GradeReason.TIMEOUT, "the tests did not end in time, twice"
+        hint = ", and hardly used the CPU: they wait, or the machine is busy"
+        said = hint if report.is_starved else ""
+        return GradeReason.TIMEOUT, f"the tests did not end in time{said}"
     if not run.has_ended:
-        said = last_line(report.tail) or "no output"
+        said = last_line(report.tail, "no output")
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {said}"
     if run.canaries.lost:
         lost = run.canaries.lost[0].node_id
         return GradeReason.TAMPERED, f"a test that always fails was not reported so: {lost}"
     failed = [t for t in task.expected_tests if report.status(t) is not TestStatus.PASSED]
     if failed:
-        return GradeReason.TESTS_FAILED, _failures(task, report, failed)
+        return GradeReason.TESTS_FAILED, _failures(task, run, report, failed)
     return GradeReason.RESOLVED, f"all {len(task.expected_tests)} expected tests passed"
 
 
-def _failures(task: Task, report: RunReport, failed: Sequence[str]) -> str:
-    named = ", ".join(f"{test} ({report.status(test)})" for test in failed[:_MAX_NAMED])
+def _failures(task: Task, run: Run, report: RunReport, failed: Sequence[str]) -> str:
+    named = ", ".join(_ending(test, task, run, report) for test in failed[:_MAX_NAMED])
     more = ", …" if len(failed) > _MAX_NAMED else ""
-    said = next((m for m in map(report.message, failed) if m), last_line(report.tail))
+    said = next((m for m in map(report.message, failed) if m), "")
+    if not report.statuses:
+        said = said or last_line(report.tail, "")  # pytest's own complaint
     count = f"{len(failed)} of {len(task.expected_tests)} expected tests did not pass"
     return f"{count}: {named}{more}" + (f"; {said}" if said else "")
+
+
+def _ending(test: str, task: Task, run: Run, report: RunReport) -> str:
+    """How a test ended and, where it never ran, which one of the same file may have been meant."""
+    status = report.status(test)
+    path, _, rest = test.partition("::")
+    beside = _unexpected(path, task, run, report) if status is TestStatus.MISSING else []
+    by_name = {_name(one): one for one in reversed(beside)}  # a forgotten class is found, too
+    close = difflib.get_close_matches(_name(rest), by_name, n=1, cutoff=_MIN_LIKENESS)
+    return f"{test} ({status}{f'; did you mean {by_name[close[0]]}?' if close else ''})"
+
+
+def _name(test: str) -> str:
+    """A test's id without file and classes."""
+    function, bracket, parameters = test.partition("[")
+    return function.rpartition("::")[2] + bracket + parameters
+
+
+def _unexpected(path: str, task: Task, run: Run, report: RunReport) -> list[str]:
+    """Ids, after the path, of tests of a file that ran beside the expected ones and canaries."""
+    expected = set(task.expected_tests)
+    canaries = {canary.node_id for canary in run.planted}
+    others = (
+        name.removeprefix(f"{path}::")
+        for name in report.statuses
+        if name.startswith(f"{path}::")
+        and name not in expected
+        and name.partition("[")[0] not in canaries
+    )
+    # Code under test can report any name, and as many as it likes.
+    sound = (name for name in others if len(name) <= _MAX_NAME_CHARS and name.isprintable())
+    return list(islice(sound, _MAX_COMPARED))

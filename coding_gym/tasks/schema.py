@@ -64,7 +64,8 @@ class TaskManifest(BaseModel):
     interpreter: Name = "base"
     install_commands: tuple[Name, ...] = ()
     visible_test_command: Name = "python -m pytest -q"
-    grading_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    grading_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+    gold_duration_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
 
 class EnvironmentEntry(BaseModel):

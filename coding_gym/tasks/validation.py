@@ -2,16 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    InvalidTaskError,
-    MachineryError,
-    SandboxUnavailableError,
-)
+from coding_gym.arguments import at_least_one
+from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
@@ -70,15 +66,15 @@ def validate_task(
         InvalidArgumentError: ``repeats`` is below 1.
         SandboxUnavailableError: This machine cannot run the backend.
     """
-    if repeats < 1:
-        raise InvalidArgumentError(f"repeats must be at least 1, got {repeats}")
+    at_least_one("repeats", repeats)
     start = perf_counter()
     try:
         template = store.get(task)
         template_s = perf_counter() - start
         gold = _grades(task, template, Patch(task.gold_patch), backend, repeats)
         slowest_s = max(one.duration_s for one in gold)
-        noop = _grades(task, template, _HARMLESS, backend, repeats, gold_duration_s=slowest_s)
+        timed = replace(task, gold_duration_s=slowest_s)
+        noop = _grades(timed, template, _HARMLESS, backend, repeats)
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError) as error:
@@ -121,8 +117,7 @@ def validate(
         InvalidArgumentError: ``repeats`` or ``num_workers`` is below 1.
         SandboxUnavailableError: This machine cannot run the backend.
     """
-    if num_workers < 1:
-        raise InvalidArgumentError(f"num_workers must be at least 1, got {num_workers}")
+    at_least_one("num_workers", num_workers)
     store = store or TemplateStore(backend)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
@@ -137,17 +132,9 @@ def validate(
 
 
 def _grades(
-    task: Task,
-    template: Template,
-    patch: Patch,
-    backend: str,
-    repeats: int,
-    gold_duration_s: float = 0.0,
+    task: Task, template: Template, patch: Patch, backend: str, repeats: int
 ) -> tuple[Grade, ...]:
-    return tuple(
-        grade(task, template, patch, backend=backend, gold_duration_s=gold_duration_s)
-        for _ in range(repeats)
-    )
+    return tuple(grade(task, template, patch, backend=backend) for _ in range(repeats))
 
 
 def _gold_problems(grades: tuple[Grade, ...]) -> list[str]:

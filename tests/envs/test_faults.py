@@ -1,30 +1,15 @@
 """Whose fault it is decides what happens: machinery failures are data, not exceptions."""
 
-import json
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
+from moves import SUBMIT, shell
+from processes import descendants
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import GradingError, SandboxError, SandboxUnavailableError
-
-SUBMIT = '{"name": "submit", "arguments": {}}'
-
-
-def shell(command: str) -> str:
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
-
-
-def descendants(pid: int) -> list[int]:
-    """Process ids below ``pid``, children before grandchildren."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
 
 
 def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from test_faults import descendants
+from processes import descendants
 
 OWNER = """
 import sys, gymnasium as gym

@@ -4,7 +4,8 @@ from random import Random
 import pytest
 from cart_task import HIDDEN, TASK
 
-from coding_gym.grading.canaries import Canary, plant
+from coding_gym.grading.canaries import plant
+from coding_gym.grading.suite_file import Canary
 
 PATH = "tests/test_discounts.py"
 FILES = {PATH: HIDDEN[PATH].encode()}

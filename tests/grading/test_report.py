@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.canaries import Canary
 from coding_gym.grading.report import RunReport, check_canaries
+from coding_gym.grading.suite_file import Canary
 
 CANARY = Canary("t.py", "test_a", "test_a_again")
 

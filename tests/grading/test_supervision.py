@@ -1,11 +1,13 @@
 import ast
+from collections.abc import Iterator
 from importlib import resources
 
 import pytest
 
 from coding_gym.errors import GradingError
 from coding_gym.grading.supervision import run_tests
-from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox import default_interpreter, open_sandbox
+from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 
 
@@ -16,8 +18,27 @@ def test_what_runs_inside_keeps_to_the_grammar_of_python_3_6(name: str) -> None:
     assert "coding_gym" not in text
 
 
-def test_an_environment_without_pytest_is_our_fault_in_one_line() -> None:
-    with open_sandbox(SandboxSpec()) as sandbox:
+@pytest.fixture
+def bare() -> Iterator[Sandbox]:
+    """A sandbox with Python, a test, and no pytest."""
+    with open_sandbox(SandboxSpec(python=default_interpreter())) as sandbox:
         sandbox.write_file("test_x.py", b"def test_x():\n    pass\n")
-        with pytest.raises(GradingError, match=r"could not be started: \S.*$"):
-            run_tests(sandbox, ["test_x.py"], timeout_s=60, load_plugins=False)
+        yield sandbox
+
+
+def test_an_environment_without_python_is_our_fault_in_one_line() -> None:
+    with (
+        open_sandbox(SandboxSpec()) as sandbox,
+        pytest.raises(GradingError, match=r"supervisor .* could not be started: \S.*$"),
+    ):
+        run_tests(sandbox, ["test_x.py"], timeout_s=60, has_own_pytest=False)
+
+
+def test_an_environment_without_pytest_is_our_fault_in_one_line(bare: Sandbox) -> None:
+    with pytest.raises(GradingError, match=r"^pytest could not be started: .*'pytest'$"):
+        run_tests(bare, ["test_x.py"], timeout_s=60, has_own_pytest=False)
+
+
+def test_install_commands_that_bring_no_pytest_are_told_so(bare: Sandbox) -> None:
+    with pytest.raises(GradingError, match=r"'pytest'; add it to install_commands$"):
+        run_tests(bare, ["test_x.py"], timeout_s=60, has_own_pytest=True)

@@ -82,6 +82,7 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
     install_commands = ["python -m pip install -e ."]
     visible_test_command = "python -m pytest tests"
     grading_timeout_s = 5
+    gold_duration_s = 0.25
     excluded_tests = ["tests/test_calc.py::test_flaky"]
     """
     (task,) = load_tasks(make(tmp_path, MANIFEST + more))
@@ -91,7 +92,7 @@ def test_every_field_of_the_manifest_reaches_the_task(tmp_path):
     assert (task.hints_text, task.interpreter) == ("look at the sign", "3.9")
     assert task.install_commands == ("python -m pip install -e .",)
     assert task.visible_test_command == "python -m pytest tests"
-    assert task.grading_timeout_s == 5.0
+    assert (task.grading_timeout_s, task.gold_duration_s) == (5.0, 0.25)
     assert task.excluded_tests == ("tests/test_calc.py::test_flaky",)
 
 
@@ -147,6 +148,11 @@ def test_a_task_survives_its_row(tmp_path):
         ('tree = "nowhere"', "field 'tree' must name a folder, got 'nowhere'"),
         ("split = 3", "field 'split' should be a valid string, got 3"),
         ("grading_timeout_s = 0", "field 'grading_timeout_s' should be greater than 0, got 0"),
+        ("grading_timeout_s = inf", "field 'grading_timeout_s' should be a finite number"),
+        (
+            "gold_duration_s = -1",
+            "field 'gold_duration_s' should be greater than or equal to 0, got -1",
+        ),
         (
             'created_at = "soon"',
             "field 'created_at' must be a date such as 2024-05-14T09:30:00Z, got 'soon'",

@@ -7,6 +7,7 @@ import git
 import pytest
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.tasks.validation import validate, validate_task
@@ -98,10 +99,31 @@ def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
 
 
 def test_counts_below_one_are_refused(store):
-    with pytest.raises(InvalidArgumentError, match="repeats must be at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match=r"repeats must be .* at least 1, got 0"):
         validate_task(TASK, store, repeats=0)
-    with pytest.raises(InvalidArgumentError, match="num_workers must be at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match=r"num_workers must be .* at least 1, got 0"):
         validate([TASK], store, num_workers=0)
+
+
+def test_a_misspelt_test_id_is_told_which_one_may_be_meant(store):
+    task = replace(TASK, pass_to_pass=("test_calc.py::test_zeros",))
+    report = validate_task(task, store, repeats=1)
+    assert report.detail == (
+        "the gold patch does not resolve (1 of 1 runs): 1 of 3 expected tests did not pass: "
+        "test_calc.py::test_zeros (missing; did you mean test_zero?)"
+    )
+
+
+def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
+    known = []
+
+    def recorded(task, *arguments, **options):
+        known.append(task.gold_duration_s)
+        return grade(task, *arguments, **options)
+
+    monkeypatch.setattr("coding_gym.tasks.validation.grade", recorded)
+    report = validate_task(replace(TASK, gold_duration_s=7.5), store, repeats=2)
+    assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
 def test_a_missing_gold_patch_is_named(store):

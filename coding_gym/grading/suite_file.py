@@ -1,0 +1,160 @@
+"""A test file that can hold canaries: which of its tests can be copied, and where the copies go."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from coding_gym.grading.canary_source import (
+    Function,
+    copy_test,
+    fresh_name,
+    identifiers,
+    own_nodes,
+)
+
+# Marks that only choose arguments and fixtures; a copy under them runs as the original does.
+_PLAIN_MARKS = {"parametrize", "usefixtures", "filterwarnings"}
+_UNFIT = ("skip", "xfail", "expectedfailure", "dependency", "order", "flaky", "rerun", "depends")
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """One canary.
+
+    Attributes:
+        path: The test file that holds it.
+        original: Id of the test that it copies, after the path and without parameters.
+        name: Its own id, likewise.
+    """
+
+    path: str
+    original: str
+    name: str
+
+    @property
+    def original_id(self) -> str:
+        """Node id of the original, without parameters."""
+        return f"{self.path}::{self.original}"
+
+    @property
+    def node_id(self) -> str:
+        """Node id of the canary, without parameters."""
+        return f"{self.path}::{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A test that is fit to be copied.
+
+    Attributes:
+        path: The test file that holds it.
+        original: Its id after the path, without parameters.
+        node: Its source.
+        classes: The classes around it, the outermost first.
+        plain: Whether its decorators only choose arguments and fixtures.
+    """
+
+    path: str
+    original: str
+    node: Function
+    classes: tuple[ast.ClassDef, ...]
+    plain: bool
+
+
+class SuiteFile:
+    """A test file that can hold canaries."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self.encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(self.encoding)
+        self.has_crlf = "\r\n" in text
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            raise ValueError("a bare carriage return is a line end to the parser")
+        self.tree = ast.parse(text)
+        self.lines = _split(text)
+
+    def candidates(self, wanted: Iterable[str]) -> list[Candidate]:
+        """The tests among ``wanted`` (ids after the path, without parameters) fit to be copied."""
+        found = []
+        for original in dict.fromkeys(wanted):
+            *classes, name = original.split("::")
+            owners, node = _find(self.tree, classes, name)
+            if node is not None and _is_fit(node, owners):
+                plain = all(_mark(d) in _PLAIN_MARKS for d in node.decorator_list)
+                found.append(Candidate(self.path, original, node, owners, plain))
+        return found
+
+    def insert(self, chosen: Sequence[Candidate], rng: Random) -> tuple[list[Canary], bytes]:
+        """Returns the canaries and the file that holds them after all other tests."""
+        taken = set(identifiers(self.lines))
+        tests = [n.name for n in ast.walk(self.tree) if isinstance(n, Function)]
+        canaries, blocks = [], []
+        for number, one in enumerate(chosen):
+            name = fresh_name(one.node.name, tests, taken, rng)
+            taken.add(name)
+            *classes, _ = one.original.split("::")
+            canaries.append(Canary(self.path, one.original, "::".join([*classes, name])))
+            # One in each file fails as its test would, which finds out forged values.
+            copy = copy_test(self.lines, one.node, name, rng, own_idiom=number == 0)
+            blocks.append((self._end(one), bool(one.classes), copy))
+        lines = list(self.lines)
+        for at, in_class, block in sorted(blocks, key=lambda b: b[0], reverse=True):
+            if not lines[at - 1].endswith("\n"):
+                lines[at - 1] += "\n"
+            lines[at:at] = (["\n"] if in_class else ["\n", "\n"]) + block
+        text = "".join(lines)
+        ast.parse(text)
+        return canaries, (text.replace("\n", "\r\n") if self.has_crlf else text).encode(
+            self.encoding
+        )
+
+    def _end(self, candidate: Candidate) -> int:
+        """Number of the line after which the copy goes: the end of its class, or of all tests."""
+        if candidate.classes:
+            return candidate.classes[-1].end_lineno or len(self.lines)
+        ends = [n.end_lineno or 0 for n in self.tree.body if isinstance(n, Function | ast.ClassDef)]
+        return max(ends)
+
+
+def _find(
+    tree: ast.Module, classes: Sequence[str], name: str
+) -> tuple[tuple[ast.ClassDef, ...], Function | None]:
+    """The classes and the function at a dotted place; None unless each is there exactly once."""
+    owners: list[ast.ClassDef] = []
+    body = tree.body
+    for class_name in classes:
+        matches = [n for n in body if isinstance(n, ast.ClassDef) and n.name == class_name]
+        if len(matches) != 1:
+            return (), None
+        owners.append(matches[0])
+        body = matches[0].body
+    functions = [n for n in body if isinstance(n, Function) and n.name == name]
+    return tuple(owners), functions[0] if len(functions) == 1 else None
+
+
+def _is_fit(node: Function, owners: Sequence[ast.ClassDef]) -> bool:
+    """Whether a copy runs like the test: no coroutine, no generator, no mark that spares it."""
+    if isinstance(node, ast.AsyncFunctionDef) or node.body[0].lineno == node.lineno:
+        return False
+    if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node)):
+        return False
+    decorators = node.decorator_list + [d for owner in owners for d in owner.decorator_list]
+    names = [ast.unparse(d.func if isinstance(d, ast.Call) else d).lower() for d in decorators]
+    return not any(word in name for name in names for word in _UNFIT)
+
+
+def _mark(decorator: ast.expr) -> str:
+    """The last part of a decorator's name: ``parametrize`` for ``@pytest.mark.parametrize(…)``."""
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return target.attr if isinstance(target, ast.Attribute) else ""
+
+
+def _split(text: str) -> list[str]:
+    """Splits at line feeds only, as the parser counts lines; `str.splitlines` knows more ends."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])

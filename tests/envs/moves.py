@@ -1,0 +1,16 @@
+"""What policies of these tests say."""
+
+import json
+
+FIX = json.dumps(
+    {
+        "name": "apply_patch",
+        "arguments": {"search": "width + height", "replace": "width * height", "file": "shapes.py"},
+    }
+)
+SUBMIT = '{"name": "submit", "arguments": {}}'
+
+
+def shell(command: str) -> str:
+    """A call of the tool ``shell``."""
+    return json.dumps({"name": "shell", "arguments": {"cmd": command}})

@@ -1,0 +1,87 @@
+"""What the caller is told of a call or an argument that cannot work."""
+
+from typing import Any
+
+import pytest
+from moves import FIX, SUBMIT
+
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import (
+    EpisodeError,
+    InvalidArgumentError,
+    InvalidTaskError,
+    UnknownNameError,
+    UnknownTaskError,
+)
+
+
+def test_calls_out_of_order_are_refused(env: CodingRepairEnv) -> None:
+    with pytest.raises(EpisodeError, match="call reset first"):
+        env.step("x")
+    env.reset()
+    env.step(SUBMIT)
+    with pytest.raises(EpisodeError, match="has ended"):
+        env.step("x")
+    env.reset()
+    env.close()
+    env.close()
+    with pytest.raises(EpisodeError, match="closed"):
+        env.step("x")
+
+
+def test_the_caller_is_told_what_is_wrong_with_an_argument(tiny_row: dict[str, Any]) -> None:
+    def make(**arguments: Any) -> CodingRepairEnv:
+        return CodingRepairEnv(**({"tasks": [tiny_row]} | arguments))
+
+    with pytest.raises(InvalidArgumentError, match=r"max_turns must be .* at least 1, got 0"):
+        make(max_turns=0)
+    with pytest.raises(InvalidArgumentError, match=r"max_obs_tokens must be .*, got 0"):
+        make(max_obs_tokens=0)
+    with pytest.raises(InvalidArgumentError, match=r"render_mode must be .* got 'human'"):
+        make(render_mode="human")
+    with pytest.raises(UnknownNameError, match="no tool format is called 'xml'"):
+        make(tool_format="xml")
+    with pytest.raises(InvalidArgumentError, match=r"command_timeout_s must be .* got 0"):
+        make(command_timeout_s=0)
+    for value in ("1", None, float("nan")):
+        with pytest.raises(InvalidArgumentError, match="command_timeout_s must be a number"):
+            make(command_timeout_s=value)
+    with pytest.raises(InvalidArgumentError, match=r"max_obs_tokens must be .*, got True"):
+        make(max_obs_tokens=True)
+    with pytest.raises(InvalidArgumentError, match=r"max_turns must be .*, got True"):
+        make(max_turns=True)
+    with pytest.raises(UnknownNameError, match="nanoo"):
+        make(toolset="nanoo")
+    with pytest.raises(UnknownNameError, match="lxc"):
+        make(sandbox="lxc")
+    with pytest.raises(UnknownTaskError, match="shapes-aera"):
+        make(task_ids=["shapes-aera"])
+    with pytest.raises(InvalidTaskError, match="'problem_statement'"):
+        make(tasks=[{"instance_id": "x"}])
+
+
+def test_reset_options_pick_a_task_and_typos_are_refused(
+    env: CodingRepairEnv, tiny_row: dict[str, Any]
+) -> None:
+    other = tiny_row | {"instance_id": "other"}
+    assert env.reset(options={"task": other})[1]["task_id"] == "other"
+    assert env.reset(options={"task_id": "shapes-area"})[1]["task_id"] == "shapes-area"
+    with pytest.raises(UnknownTaskError, match="nope"):
+        env.reset(options={"task_id": "nope"})
+    with pytest.raises(InvalidArgumentError, match="task_idd"):
+        env.reset(options={"task_idd": "x"})
+    for value in (None, ["shapes-area"], 3):
+        with pytest.raises(InvalidArgumentError, match="task_id must be a text"):
+            env.reset(options={"task_id": value})
+    with pytest.raises(InvalidArgumentError, match="got both"):
+        env.reset(options={"task_id": "shapes-area", "task": tiny_row})
+    with pytest.raises(InvalidArgumentError, match=r"reset options are .* got 'x'"):
+        env.reset(options="x")  # type: ignore[arg-type]
+
+
+def test_a_refused_reset_leaves_the_running_episode_alone(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(FIX)
+    with pytest.raises(UnknownTaskError):
+        env.reset(options={"task_id": "nope"})
+    assert env.step(SUBMIT)[1] == 1.0

@@ -1,0 +1,59 @@
+"""How an episode ends, and that it is graded however it does."""
+
+import json
+from typing import Any
+
+from moves import FIX, SUBMIT, shell
+
+from coding_gym import Stop
+from coding_gym.envs.coding_repair import CodingRepairEnv
+
+
+def test_an_unchanged_tree_is_not_rewarded(env: CodingRepairEnv) -> None:
+    env.reset()
+    _, reward, terminated, _, info = env.step(SUBMIT)
+    assert (reward, terminated) == (0.0, True)
+    assert info["grade"]["reason"] == "empty_patch"
+
+
+def test_the_last_turn_truncates_and_still_grades(tiny_row: dict[str, Any]) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row], max_turns=2)
+    env.reset()
+    assert env.step(shell("true"))[4]["budget"]["turns"] == 1
+    _, reward, terminated, truncated, info = env.step(FIX)
+    assert (reward, terminated, truncated) == (1.0, False, True)
+    assert info["stop_reason"] == "max_turns"
+    env.close()
+
+
+def test_a_stop_from_outside_truncates_and_grades(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(FIX)
+    _, reward, terminated, truncated, info = env.step(Stop("the trainer's budget is spent"))
+    assert (reward, terminated, truncated) == (1.0, False, True)
+    assert info["stop_reason"] == "stopped"
+
+
+def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: CodingRepairEnv) -> None:
+    env.reset()
+    _, _, terminated, truncated, info = env.step("I think it is fine.")
+    assert not terminated
+    assert not truncated
+    assert "Do not stop working." in info["text"]
+    assert info["tool_calls"] == 1
+    env.step(FIX)
+    _, reward, terminated, _, info = env.step("Done.")
+    assert (reward, terminated) == (1.0, True)
+    assert info["stop_reason"] == "no_tool_call"
+
+
+def test_calls_of_one_action_run_in_order_and_end_at_submit(env: CodingRepairEnv) -> None:
+    env.reset()
+    calls = [json.loads(shell("echo one")), json.loads(FIX), json.loads(SUBMIT)]
+    _, reward, terminated, _, info = env.step(json.dumps([*calls, json.loads(shell("rm -rf *"))]))
+    assert (reward, terminated) == (1.0, True)
+    assert info["tool_calls"] == 3
+    roles = [m["role"] for m in info["messages"]]
+    assert roles == ["assistant", "tool", "tool", "tool"]
+    called = [c["id"] for c in info["messages"][0]["tool_calls"]]
+    assert [m["tool_call_id"] for m in info["messages"][1:]] == called[:3]

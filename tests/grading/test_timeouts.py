@@ -1,0 +1,85 @@
+"""Tests that do not end: when a second try may help, and when it only takes time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cart_task import BASE, TASK
+
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade, grader
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.verdict import Run
+from coding_gym.patch import Patch
+from coding_gym.workspace import TemplateStore
+
+# More processes than one, so that together they get half a core of a busy machine too; most of the
+# time that they use is that of processes which their parents never wait for.
+SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
+SLEEPING = "import threading\n\nthreading.Event().wait()\n"
+KILLING = "import os\n\nos.kill(os.getppid(), 9)\n"
+
+GradeSource = Callable[[str], tuple[Grade, list[RunReport | None]]]
+
+
+@pytest.fixture
+def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> GradeSource:
+    """Grades a new ``cart.py`` in little time; returns the grade and what each run reported."""
+    runs: list[RunReport | None] = []
+    run_tests = grader.run_tests
+
+    def counted(*arguments: Any, **options: Any) -> RunReport | None:
+        runs.append(run_tests(*arguments, **options))
+        return runs[-1]
+
+    def run(source: str) -> tuple[Grade, list[RunReport | None]]:
+        task = replace(TASK, grading_timeout_s=1.5)
+        return grade(task, store.get(task), Patch.between(BASE, BASE | {"cart.py": source})), runs
+
+    monkeypatch.setattr(grader, "run_tests", counted)
+    return run
+
+
+def test_tests_that_spin_for_ever_are_run_once(grade_source: GradeSource) -> None:
+    verdict, runs = grade_source(SPINNING)
+    assert len(runs) == 1
+    assert (verdict.reason, verdict.detail) == (
+        GradeReason.TIMEOUT,
+        "the tests did not end in time",
+    )
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.MISSING}
+
+
+def test_tests_that_hardly_used_the_cpu_are_run_once_more(grade_source: GradeSource) -> None:
+    verdict, runs = grade_source(SLEEPING)
+    assert [run is not None and run.is_starved for run in runs] == [True, True]
+    assert verdict.reason is GradeReason.TIMEOUT
+    assert "hardly used the CPU" in verdict.detail
+
+
+def test_a_killed_supervisor_is_run_once_more(grade_source: GradeSource) -> None:
+    verdict, runs = grade_source(KILLING)
+    assert runs == [None, None]
+    assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_final"),
+    [
+        ({"timed_out": True, "cpu_s": 5.0, "wall_s": 10.0}, True),
+        ({"timed_out": True, "cpu_s": 19.0, "wall_s": 10.0}, True),
+        ({"timed_out": True, "cpu_s": 4.9, "wall_s": 10.0}, False),
+        ({"timed_out": False, "cpu_s": 0.1, "wall_s": 10.0}, True),
+    ],
+)
+def test_half_a_core_is_enough_to_call_a_timeout_final(
+    verdict: dict[str, Any], is_final: bool
+) -> None:
+    report = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
+    assert Run.of(report, (), is_edited=False).is_final is is_final
+
+
+def test_a_supervisor_that_said_nothing_gets_a_second_try() -> None:
+    assert not Run.of(RunReport(timed_out=True, is_starved=True), (), is_edited=False).is_final
+    assert not Run.of(None, (), is_edited=False).is_final

@@ -1,0 +1,39 @@
+"""Importing any module of the package does nothing but define what it holds."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import importlib, os, pkgutil, sys, threading
+import coding_gym
+
+sys.modules.update({"torch": None, "ray": None})  # importing them fails
+
+def state():
+    try:
+        has_children = bool(os.waitpid(-1, os.WNOHANG))
+    except ChildProcessError:
+        has_children = False
+    return sys.path[:], dict(os.environ), os.getcwd(), threading.active_count(), has_children
+
+before = state()
+names = [m.name for m in pkgutil.walk_packages(coding_gym.__path__, "coding_gym.")]
+for name in names:
+    importlib.import_module(name)
+    assert state() == before, name
+print(len(names), "coding_gym.grading.supervisor" in names)
+"""
+
+
+def test_importing_every_module_has_no_side_effect_and_needs_no_extra() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    count, has_supervisor = done.stdout.split()
+    assert int(count) > 100
+    assert has_supervisor == "True"
