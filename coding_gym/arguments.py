@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
@@ -14,9 +15,10 @@ def at_least_one(name: str, value: Any) -> int:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if type(value) is not int or value < 1:  # a bool is an int, but never meant as a count
+    # A bool is an integer too, but never meant as a count.
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
-    return value
+    return int(value)
 
 
 def positive_seconds(name: str, value: Any) -> float:
@@ -25,7 +27,7 @@ def positive_seconds(name: str, value: Any) -> float:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if type(value) not in (int, float) or not 0 < value < math.inf:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
         raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
     return float(value)
 

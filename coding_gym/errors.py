@@ -1,4 +1,4 @@
-"""Every exception this package raises.
+"""Every exception that callers of this package meet.
 
     CodingGymError
     ├── InvalidTaskError        ValueError    a task row or folder that cannot be used as written
@@ -20,11 +20,14 @@ Each is built from one message, so that Gymnasium can raise it again in another 
 
 from gymnasium.error import ResetNeeded
 
+_QUOTED_CHARS = 300
+
 
 def last_line(output: str, otherwise: str = "it said nothing") -> str:
-    """Returns the last line that a program printed, as errors are one line."""
+    """Returns the last line that a program printed, cut to its end: errors are one short line."""
     lines = output.strip().splitlines()
-    return lines[-1].strip() if lines else otherwise
+    said = lines[-1].strip() if lines else otherwise
+    return said if len(said) <= _QUOTED_CHARS else f"…{said[-_QUOTED_CHARS:]}"
 
 
 class CodingGymError(Exception):
@@ -68,7 +71,17 @@ class SandboxError(MachineryError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the sandbox that was asked for; the message says the remedy."""
+    """This machine cannot run the sandbox that was asked for; the message says the remedy.
+
+    Attributes:
+        problem: The message without the remedy.
+        remedy: What would make it work; "" where nobody knows.
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem}; {remedy}" if remedy else problem)
+        self.problem = problem
+        self.remedy = remedy
 
 
 class TemplateError(MachineryError):

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
@@ -9,6 +10,7 @@ from coding_gym.errors import InvalidArgumentError, last_line
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "1", None])
 def test_a_count_is_an_integer_of_at_least_one(value: object) -> None:
     assert at_least_one("n", 1) == 1
+    assert type(at_least_one("n", np.int64(3))) is int
     with pytest.raises(InvalidArgumentError, match=r"^n must be an integer of at least 1, got "):
         at_least_one("n", value)
 
@@ -16,6 +18,7 @@ def test_a_count_is_an_integer_of_at_least_one(value: object) -> None:
 @pytest.mark.parametrize("value", [0, -0.1, math.inf, math.nan, True, "1", None])
 def test_a_time_limit_is_a_finite_number_above_zero(value: object) -> None:
     assert positive_seconds("t", 1) == 1.0
+    assert type(positive_seconds("t", np.float32(0.5))) is float
     with pytest.raises(InvalidArgumentError, match=r"^t must be a number of seconds above 0, got "):
         positive_seconds("t", value)
 
@@ -30,3 +33,4 @@ def test_an_unknown_name_says_what_is_near_and_what_there_is() -> None:
 def test_the_last_line_is_what_errors_quote() -> None:
     assert last_line("a\n b \n\n") == "b"
     assert last_line(" \n", "nothing") == "nothing"
+    assert last_line("first\n" + "x" * 1000 + "the end") == "…" + "x" * 293 + "the end"

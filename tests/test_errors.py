@@ -24,6 +24,14 @@ def test_the_tree_in_the_docstring_names_every_error(kind: type[Exception]) -> N
     assert kind.__name__ in (errors.__doc__ or "")
 
 
+def test_what_is_unavailable_keeps_its_remedy_across_processes() -> None:
+    error = errors.SandboxUnavailableError("no mounts", "run as root")
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    assert (str(copy), copy.problem, copy.remedy) == (
+        *("no mounts; run as root", "no mounts", "run as root"),
+    )
+
+
 def test_errors_can_be_caught_by_the_types_they_refine() -> None:
     assert issubclass(errors.InvalidTaskError, ValueError)
     assert issubclass(errors.UnknownTaskError, LookupError)

@@ -38,5 +38,5 @@ def test_no_text_is_all_padding() -> None:
 
 
 def test_no_room_at_all_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="max_tokens must be at least 1, got 0"):
+    with pytest.raises(InvalidArgumentError, match=r"max_tokens must be .* at least 1, got 0"):
         encode_observation("x", get_tokenizer(), 0)

@@ -1,12 +1,11 @@
 import json
-import random
 from typing import Any
 
 import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
+from coding_gym.tools.formats import ParsedAction, parse_action, render_calls
 
 TOOLS = ("shell", "apply_patch", "submit")
 LS = ToolCall("shell", {"cmd": "ls"}, "call_0")
@@ -142,11 +141,6 @@ def test_broken_json_is_repaired_only_for_tools_that_exist(text: str) -> None:
     assert parse_action(text, "auto").error
 
 
-def test_line_ends_inside_strings_are_taken_as_written() -> None:
-    text = '{"name": "any_tool", "arguments": {"cmd": "a\nb"}}'
-    assert parse(text).calls == (ToolCall("any_tool", {"cmd": "a\nb"}, "call_0"),)
-
-
 def test_arguments_in_a_string_are_never_repaired() -> None:
     (call,) = parse(message(function("shell", '{"cmd": "rm -r build', id="a"))).calls
     assert (call.name, call.call_id, call.arguments) == ("shell", "a", {})
@@ -177,13 +171,6 @@ def test_one_unreadable_tag_beside_a_good_one_becomes_a_call_with_an_error() -> 
     assert parse(text).calls == (LS, ToolCall("", {}, "call_1", error))
 
 
-def test_tags_and_fences_inside_arguments_are_only_text() -> None:
-    cmd = "echo '</tool_call> <tool_call> </think>\n```json\n{}\n```'"
-    calls = (ToolCall("shell", {"cmd": cmd}, "call_0"),)
-    for tool_format in TOOL_FORMATS:
-        assert parse(render_calls(calls, tool_format)).calls == calls
-
-
 def test_ids_are_kept_where_given_and_always_differ() -> None:
     ids = [None, "call_0", "x", "x", ""]
     text = message(*(function("submit", {}, id=given) for given in ids))
@@ -207,81 +194,3 @@ def test_an_unknown_format_is_refused() -> None:
     for use in (lambda: parse_action("", "xml"), lambda: render_calls((), "xml")):
         with pytest.raises(InvalidArgumentError, match="one of auto, openai, json, hermes, got 'x"):
             use()
-
-
-def test_what_is_not_json_cannot_be_rendered() -> None:
-    for value in (float("nan"), b"ls", {1, 2}):
-        with pytest.raises(InvalidArgumentError, match="arguments must be JSON values"):
-            render_calls([ToolCall("shell", {"cmd": value})])
-
-
-def random_value(rng: random.Random, depth: int = 0) -> Any:
-    strings = ("", "ls -la", "é🙂\n\t\"'\\", "</tool_call>", "```", "\x00", "<think>", '{"a": 1')
-    leaves = (None, True, False, 0, -7, 2**70, 0.1, -1e300, *strings)
-    kind = rng.randrange(4) if depth < 4 else 0
-    if kind == 1:
-        return [random_value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    if kind == 2:
-        return {rng.choice(strings): random_value(rng, depth + 1) for _ in range(rng.randrange(4))}
-    return rng.choice(leaves)
-
-
-def test_rendering_then_reading_gives_the_same_calls() -> None:
-    rng = random.Random(3)
-    for _ in range(300):
-        ids = [rng.choice(["", f"id {i}"]) or f"call_{i}" for i in range(rng.randrange(5))]
-        calls = tuple(
-            ToolCall(rng.choice(["shell", "naïve"]), {"a": random_value(rng)}, given)
-            for given in ids
-        )
-        for tool_format in TOOL_FORMATS:
-            text = render_calls(calls, tool_format)
-            if calls or tool_format != "hermes":
-                assert parse(text, tool_format).calls == calls
-            assert parse(text).calls == calls
-
-
-def test_no_text_makes_reading_raise() -> None:
-    rng = random.Random(4)
-    pieces = ["<tool_call>", "</tool_call>", *'{}[]:,"\\ \n', '"name"', '"arguments"', '"shell"']
-    pieces += [
-        "```json\n",
-        "\n```",
-        "<think>",
-        "</think>",
-        "1e999",
-        "NaN",
-        "\ud800",
-        '"tool_calls"',
-    ]
-    pieces += ['"function"', "null", LS_JSON, '"\\ud800"', "x"]
-    for _ in range(3000):
-        text = "".join(rng.choices(pieces, k=rng.randrange(25)))
-        for tool_format in TOOL_FORMATS:
-            parsed = parse(text, tool_format)
-            assert "\n" not in parsed.error
-            json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
-            (parsed.text + parsed.error).encode()
-
-
-@pytest.mark.parametrize(
-    "unit",
-    ["[", '{"a":', "<tool_call>", '<tool_call>["', "{}", "```json\n", " ", "\n", "\\", '"', "é"],
-)
-def test_a_megabyte_of_anything_is_answered(unit: str) -> None:
-    for start in ("", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["):
-        text = start + unit * (1_000_000 // len(unit))
-        assert parse(text).calls == ()
-
-
-def test_a_megabyte_of_argument_is_read() -> None:
-    calls = (ToolCall("shell", {"cmd": "é\n" * 500_000}, "call_0"),)
-    for tool_format in TOOL_FORMATS:
-        assert parse(render_calls(calls, tool_format)).calls == calls
-
-
-def test_lone_surrogates_are_replaced() -> None:
-    text = '\ud800<tool_call>{"name": "shell", "arguments": {"cmd": "\\udfff"}}</tool_call>'
-    parsed = parse(text)
-    assert parsed.text == "\ufffd"
-    assert parsed.calls == (ToolCall("shell", {"cmd": "\ufffd"}, "call_0"),)

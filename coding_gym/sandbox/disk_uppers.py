@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from coding_gym.sandbox.zygote import scratch
+from coding_gym.sandbox.removal import remove_folder
 
 
 def process_folder() -> Path:
@@ -29,10 +29,7 @@ def make(owner: tuple[int, int]) -> Path:
         OSError: The disk is full, or the cache cannot be written.
     """
     _sweep(os.getpid())
-    ours = process_folder()
-    for path in (_base(), ours):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=ours))
+    folder = _new_folder()
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
         os.chown(path, *owner)
@@ -41,19 +38,31 @@ def make(owner: tuple[int, int]) -> Path:
 
 def remove(folder: Path) -> None:
     """Removes the folder of one sandbox, and that of the process with its last."""
-    scratch.remove(str(folder))
+    remove_folder(folder)
     with contextlib.suppress(OSError):  # others are still in use
         folder.parent.rmdir()
+
+
+def _new_folder() -> Path:
+    ours = process_folder()
+    while True:
+        for path in (_base(), ours):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Another thread may have removed its last folder, and with it that of the process.
+        with contextlib.suppress(FileNotFoundError):
+            return Path(tempfile.mkdtemp(dir=ours))
 
 
 @cache
 def _sweep(_pid: int) -> None:
     """Removes the folders of processes that are gone; once per process."""
-    base = _base()
-    for folder in base.iterdir() if base.is_dir() else ():
+    folders: tuple[Path, ...] = ()
+    with contextlib.suppress(OSError):  # no sandbox needed such a folder yet
+        folders = tuple(_base().iterdir())
+    for folder in folders:
         pid, _, started = folder.name.partition("-")
         if pid.isdecimal() and _start_time(int(pid)) != started:
-            scratch.remove(str(folder))
+            remove_folder(folder)
 
 
 def _base() -> Path:

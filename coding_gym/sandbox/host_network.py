@@ -45,9 +45,18 @@ class NetworkSettings:
 NONE = NetworkSettings()
 
 
+def network_variables() -> dict[str, str]:
+    """Returns the host's variables that name proxies and certificates."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if value and (name.lower().endswith("_proxy") or name in _CERTIFICATE_VARIABLES)
+    }
+
+
 def settings() -> NetworkSettings:
     """Returns the host's network settings as they are now."""
-    env = dict(_variables())
+    env = network_variables() | _pip_variables()
     pip = _pip_configuration()
     files = {f"/etc/{name}": _read(Path("/etc") / name) for name in _COPIED}
     files["/etc/pip.conf"] = _as_text(pip)
@@ -60,12 +69,12 @@ def settings() -> NetworkSettings:
     return NetworkSettings(files=files, env=env, mounts=mounts)
 
 
-def _variables() -> Iterator[tuple[str, str]]:
-    """Gives the host's variables that say how to reach package indexes."""
-    for name, value in os.environ.items():
-        is_pip = name.startswith("PIP_") and name != "PIP_CONFIG_FILE"
-        if is_pip or name.lower().endswith("_proxy") or name in _CERTIFICATE_VARIABLES:
-            yield name, value
+def _pip_variables() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("PIP_") and name != "PIP_CONFIG_FILE"
+    }
 
 
 def _pip_configuration() -> configparser.RawConfigParser:

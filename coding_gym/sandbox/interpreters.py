@@ -36,8 +36,8 @@ def default_interpreter() -> Interpreter:
     found = _ask(executable.resolve())
     if found is None:
         raise SandboxUnavailableError(
-            f"cannot run {executable}, which runs this process; "
-            "run coding_gym with a Python that is installed on its own"
+            f"cannot run {executable}, which runs this process",
+            "run coding_gym with a Python that is installed on its own",
         )
     return found
 
@@ -66,8 +66,8 @@ def find_interpreter(version: str) -> Interpreter:
             return found
     places = ", ".join(str(place) for place in _places())
     raise SandboxUnavailableError(
-        f"no Python {version} on this machine (looked in {places}); "
-        f"install it, for example with `uv python install {version}` or `pyenv install {version}`"
+        f"no Python {version} on this machine (looked in {places})",
+        f"install it, for example with `uv python install {version}` or `pyenv install {version}`",
     )
 
 

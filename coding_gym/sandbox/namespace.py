@@ -11,8 +11,9 @@ from coding_gym.sandbox import disk_uppers
 from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
 from coding_gym.sandbox.protocol import Probe
-from coding_gym.sandbox.remedies import SetupFailure, describe, remedy
+from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
 from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote_process import Zygote
 from coding_gym.sandbox.zygotes import zygote
 
@@ -61,12 +62,13 @@ class NamespaceBackend:
                 result = sandbox.run("echo works", timeout_s=10)
             if result.output != "works\n":
                 raise SandboxError(f"a first command printed {result.output!r}")
-        except (SetupFailure, SandboxError) as error:
-            failure = error if isinstance(error, SetupFailure) else error.__cause__
-            if isinstance(failure, SetupFailure):
-                return Probe(available=False, detail=str(failure), remedy=remedy(failure))
-            detail, _, way_out = str(error).partition("; ")
-            return Probe(available=False, detail=detail, remedy=way_out or _UNKNOWN_REMEDY)
+        except SetupError as failure:
+            return Probe(available=False, detail=str(failure), remedy=remedy(failure))
+        except SandboxUnavailableError as error:
+            way_out = error.remedy or _UNKNOWN_REMEDY
+            return Probe(available=False, detail=error.problem, remedy=way_out)
+        except SandboxError as error:
+            return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
         return self._works()
 
     def open(self, spec: SandboxSpec) -> NamespaceSandbox:
@@ -79,9 +81,9 @@ class NamespaceBackend:
         """
         try:
             return self._open(spec)
-        except SetupFailure as failure:
-            if failure.is_refusal:
-                raise SandboxUnavailableError(describe(failure)) from failure
+        except SetupError as failure:
+            if is_refusal(failure):
+                raise unavailable(failure) from failure
             raise SandboxError(str(failure)) from failure
 
     def _works(self) -> Probe:
@@ -98,14 +100,15 @@ class NamespaceBackend:
     def _open(self, spec: SandboxSpec) -> NamespaceSandbox:
         if platform.system() != "Linux":
             raise SandboxUnavailableError(
-                f"the 'namespace' sandbox needs Linux, this is {platform.system()}; "
+                f"the 'namespace' sandbox needs Linux, this is {platform.system()}",
                 "run coding_gym in a Linux machine or container, or name sandbox='process', "
-                "which isolates nothing"
+                "which isolates nothing",
             )
         if self.owner()[0] == 0 and _outside("uid", 0) == 0:
             raise SandboxUnavailableError(
                 "sandboxes would run as root: this user namespace maps its root to root and has "
-                "no other user; run as an ordinary user, or map more users into the namespace"
+                "no other user",
+                "run as an ordinary user, or map more users into the namespace",
             )
         handle = zygote(*self.owner())
         upper = self._make_upper() if self._is_on_disk(handle) and spec.layers else None

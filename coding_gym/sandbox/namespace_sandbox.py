@@ -9,16 +9,16 @@ from coding_gym.calls import ExecResult
 from coding_gym.sandbox import disk_uppers
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
-from coding_gym.sandbox.remedies import SetupFailure
 from coding_gym.sandbox.results import (
     check_data,
+    check_max_bytes,
     check_path,
-    check_run,
-    command_bytes,
+    prepare_run,
     render_output,
 )
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
 # What an answer may take beyond the command's own time limit.
@@ -45,13 +45,13 @@ class NamespaceSandbox:
         """Waits for the end of the set-up.
 
         Raises:
-            SetupFailure: A step of it failed.
+            SetupError: A step of it failed.
             SandboxError: The first process died, or does not answer.
         """
         try:
             header, _ = self._channel.call(b"", timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
             if "error" in header:
-                raise SetupFailure.from_json(header["error"])
+                raise SetupError.from_json(header["error"])
         except BaseException:
             self.close()
             raise
@@ -76,12 +76,12 @@ class NamespaceSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        text = command_bytes(command)
-        check_run(
+        text, folder, variables = prepare_run(
+            command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
             cwd=cwd,
-            env=env or {},
+            env=env,
             stdin=stdin,
         )
         header, body = self._call(
@@ -89,8 +89,8 @@ class NamespaceSandbox:
                 "op": "run",
                 "timeout_s": timeout_s,
                 "max_output_bytes": max_output_bytes,
-                "cwd": _absolute(cwd or WORKDIR),
-                "env": env or {},
+                "cwd": _absolute(folder),
+                "env": variables,
                 "command_bytes": len(text),
             },
             text + stdin,
@@ -105,6 +105,7 @@ class NamespaceSandbox:
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)
+        check_max_bytes(max_bytes)
         request = {"op": "read", "path": path, "max_bytes": max_bytes}
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)

@@ -16,9 +16,9 @@ from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOU
 from coding_gym.sandbox.results import (
     check_data,
     check_env,
+    check_max_bytes,
     check_path,
-    check_run,
-    command_bytes,
+    prepare_run,
 )
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import files
@@ -110,18 +110,18 @@ class ProcessSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        text = command_bytes(command)
-        check_run(
+        text, place, variables = prepare_run(
+            command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
             cwd=cwd,
-            env=env or {},
+            env=env,
             stdin=stdin,
         )
         self._require_open()
-        folder = self._host_path(cwd or WORKDIR)
+        folder = self._host_path(place)
         if not folder.is_dir():
-            return ExecResult(1, f"bash: cd: {cwd}: No such file or directory\n")
+            return ExecResult(1, f"bash: cd: {place}: No such file or directory\n")
         script = self._folder / "command"
         script.write_bytes(text)
         with tempfile.TemporaryFile() as source:
@@ -131,7 +131,7 @@ class ProcessSandbox:
                 group = ProcessGroup(
                     script,
                     cwd=folder,
-                    env={**self._env, **(env or {})},
+                    env={**self._env, **variables},
                     stdin=source.fileno(),
                     limits=self._spec.limits,
                     max_output_bytes=max_output_bytes,
@@ -143,6 +143,7 @@ class ProcessSandbox:
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)
+        check_max_bytes(max_bytes)
         self._require_open()
         return files.read(str(self._host_path(path)), max_bytes)
 

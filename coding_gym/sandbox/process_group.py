@@ -16,13 +16,12 @@ from pathlib import Path
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox.results import render_output
 from coding_gym.sandbox.spec import SandboxLimits
-from coding_gym.sandbox.zygote.commands import TIMEOUT_EXIT_CODE
+from coding_gym.sandbox.zygote.commands import GRACE_S, shell_exit_code
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _READ_BYTES = 1 << 16
 # How soon the end of a shell is noticed when something it started still holds the output open.
 _POLL_S = 0.01
-_GRACE_S = 0.05
 
 
 class ProcessGroup:
@@ -75,14 +74,13 @@ class ProcessGroup:
         with self._process:
             finished = self._watch(self._started + timeout_s)
             if finished:
-                self._read_until(time.monotonic() + _GRACE_S)
+                self._read_until(time.monotonic() + GRACE_S)
             num_leftovers = self._kill_session()
             self._process.wait()
-            self._read_until(time.monotonic() + _GRACE_S)
+            self._read_until(time.monotonic() + GRACE_S)
         output, truncated = render_output(*self._output.parts(), self._output.num_bytes)
-        code = self._process.returncode
         return ExecResult(
-            exit_code=(code if code >= 0 else 128 - code) if finished else TIMEOUT_EXIT_CODE,
+            exit_code=shell_exit_code(self._process.returncode, finished=finished),
             output=output,
             timed_out=not finished,
             truncated=truncated,

@@ -47,8 +47,7 @@ class Sandbox(Protocol):
         """Runs ``command`` with ``bash -c`` and returns when it, and all it started, has ended.
 
         Args:
-            command: Shell text, at most 1 MiB in UTF-8 (128 KiB where the kernel's limit on one
-                argument applies: longer text is passed another way by the backend).
+            command: Shell text, at most 1 MiB in UTF-8.
             timeout_s: After this many seconds everything the command started is killed.
             max_output_bytes: How much of the merged output is kept, half head and half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.
@@ -72,6 +71,7 @@ class Sandbox(Protocol):
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
                 above ``max_bytes``; EINVAL for what is not a regular file.
             SandboxError: The sandbox is closed or died.
+            InvalidArgumentError: ``path`` cannot be a path, or ``max_bytes`` is below 0.
         """
         ...
 
@@ -81,6 +81,7 @@ class Sandbox(Protocol):
         Raises:
             OSError: As ``open`` would; ENOSPC or EDQUOT when the sandbox is full.
             SandboxError: The sandbox is closed or died.
+            InvalidArgumentError: ``path`` cannot be a path, or ``data`` is more than 64 MiB.
         """
         ...
 
@@ -135,6 +136,8 @@ class SandboxBackend(Protocol):
         """Opens a sandbox.
 
         Raises:
+            InvalidArgumentError: A layer or mount that does not exist, or a target or environment
+                variable that cannot be.
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """

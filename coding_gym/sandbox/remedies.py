@@ -2,9 +2,10 @@
 
 import errno
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.sandbox.zygote.steps import SetupError
 
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _USERNS_CLONE = "kernel.unprivileged_userns_clone"
@@ -18,46 +19,24 @@ _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, er
 _REQUESTED = ("show ", "mount at ", "serve ", "write the sandbox's files")
 
 
-class SetupFailure(Exception):
-    """A step of a set-up failed.
-
-    Attributes:
-        step: What was tried.
-        errno: The system's error number, 0 where there is none.
-        reason: The system's words.
-    """
-
-    def __init__(self, step: str, errno: int, reason: str) -> None:
-        super().__init__(f"could not {step}: {reason}")
-        self.step = step
-        self.errno = errno
-        self.reason = reason
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuilds a failure from what the zygote sent."""
-        return cls(str(data.get("step")), int(data.get("errno", 0)), str(data.get("reason")))
-
-    @property
-    def is_refusal(self) -> bool:
-        """Whether the machine refuses the step itself, so that trying again cannot help."""
-        return self.errno in _REFUSALS and not self.step.startswith(_REQUESTED)
+def is_refusal(failure: SetupError) -> bool:
+    """Whether the machine refuses the step itself, so that trying again cannot help."""
+    return failure.errno in _REFUSALS and not failure.step.startswith(_REQUESTED)
 
 
-def describe(failure: SetupFailure) -> str:
-    """Returns a failure and its remedy in one line."""
-    way_out = remedy(failure)
-    return f"{failure}; run: {way_out}" if way_out.startswith("sudo") else f"{failure}; {way_out}"
+def unavailable(failure: SetupError) -> SandboxUnavailableError:
+    """Returns the error for a step that the machine refuses, with its remedy."""
+    return SandboxUnavailableError(str(failure), remedy(failure))
 
 
-def remedy(failure: SetupFailure) -> str:
+def remedy(failure: SetupError) -> str:
     """Returns the command or option that makes a refused step work on this machine."""
     if _sysctl(_APPARMOR) == "1" and os.geteuid() != 0:
-        return f"sudo sysctl -w {_APPARMOR}=0"
+        return f"run `sudo sysctl -w {_APPARMOR}=0`"
     if _sysctl(_USERNS_CLONE) == "0" and os.geteuid() != 0:
-        return f"sudo sysctl -w {_USERNS_CLONE}=1"
+        return f"run `sudo sysctl -w {_USERNS_CLONE}=1`"
     if _sysctl(_MAX_USERNS) == "0" or (failure.errno == errno.ENOSPC and "names" in failure.step):
-        return f"sudo sysctl -w {_MAX_USERNS}=65536"
+        return f"run `sudo sysctl -w {_MAX_USERNS}=65536`"
     if failure.step == "map the users":
         return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
     if _in_container():

@@ -4,7 +4,9 @@ import os
 from codecs import getincrementaldecoder
 from collections.abc import Mapping
 
+from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.spec import WORKDIR
 
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
@@ -30,25 +32,29 @@ def command_bytes(command: str) -> bytes:
     return data
 
 
-def check_run(
+def prepare_run(
+    command: str,
     *,
     timeout_s: float,
     max_output_bytes: int,
     cwd: str | None,
-    env: Mapping[str, str],
+    env: Mapping[str, str] | None,
     stdin: bytes,
-) -> None:
-    """Raises InvalidArgumentError for what no backend can run."""
-    if not 0 < timeout_s <= MAX_TIMEOUT_S:
-        raise InvalidArgumentError(
-            f"timeout_s must be above 0 and at most {MAX_TIMEOUT_S:g}, got {timeout_s}"
-        )
-    if max_output_bytes < 1:
-        raise InvalidArgumentError(f"max_output_bytes must be at least 1, got {max_output_bytes}")
+) -> tuple[bytes, str, dict[str, str]]:
+    """Returns a command's text, where it runs, and its own variables, as `Sandbox.run` got them.
+
+    Raises:
+        InvalidArgumentError: No backend can run that.
+    """
+    text = command_bytes(command)
+    if positive_seconds("timeout_s", timeout_s) > MAX_TIMEOUT_S:
+        raise InvalidArgumentError(f"timeout_s must be at most {MAX_TIMEOUT_S:g}, got {timeout_s}")
+    at_least_one("max_output_bytes", max_output_bytes)
     check_data(stdin)
     if cwd is not None:
         check_path(cwd)
-    check_env(env)
+    check_env(env or {})
+    return text, cwd or WORKDIR, dict(env or {})
 
 
 def check_path(path: str) -> None:
@@ -65,6 +71,12 @@ def check_data(data: bytes) -> None:
         raise InvalidArgumentError(
             f"at most {MAX_DATA_BYTES} bytes go into a sandbox at once, got {len(data)}"
         )
+
+
+def check_max_bytes(max_bytes: int) -> None:
+    """Raises InvalidArgumentError for what is not a size that a file can have."""
+    if type(max_bytes) is not int or max_bytes < 0:
+        raise InvalidArgumentError(f"max_bytes must be an integer of at least 0, got {max_bytes!r}")
 
 
 def check_env(env: Mapping[str, str]) -> None:

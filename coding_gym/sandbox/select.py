@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from coding_gym.errors import SandboxUnavailableError, UnknownNameError
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
@@ -30,8 +31,7 @@ def get_backend(name: str = "auto") -> SandboxBackend:
     if name == "auto":
         name = _AUTOMATIC[0]
     if name not in _BACKENDS:
-        known = ", ".join(("auto", *backend_names()))
-        raise UnknownNameError(f"no sandbox backend is called {name!r}; there are {known}")
+        raise unknown_name("sandbox backend", name, ("auto", *_BACKENDS))
     return _BACKENDS[name]()
 
 
@@ -54,4 +54,5 @@ def open_sandbox(spec: SandboxSpec, *, backend: str = "auto") -> Sandbox:
     except SandboxUnavailableError as error:
         if backend != "auto":
             raise
-        raise SandboxUnavailableError(f"no sandbox works on this machine: {error}") from error
+        problem = f"no sandbox works on this machine: {error.problem}"
+        raise SandboxUnavailableError(problem, error.remedy) from error

@@ -10,11 +10,12 @@ HOME = "/home/agent"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A host folder shown inside the sandbox.
+    """A host folder or file shown inside the sandbox.
 
     Attributes:
-        source: The folder on the host.
-        target: Absolute path inside; an existing folder of the root, or any path below ``/opt``.
+        source: The folder or file on the host.
+        target: Absolute path inside, other than ``/``. What is missing of it is made, which works
+            everywhere but below read-only folders, such as ``/usr``.
         writable: Whether commands may write to it. Only builds of environment layers use this.
     """
 

@@ -10,11 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.sandbox import disk_uppers
 from coding_gym.sandbox.interpreters import default_interpreter
-from coding_gym.sandbox.remedies import SetupFailure, describe
+from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.steps import SetupError
 
 _MAIN = Path(__file__).parent / "zygote" / "__main__.py"
 _PACKAGE = Path(__file__).parents[1]
@@ -57,22 +58,21 @@ class Zygote:
             header = self._receive()
         except (OSError, EOFError, wire.ProtocolError) as error:
             self.stop()
-            os.set_blocking(errors_read, False)
-            reason = _last_line(errors_read) or str(error)
+            reason = last_line(_what_it_said(errors_read), otherwise=str(error))
             raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
         finally:
             os.close(errors_read)
         if "error" in header:
             self.stop()
-            failure = SetupFailure.from_json(header["error"])
-            raise SandboxUnavailableError(describe(failure)) from failure
+            failure = SetupError.from_json(header["error"])
+            raise unavailable(failure) from failure
         self.overlay_works_on_tmpfs = bool(header["overlay_works_on_tmpfs"])
 
     def open(self, request: dict[str, Any]) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Raises:
-            SetupFailure: A step failed; the zygote is well.
+            SetupError: A step failed; the zygote is well.
             SandboxError: The zygote is gone.
         """
         with self._lock:
@@ -95,7 +95,7 @@ class Zygote:
                 # sandboxes theirs.
                 self.alive = False
                 raise
-        raise SetupFailure.from_json(header["error"])
+        raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:
         """Ends the zygote and every sandbox of it; idempotent."""
@@ -153,9 +153,10 @@ def _wait_or_kill(pid: int) -> None:
         os.close(descriptor)
 
 
-def _last_line(descriptor: int) -> str:
+def _what_it_said(descriptor: int) -> str:
+    """Returns what is in a pipe now."""
+    os.set_blocking(descriptor, False)
     try:
-        text = os.read(descriptor, 1 << 16).decode("utf-8", "replace").strip()
+        return os.read(descriptor, 1 << 16).decode("utf-8", "replace")
     except BlockingIOError:
         return ""
-    return text.splitlines()[-1] if text else ""

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
+from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
@@ -88,9 +89,7 @@ def first(tasks: tuple[Task, ...], limit: int | None) -> tuple[Task, ...]:
     """
     if limit is None:
         return tasks
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidArgumentError(f"limit must be a whole number of at least 1, got {limit!r}")
-    return tasks[:limit]
+    return tasks[: at_least_one("limit", limit)]
 
 
 def _some(values: Sequence[str]) -> str:

@@ -1,16 +1,14 @@
 """Finding a row's repository among local clones."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.task import GitTree, Task
+from coding_gym.task import GitTree, Task, default_url
+from coding_gym.workspace.addresses import find_repository, is_url
 
 Repositories = str | Path | Mapping[str, str | Path]
-
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 
 
 def with_repository(task: Task, repositories: Repositories) -> Task:
@@ -27,16 +25,11 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
         InvalidTaskError: The repository is not there; names it and the places looked at.
         InvalidArgumentError: ``repositories`` is neither a folder nor a mapping.
     """
-    if not isinstance(task.tree, GitTree) or task.tree.repository != _default_url(task.repo):
+    if not isinstance(task.tree, GitTree) or task.tree.repository != default_url(task.repo):
         return task
     if isinstance(repositories, Mapping):
         return replace(task, tree=GitTree(_from_mapping(task, repositories)))
     return replace(task, tree=GitTree(_from_folder(task, repositories)))
-
-
-def is_url(repository: str) -> bool:
-    """Whether ``repository`` is a URL (also git's ``user@host:path``) and not a path."""
-    return bool(_URL.match(repository))
 
 
 def local_repository(path: str | Path, *, base: Path, label: str) -> str:
@@ -50,14 +43,10 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     Raises:
         InvalidTaskError: There is no git repository.
     """
-    found = (base / Path(path).expanduser()).resolve()
-    if not _is_repository(found):
+    found = find_repository(path, base=base)
+    if found is None:
         raise InvalidTaskError(f"{label} must be a git repository or a URL, got {str(path)!r}")
     return str(found)
-
-
-def _default_url(repo: str) -> str:
-    return f"https://github.com/{repo}"
 
 
 def _from_mapping(task: Task, repositories: Mapping[str, str | Path]) -> str:
@@ -82,15 +71,10 @@ def _from_folder(task: Task, repositories: str | Path) -> str:
     stems = dict.fromkeys((task.repo.replace("/", "__"), task.repo, task.repo.rpartition("/")[2]))
     names = [name for stem in stems for name in (stem, f"{stem}.git")]
     for name in names:
-        if _is_repository(folder / name):
-            return str(folder / name)
+        if (found := find_repository(folder / name)) is not None:
+            return str(found)
     target = folder / names[0]
     raise InvalidTaskError(
         f"task {task.task_id}: no clone of {task.repo!r} in {folder} (looked for "
-        f"{', '.join(names)}); run: git clone {_default_url(task.repo)} {target}"
+        f"{', '.join(names)}); run: git clone {default_url(task.repo)} {target}"
     )
-
-
-def _is_repository(path: Path) -> bool:
-    is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
-    return is_bare or (path / ".git").exists()

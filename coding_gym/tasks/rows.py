@@ -9,7 +9,8 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, GitTree, Task
-from coding_gym.tasks.repositories import is_url, local_repository
+from coding_gym.tasks.repositories import local_repository
+from coding_gym.workspace.addresses import is_url
 
 Row = tuple[str, Any]  # where it stands, and what stands there
 
@@ -118,7 +119,7 @@ def _with_paths(task: Task, base: Path, where: str) -> Task:
                 f"{where} ({task.task_id}): field 'folder' must name a folder, got {tree.folder!r}"
             )
         return replace(task, tree=replace(tree, folder=str(folder)))
-    if isinstance(tree, GitTree) and not is_url(tree.repository):
+    if isinstance(tree, GitTree) and not is_url(tree.repository, base=base):
         label = f"{where} ({task.task_id}): field 'repository'"
         found = local_repository(tree.repository, base=base, label=label)
         return replace(task, tree=GitTree(found))

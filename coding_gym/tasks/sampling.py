@@ -1,12 +1,12 @@
 """Which task an episode gets."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 
 
@@ -75,9 +75,7 @@ def get_sampler(name: str, tasks: Sequence[Task]) -> Sampler:
         InvalidArgumentError: There are no tasks.
     """
     if name not in _SAMPLERS:
-        close = difflib.get_close_matches(name, _SAMPLERS, n=1)
-        near = f"; did you mean {close[0]!r}?" if close else ";"
-        raise UnknownNameError(f"no sampler {name!r}{near} there are {', '.join(_SAMPLERS)}")
+        raise unknown_name("sampler", name, _SAMPLERS)
     if not tasks:
         raise InvalidArgumentError("a sampler needs at least one task, got none")
     return _SAMPLERS[name](tasks)

@@ -83,6 +83,15 @@ def files_that_cannot_be_read_raise_as_open_does(backend: SandboxBackend) -> Non
 
 
 @claim
+def a_size_that_no_file_can_have_is_refused(backend: SandboxBackend) -> None:
+    with opened(backend, {"empty": "", "file": "1"}) as sandbox:
+        negative = lambda: sandbox.read_file("empty", max_bytes=-1)  # noqa: E731 - as above
+        expect_error("below zero", InvalidArgumentError, negative)
+        expect("nothing", sandbox.read_file("empty", max_bytes=0), b"")
+        expect("the next file", sandbox.read_file("file"), b"1")
+
+
+@claim
 def symbolic_links_resolve_inside(backend: SandboxBackend) -> None:
     with opened(backend, {"target": "inside"}) as sandbox:
         output(sandbox, f"ln -s {sandbox.workdir}/target link")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.arguments import at_least_one
 from coding_gym.text.tokenizers import Tokenizer
 
 
@@ -27,8 +27,7 @@ def encode_observation(
     Raises:
         InvalidArgumentError: ``max_tokens`` is less than 1.
     """
-    if max_tokens < 1:
-        raise InvalidArgumentError(f"max_tokens must be at least 1, got {max_tokens}")
+    at_least_one("max_tokens", max_tokens)
     ids = tokenizer.encode(text)[-max_tokens:]
     input_ids = np.full(max_tokens, tokenizer.pad_id, dtype=np.int32)
     input_ids[: len(ids)] = ids

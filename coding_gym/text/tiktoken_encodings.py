@@ -8,7 +8,8 @@ from typing import Any
 import tiktoken
 import tiktoken.registry
 
-from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError, TokenizerError
 from coding_gym.text import bundled
 
 # tiktoken downloads with no time limit of its own.
@@ -72,11 +73,7 @@ def _constructor(name: str) -> Callable[[], dict[str, Any]]:
     known = tiktoken.list_encoding_names()
     constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
     if constructors is None or name not in constructors:
-        raise UnknownNameError(
-            f"no tokenizer is named {name!r}; there are {bundled.NAME}, "
-            f"{', '.join(sorted(set(known) - {bundled.NAME}))}, and hf:/path for a local "
-            "Hugging Face tokenizer"
-        )
+        raise unknown_name("tokenizer", name, {bundled.NAME, *known, "hf:/path/to/tokenizer"})
     return constructors[name]
 
 

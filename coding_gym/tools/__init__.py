@@ -1,6 +1,7 @@
 """Tools that a policy can call: toolsets by name, and the formats that calls are written in."""
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.nano import NanoToolset
 from coding_gym.tools.protocol import NoCall, ToolContext, Toolset, tool_names
 
@@ -34,9 +35,7 @@ def get_toolset(name: str) -> Toolset:
         UnknownNameError: There is none.
     """
     if name not in _TOOLSETS:
-        raise UnknownNameError(
-            f"no toolset is named {name!r}; there are: {', '.join(toolset_names())}"
-        )
+        raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]
 
 

@@ -4,7 +4,7 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.errors import TemplateError
+from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.checkout import stamp
 from coding_gym.workspace.scripts import COLLECT, ENV
@@ -30,7 +30,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": COLLECTED}
     result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | places)
     if not result.ok:
-        raise TemplateError(f"cannot copy what install commands made: {result.output[-300:]}")
+        raise TemplateError(f"cannot copy what install commands made: {last_line(result.output)}")
     facts = folder.lstat()
     stamp(folder, date, (facts.st_uid, facts.st_gid))
 

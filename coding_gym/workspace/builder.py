@@ -11,6 +11,7 @@ from coding_gym.errors import (
     InvalidTaskError,
     SandboxUnavailableError,
     TemplateError,
+    last_line,
 )
 from coding_gym.sandbox import default_interpreter, find_interpreter
 from coding_gym.sandbox.protocol import SandboxBackend
@@ -20,10 +21,10 @@ from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
+from coding_gym.workspace.folder_cache import FolderCache
 from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.shelf import Shelf
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
 
 # Part of every key: raised whenever what a build leaves changes.
@@ -67,11 +68,11 @@ class Builder:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         git = HostGit(folder / "git-settings")
         self._backend = backend
-        self._templates = Shelf(folder / "templates")
+        self._templates = FolderCache(folder / "templates")
         self._checkouts = Checkouts(git, Clones(git, folder / "mirrors"), depth)
-        self._pytest_layers = PytestLayers(Shelf(folder / "pytest"), backend)
+        self._pytest_layers = PytestLayers(FolderCache(folder / "pytest"), backend)
         self._environments = Environments(
-            Shelf(folder / "environments"),
+            FolderCache(folder / "environments"),
             backend,
             self._checkouts,
             folder / "logs",
@@ -157,7 +158,7 @@ class Builder:
             if not result.ok:
                 raise TemplateError(
                     f"task {task.task_id}: its tree is not what its commit says: "
-                    f"{result.output.strip()[-300:]}"
+                    f"{last_line(result.output)}"
                 )
             index = sandbox.read_file(scratch, max_bytes=1 << 30)
             sandbox.run(f"rm {scratch}", cwd="/", env=ENV)

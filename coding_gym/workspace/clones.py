@@ -1,6 +1,5 @@
 """Finding a task's commits: in a clone on this machine, or in a mirror of a URL's repository."""
 
-import contextlib
 import hashlib
 import logging
 import re
@@ -10,11 +9,11 @@ from filelock import FileLock
 
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
 from coding_gym.task import GitTree, Task
+from coding_gym.workspace.addresses import find_repository, is_url, without_password
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://|[^/:]+@[^/:]+:")
 
 
 class Clones:
@@ -39,7 +38,7 @@ class Clones:
             InvalidTaskError: The repository does not exist.
             TemplateError: The URL cannot be fetched.
         """
-        if _is_url(tree.repository):
+        if is_url(tree.repository):
             return str(self._mirror(task, tree, commit))
         return str(_local(task, tree))
 
@@ -54,7 +53,7 @@ class Clones:
                 )
             if self._has(mirror, commit):
                 return mirror
-            _log.info("fetching %s", _without_password(url))
+            _log.info("fetching %s", without_password(url))
             fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
             try:
                 self._git.run(
@@ -62,7 +61,7 @@ class Clones:
                 )
             except HostGitError as error:
                 raise TemplateError(
-                    f"task {task.task_id}: cannot fetch {_without_password(url)}: {error}; clone "
+                    f"task {task.task_id}: cannot fetch {without_password(url)}: {error}; clone "
                     "it yourself and give the clone's path as 'repository'"
                 ) from error
             if not self._has(mirror, commit):
@@ -78,7 +77,7 @@ class Clones:
                 cwd=mirror, network=True,
             )  # fmt: skip
         except HostGitError as error:
-            _log.info("%s has no commit %s: %s", _without_password(url), commit, error)
+            _log.info("%s has no commit %s: %s", without_password(url), commit, error)
 
     def _has(self, place: Path, commit: str) -> bool:
         try:
@@ -90,27 +89,15 @@ class Clones:
         return True
 
 
-def _without_password(url: str) -> str:
-    return re.sub(r"(?<=://)[^/@]*@", "", url)
-
-
-def _is_url(repository: str) -> bool:
-    is_url = repository.isprintable() and _URL.match(repository)
-    return bool(is_url) and not Path(repository).exists()
-
-
 def _local(task: Task, tree: GitTree) -> Path:
     """Returns the folder of a repository on this machine."""
-    folder = Path(tree.repository)
-    with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
-        folder = folder.expanduser()
-    folder = folder.absolute()
-    if (folder / ".git").exists() or (folder / "objects").is_dir():
-        return folder
-    raise InvalidTaskError(
-        f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a git "
-        "repository on this machine; clone it there, or give a URL"
-    )
+    found = find_repository(tree.repository)
+    if found is None:
+        raise InvalidTaskError(
+            f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
+            "git repository on this machine; clone it there, or give a URL"
+        )
+    return found
 
 
 def named_commit(task: Task, field: str) -> str:
@@ -135,9 +122,9 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(
             f"task {task.task_id}: field {field!r} names {commit}, which "
-            f"{_without_password(tree.repository)} does not have; fetch it there, or mend the row"
+            f"{without_password(tree.repository)} does not have; fetch it there, or mend the row"
         )
     return TemplateError(
-        f"task {task.task_id}: cannot take {commit} from {_without_password(tree.repository)}: "
+        f"task {task.task_id}: cannot take {commit} from {without_password(tree.repository)}: "
         f"{error}"
     )

@@ -8,13 +8,15 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import TemplateError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.results import command_bytes
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
 from coding_gym.workspace.checkout import Checkouts, seal
-from coding_gym.workspace.shelf import Shelf, remove_folder
+from coding_gym.workspace.folder_cache import FolderCache
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 _log = logging.getLogger(__name__)
@@ -22,10 +24,10 @@ _log = logging.getLogger(__name__)
 _SCHEMA = 1
 _SCRATCH = "/opt/scratch"
 _VENV_TIMEOUT_S = 300.0
+_SHOWN_CHARS = 80
 _LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
 )
-_TAIL_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Environments:
     """Builds environments and keeps them.
 
     Args:
-        shelf: Where they lie.
+        cache: Where they lie.
         backend: What builds run in; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
         logs: Folder of the build logs, which stay when a build fails.
@@ -54,13 +56,13 @@ class Environments:
 
     def __init__(
         self,
-        shelf: Shelf,
+        cache: FolderCache,
         backend: SandboxBackend,
         checkouts: Checkouts,
         logs: Path,
         timeout_s: float,
     ) -> None:
-        self._shelf = shelf
+        self._cache = cache
         self._backend = backend
         self._checkouts = checkouts
         self._logs = logs
@@ -87,14 +89,16 @@ class Environments:
 
         Raises:
             TemplateError: A command failed; the message names it, its last words and the log.
-            InvalidTaskError: The tree that the commands run in is not there.
+            InvalidTaskError: The tree that the commands run in is not there, or a command cannot be
+                passed to a shell.
             SandboxError: No sandbox could be opened.
         """
         key = self.key(task, interpreter)
-        folder = self._shelf.get(key, lambda part: self._build(task, interpreter, key, part))
+        folder = self._cache.get(key, lambda part: self._build(task, interpreter, key, part))
         return Environment(folder / "env", folder / "artifacts")
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
+        _check_commands(task)
         # The commit that the environment is meant for, so that it does not depend on which task
         # came first.
         field = "environment_setup_commit" if task.environment_setup_commit else "base_commit"
@@ -145,8 +149,25 @@ class Environments:
             run(command, self._timeout_s)
 
 
+def _check_commands(task: Task) -> None:
+    for command in task.install_commands:
+        try:
+            command_bytes(command)
+        except InvalidArgumentError as error:
+            shown = command if len(command) <= _SHOWN_CHARS else f"{command[:_SHOWN_CHARS]}…"
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'install_commands' has {shown!r}: {error}"
+            ) from error
+
+
 def _variables(task: Task) -> dict[str, str]:
-    variables = {"VIRTUAL_ENV": ENVIRONMENT, "TMPDIR": _SCRATCH, "PIP_NO_CACHE_DIR": "1"}
+    variables = {
+        "VIRTUAL_ENV": ENVIRONMENT,
+        "TMPDIR": _SCRATCH,
+        "PIP_NO_CACHE_DIR": "1",
+        # Its notice of a newer pip would be the last line of every command that failed.
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
     if task.version:
         # Projects that take their version from tags find none in a sanitised history.
         variables["SETUPTOOLS_SCM_PRETEND_VERSION"] = task.version
@@ -169,9 +190,9 @@ class _Logged:
         if result.ok:
             return
         how = f"took more than {timeout_s:g} s" if result.timed_out else "failed"
-        tail = " | ".join(line for line in result.output.splitlines()[-4:] if line.strip())
+        said = last_line(result.output)
         hint = f"; only the tree, {ENVIRONMENT}, home and temporary folders can be written to"
         raise TemplateError(
-            f"task {self._task.task_id}: install command {command!r} {how}: {tail[-_TAIL_CHARS:]}"
-            f"{hint if 'Read-only file system' in tail else ''}; the log is {self._log}"
+            f"task {self._task.task_id}: install command {command!r} {how}: {said}"
+            f"{hint if 'Read-only file system' in result.output else ''}; the log is {self._log}"
         )

@@ -10,29 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coding_gym.errors import MissingDependencyError, TemplateError
+from coding_gym.errors import MissingDependencyError
+from coding_gym.sandbox.host_network import network_variables
+from coding_gym.workspace.complaints import git_complaint
 
 if TYPE_CHECKING:
     from git.cmd import Git
 
 _NO_GIT = "git is not installed; run: apt-get install git"
 
-# What a fetch over the network may need from the host: where proxies, certificates and keys are.
-_NETWORK_VARIABLES = (
-    "HOME",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "GIT_SSL_CAINFO",
-    "SSH_AUTH_SOCK",
-)
+# Where the host's keys and passwords are, which a fetch over the network may need.
+_KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
 # Read as git's only configuration file. A file, because git drops settings given by environment
 # when it starts the serving side of a local fetch, and that side must be as deaf.
@@ -74,8 +62,11 @@ _SETTINGS = """\
 """
 
 
-class HostGitError(TemplateError):
-    """A git command on the host failed; the message is git's last line."""
+class HostGitError(Exception):
+    """A git command on the host failed; the message is git's complaint.
+
+    It stays in this room: the template store makes a `TemplateError` of it, which names the task.
+    """
 
 
 class HostGit:
@@ -124,7 +115,7 @@ class HostGit:
             [*clean, "git", *arguments], with_extended_output=True, with_exceptions=False
         )
         if status:
-            raise HostGitError(_last_line(errors) or f"git {arguments[0]} exited with {status}")
+            raise HostGitError(git_complaint(errors, f"git {arguments[0]} exited with {status}"))
         return str(output)
 
     def _environment(self, network: bool) -> dict[str, str]:
@@ -142,7 +133,8 @@ class HostGit:
             "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git" if network else "file",
         }
         if network:
-            variables |= {k: v for k in _NETWORK_VARIABLES if (v := os.environ.get(k))}
+            variables |= network_variables()
+            variables |= {k: v for k in _KEY_VARIABLES if (v := os.environ.get(k))}
         return variables
 
 
@@ -154,9 +146,3 @@ def _import_git(cwd: Path) -> "Git":
     except ImportError as error:  # GitPython refuses to be imported where it cannot run git
         raise MissingDependencyError(_NO_GIT) from error
     return Git(cwd)
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    fatal = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))]
-    return (fatal or lines or [""])[-1]

@@ -10,9 +10,10 @@ import base64
 import secrets
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import MissingDependencyError, PatchError
+from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.workspace.complaints import git_complaint
 from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRAM, RESULT, TOO_LARGE
 from coding_gym.workspace.template import BASE_GIT, Template
 
@@ -100,9 +101,8 @@ def _places(sandbox: Sandbox) -> dict[str, str]:
 
 
 def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
-    lines = [line for line in result.output.splitlines() if line.strip()] or ["no output"]
-    full = [line for line in lines if "No space left on device" in line]
-    said = (full or [line for line in lines if line.startswith(("fatal:", "error:"))] or lines)[-1]
+    full = [line for line in result.output.splitlines() if "No space left on device" in line]
+    said = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
         return PatchError(f"{wanted}: it took more than {_TIMEOUT_S:g} s")
     if result.exit_code == NO_PROGRAM:
@@ -111,5 +111,7 @@ def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyE
             "run: apt-get install git findutils"
         )
     if result.exit_code == TOO_LARGE:
-        return PatchError(f"{wanted}: {lines[-1]} is larger than {MAX_PATCH_BYTES} bytes")
+        return PatchError(
+            f"{wanted}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
+        )
     return PatchError(f"{wanted}: {said}")

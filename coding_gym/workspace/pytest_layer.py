@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from coding_gym.errors import MissingDependencyError, TemplateError
+from coding_gym.errors import MissingDependencyError, TemplateError, last_line
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.checkout import stamp
-from coding_gym.workspace.shelf import Shelf
+from coding_gym.workspace.folder_cache import FolderCache
 
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0
@@ -81,12 +81,12 @@ class PytestLayers:
     """Makes pytest layers and keeps them.
 
     Args:
-        shelf: Where they lie.
+        cache: Where they lie.
         backend: What they are for, and compiled in.
     """
 
-    def __init__(self, shelf: Shelf, backend: SandboxBackend) -> None:
-        self._shelf = shelf
+    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
+        self._cache = cache
         self._backend = backend
         self._known: dict[Interpreter, PytestLayer] = {}
 
@@ -118,7 +118,7 @@ class PytestLayers:
             stamp(folder, _DATE, self._backend.owner())
             _compile(site, self._backend, interpreter)
 
-        folder = self._shelf.get(key, build)
+        folder = self._cache.get(key, build)
         return PytestLayer(key, folder / "site", folder / "bin")
 
 
@@ -168,4 +168,4 @@ def _compile(site: Path, backend: SandboxBackend, interpreter: Interpreter) -> N
             env={"SITE": place},
         )
     if not result.ok:
-        raise TemplateError(f"cannot compile pytest for {target}: {result.output.strip()[-300:]}")
+        raise TemplateError(f"cannot compile pytest for {target}: {last_line(result.output)}")

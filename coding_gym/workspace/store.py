@@ -4,7 +4,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from coding_gym.errors import InvalidArgumentError, TemplateError
+from coding_gym.arguments import at_least_one, positive_seconds
+from coding_gym.errors import TemplateError
 from coding_gym.sandbox import get_backend
 from coding_gym.task import Task
 from coding_gym.workspace.builder import Builder
@@ -39,16 +40,10 @@ class TemplateStore:
         depth: int | None = 50,
         install_timeout_s: float = 1800.0,
     ) -> None:
-        if depth is not None and depth < 1:
-            raise InvalidArgumentError(f"depth must be at least 1 or None, got {depth}")
-        if not install_timeout_s > 0:
-            raise InvalidArgumentError(
-                f"install_timeout_s must be above 0, got {install_timeout_s}"
-            )
         self._backend_name = backend
         self._folder = folder or user_cache_path("coding_gym")
-        self._depth = depth
-        self._install_timeout_s = install_timeout_s
+        self._depth = None if depth is None else at_least_one("depth", depth)
+        self._install_timeout_s = positive_seconds("install_timeout_s", install_timeout_s)
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None
 

@@ -4,6 +4,8 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,8 @@ import pytest
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter, disk_uppers
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
 
 if TYPE_CHECKING:
@@ -109,6 +113,47 @@ def test_a_failed_open_leaves_no_folder(
     with pytest.raises(ValueError, match="cannot be used"):
         on_disk.open(SandboxSpec(layers=(layer, tmp_path / "missing")))
     assert _uppers(tmp_path) == []
+
+
+def test_a_folder_is_made_again_where_the_last_sandbox_just_took_it_away(
+    on_disk: NamespaceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tempfile.mkdtemp
+    taken: list[Path] = []
+
+    def mkdtemp(dir: Path) -> str:
+        if not taken:
+            taken.append(dir)
+            dir.rmdir()
+        return real(dir=dir)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
+    folder = disk_uppers.make(on_disk.owner())
+    assert taken == [folder.parent]
+    assert sorted(path.name for path in folder.iterdir()) == ["upper", "work"]
+    disk_uppers.remove(folder)
+    assert not folder.parent.exists()
+
+
+def test_two_that_sweep_one_folder_do_not_stop_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "folder/c"):
+        (tmp_path / "dead" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "dead" / name).touch()
+
+    def twice(remove: Callable[..., None]) -> Callable[..., None]:
+        def called(name: str, *, dir_fd: int) -> None:
+            remove(name, dir_fd=dir_fd)  # by the other, just before
+            remove(name, dir_fd=dir_fd)
+
+        return called
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch.os, "unlink", twice(os.unlink))
+        remove_folder(tmp_path / "dead")
+    assert list(tmp_path.iterdir()) == []
+    remove_folder(tmp_path / "dead")
 
 
 def test_this_kernel_is_asked_and_not_its_version(backend: NamespaceBackend) -> None:

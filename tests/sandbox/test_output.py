@@ -11,8 +11,8 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.results import (
     check_env,
     check_path,
-    check_run,
     command_bytes,
+    prepare_run,
     render_output,
 )
 from coding_gym.sandbox.zygote import wire
@@ -86,8 +86,14 @@ def test_what_no_system_call_takes_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("timeout_s", [0, -1, float("nan"), float("inf"), 1e300])
 def test_a_time_limit_that_no_clock_can_hold_is_refused(timeout_s: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="timeout_s must be above 0 and at most 1e"):
-        check_run(timeout_s=timeout_s, max_output_bytes=1, cwd=None, env={}, stdin=b"")
+    with pytest.raises(InvalidArgumentError, match=r"timeout_s must be (a number|at most 1e)"):
+        prepare_run("true", timeout_s=timeout_s, max_output_bytes=1, cwd=None, env=None, stdin=b"")
+
+
+def test_what_is_not_said_of_a_command_is_filled_in() -> None:
+    bounds = {"timeout_s": 1, "max_output_bytes": 1, "stdin": b""}
+    assert prepare_run("ls", cwd=None, env=None, **bounds) == (b"ls", "/workspace", {})
+    assert prepare_run("ls", cwd="a", env={"B": "c"}, **bounds) == (b"ls", "a", {"B": "c"})
 
 
 def test_messages_come_through_whole() -> None:

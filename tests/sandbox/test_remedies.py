@@ -1,14 +1,16 @@
 """Remedies for machines that this one is not."""
 
 import errno
+import json
 import os
 
 import pytest
 
 from coding_gym.sandbox import remedies
-from coding_gym.sandbox.remedies import SetupFailure, describe, remedy
+from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
+from coding_gym.sandbox.zygote.steps import SetupError
 
-_UNSHARE = SetupFailure("create a user namespace", errno.EPERM, "Operation not permitted")
+_UNSHARE = SetupError("create a user namespace", errno.EPERM, "Operation not permitted")
 
 
 @pytest.fixture
@@ -33,11 +35,11 @@ def test_a_setting_that_forbids_namespaces_is_named_with_its_command(
     settings: dict[str, str], setting: str, value: str, command: str
 ) -> None:
     settings[setting] = value
-    assert remedy(_UNSHARE) == f"sudo sysctl -w {setting}{command}"
-    assert describe(_UNSHARE) == (
-        "could not create a user namespace: Operation not permitted; "
-        f"run: sudo sysctl -w {setting}{command}"
-    )
+    assert remedy(_UNSHARE) == f"run `sudo sysctl -w {setting}{command}`"
+    error = unavailable(_UNSHARE)
+    assert error.problem == "could not create a user namespace: Operation not permitted"
+    assert error.remedy == remedy(_UNSHARE)
+    assert str(error) == f"{error.problem}; {error.remedy}"
 
 
 def test_a_container_is_told_its_options(
@@ -49,19 +51,19 @@ def test_a_container_is_told_its_options(
 
 
 def test_an_old_kernel_is_told_the_version(settings: dict[str, str]) -> None:
-    failure = SetupFailure("mount the overlay", errno.ENODEV, "No such device")
+    failure = SetupError("mount the overlay", errno.ENODEV, "No such device")
     assert "use Linux 5.12 or later" in remedy(failure)
 
 
 def test_only_what_the_machine_refuses_is_a_refusal() -> None:
-    assert _UNSHARE.is_refusal
-    assert not SetupFailure("mount at /usr/nowhere", errno.EACCES, "denied").is_refusal
-    assert not SetupFailure("show /layer", errno.EACCES, "denied").is_refusal
-    assert not SetupFailure("mount the overlay", errno.ENOMEM, "no memory").is_refusal
+    assert is_refusal(_UNSHARE)
+    assert not is_refusal(SetupError("mount at /usr/nowhere", errno.EACCES, "denied"))
+    assert not is_refusal(SetupError("show /layer", errno.EACCES, "denied"))
+    assert not is_refusal(SetupError("mount the overlay", errno.ENOMEM, "no memory"))
 
 
 def test_a_failure_survives_the_way_through_json() -> None:
-    data = {"step": "mount /proc", "errno": 1, "reason": "no"}
-    failure = SetupFailure.from_json(data)
-    assert (failure.step, failure.errno) == ("mount /proc", 1)
+    sent = json.dumps(SetupError("mount /proc", 1, "no").to_json())
+    failure = SetupError.from_json(json.loads(sent)["error"])
+    assert (failure.step, failure.errno, failure.reason) == ("mount /proc", 1, "no")
     assert str(failure) == "could not mount /proc: no"

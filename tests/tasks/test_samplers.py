@@ -48,7 +48,9 @@ def test_uniform_draws_with_replacement_and_reaches_all():
 
 
 def test_an_unknown_sampler_and_no_tasks_are_refused():
-    with pytest.raises(UnknownNameError, match=r"no sampler 'unifrom'; did you mean 'uniform'\?"):
+    with pytest.raises(
+        UnknownNameError, match=r"sampler is called 'unifrom'; did you mean 'uniform'\?"
+    ):
         get_sampler("unifrom", TASKS)
     with pytest.raises(InvalidArgumentError, match="at least one task, got none"):
         get_sampler("uniform", ())

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import Template, TemplateStore
+
+Refused = Callable[[Task], CodingGymError]
 
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
@@ -66,3 +69,18 @@ def fresh_folder(store_folder: Path, tmp_path: Path) -> Path:
 def store_folder(template: Template) -> Path:
     """The folder of ``store``, once it holds something."""
     return template.spec.layers[0].parents[2]
+
+
+@pytest.fixture
+def refused(fresh_folder: Path) -> Refused:
+    """Returns a function that gives the one-line error of a task that must not get a template."""
+
+    def refuse(task: Task) -> CodingGymError:
+        with pytest.raises(CodingGymError) as caught:
+            TemplateStore(folder=fresh_folder).get(task)
+        assert "\n" not in str(caught.value)
+        places = ("templates", "environments")
+        assert [left for place in places for left in fresh_folder.glob(f"{place}/*/")] == []
+        return caught.value
+
+    return refuse

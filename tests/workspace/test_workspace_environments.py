@@ -164,11 +164,23 @@ def test_a_command_that_fails_is_named_with_its_last_words(
         store.get(make_task(install_commands=(command,), version="3"))
     message = str(caught.value)
     assert f"task program-1: install command {command!r} failed: " in message
-    assert "looking | no such package; the log is " in message
+    assert "failed: no such package; the log is " in message
     assert "\n" not in message
     assert "no such package" in Path(message.rpartition(" ")[2]).read_text()
     left = set((store_folder / "environments").glob("*")) - set(before)
     assert all(path.suffix == ".lock" for path in left)
+
+
+@pytest.mark.parametrize("command", ["echo a\0b", f"echo {'x' * (1 << 20)}"], ids=["NUL", "long"])
+def test_a_command_that_no_shell_takes_is_named_by_its_field(
+    store: TemplateStore, make_task: Callable[..., Task], command: str
+) -> None:
+    with pytest.raises(InvalidTaskError) as caught:
+        store.get(make_task(install_commands=(command,), version="6"))
+    message = str(caught.value)
+    assert message.startswith("task program-1: field 'install_commands' has 'echo ")
+    assert len(message) < 300
+    assert "\n" not in message
 
 
 def test_a_command_that_writes_outside_is_told_where_it_may(

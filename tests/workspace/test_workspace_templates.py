@@ -15,7 +15,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
-from coding_gym.workspace.shelf import Shelf
+from coding_gym.workspace.folder_cache import FolderCache
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -133,7 +133,7 @@ def _build_in_process(folder: Path, started: Event, go: Event) -> None:
         go.wait()
         (part / "whole").write_text("x")
 
-    Shelf(folder).get("key", build)
+    FolderCache(folder).get("key", build)
 
 
 def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -
     assert process.pid
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    shelf = Shelf(tmp_path)
-    assert not shelf.path("key").exists()
-    assert shelf.get("other", lambda _: None).is_dir()
+    cache = FolderCache(tmp_path)
+    assert not cache.path("key").exists()
+    assert cache.get("other", lambda _: None).is_dir()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["other"]
-    assert (shelf.get("key", lambda part: (part / "w").touch()) / "w").exists()
+    assert (cache.get("key", lambda part: (part / "w").touch()) / "w").exists()
 
 
 def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path) -> None:
@@ -156,11 +156,11 @@ def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path)
     process = _SPAWN.Process(target=_build_in_process, args=(tmp_path, started, go))
     process.start()
     assert started.wait(30)
-    shelf = Shelf(tmp_path)
-    shelf.get("other", lambda _: None)
+    cache = FolderCache(tmp_path)
+    cache.get("other", lambda _: None)
     assert (tmp_path / "key.partial" / "half").exists()
     go.set()
-    folder = shelf.get("key", lambda _: pytest.fail("built twice"))
+    folder = cache.get("key", lambda _: pytest.fail("built twice"))
     assert sorted(path.name for path in folder.iterdir()) == ["half", "whole"]
     process.join()
     assert process.exitcode == 0
@@ -175,7 +175,7 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        Shelf(tmp_path).get("key", build)
+        FolderCache(tmp_path).get("key", build)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
@@ -190,11 +190,11 @@ def test_a_failed_build_that_nested_folders_too_deep_stops_no_other(tmp_path: Pa
         os.close(here)
         raise OSError(28, "No space left on device")
 
-    shelf = Shelf(tmp_path)
+    cache = FolderCache(tmp_path)
     with pytest.raises(OSError, match="No space left"):
-        shelf.get("key", build)
+        cache.get("key", build)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
-    assert shelf.get("other", lambda _: None).is_dir()
+    assert cache.get("other", lambda _: None).is_dir()
 
 
 def test_a_store_is_private_whatever_the_umask(

@@ -11,11 +11,11 @@ from typing import Any
 from coding_gym.sandbox.zygote import spawn
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
-TIMEOUT_EXIT_CODE = 124
-_READ_BYTES = 1 << 16
 # How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
 # holds it open is taken for a background process.
-_GRACE_S = 0.05
+GRACE_S = 0.05
+_TIMEOUT_EXIT_CODE = 124
+_READ_BYTES = 1 << 16
 _REAP_INTERVAL_S = 1.0
 
 Reply = tuple[dict[str, Any], bytes]
@@ -93,6 +93,18 @@ def run(request: dict[str, Any], body: bytes, env: dict[str, str], channel: sock
     return _reply(command, finished, num_leftovers, duration_s)
 
 
+def shell_exit_code(code: int, *, finished: bool) -> int:
+    """Returns the exit code that a shell would give.
+
+    Args:
+        code: That of the process; minus the signal's number where one ended it.
+        finished: Whether it ended within its time; if not, the code is that of ``timeout``.
+    """
+    if not finished:
+        return _TIMEOUT_EXIT_CODE
+    return code if code >= 0 else 128 - code
+
+
 def _watch(command: _Command, deadline: float, channel: socket.socket) -> bool:
     """Collects output until the shell ends; False when the deadline came first."""
     process = os.pidfd_open(command.pid)
@@ -144,7 +156,7 @@ def _wait_for_output(command: _Command) -> None:
     """Gives processes that still hold the output a moment to finish on their own."""
     poller = select.poll()
     poller.register(command.reader, select.POLLIN)
-    deadline = time.monotonic() + _GRACE_S
+    deadline = time.monotonic() + GRACE_S
     while command.open and (left := deadline - time.monotonic()) > 0:
         if poller.poll(left * 1000):
             command.read()
@@ -154,7 +166,7 @@ def _reply(command: _Command, finished: bool, num_leftovers: int, duration_s: fl
     head, tail = command.output.parts()
     code = os.waitstatus_to_exitcode(command.status or 0)
     header = {
-        "exit_code": (code if code >= 0 else 128 - code) if finished else TIMEOUT_EXIT_CODE,
+        "exit_code": shell_exit_code(code, finished=finished),
         "timed_out": not finished,
         "duration_s": duration_s,
         "num_leftovers": num_leftovers if finished else 0,

@@ -7,7 +7,6 @@ from typing import Any
 from coding_gym.sandbox.zygote import commands, files, lockdown, parts, room, wire
 from coding_gym.sandbox.zygote.steps import SetupError
 
-EPISODE = room.EPISODE
 MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 
 

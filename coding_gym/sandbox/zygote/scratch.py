@@ -12,6 +12,7 @@ def remove(folder: str) -> None:
     An overlay's work folder has no permissions at all, and a policy may have taken those of its
     own folders, so each gets them back on the way down. A policy may also have nested them deeper
     than a path can name, or a stack can follow: one is open at a time, and the way back is ``..``.
+    What another process removes meanwhile is passed over.
     """
     with contextlib.suppress(OSError):
         here = _enter(folder)
@@ -23,7 +24,8 @@ def remove(folder: str) -> None:
                 here = there
                 if name:
                     way.append(name)
-                else:
+                    continue
+                with contextlib.suppress(FileNotFoundError):
                     os.rmdir(way.pop(), dir_fd=here)
         finally:
             os.close(here)
@@ -42,5 +44,6 @@ def _first_folder(descriptor: int) -> str:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 return entry.name
-            os.unlink(entry.name, dir_fd=descriptor)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(entry.name, dir_fd=descriptor)
     return ""

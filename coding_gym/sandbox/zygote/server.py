@@ -6,10 +6,9 @@ import resource
 import select
 import signal
 import socket
-import traceback
 from typing import Any
 
-from coding_gym.sandbox.zygote import init, parts, probe, wire
+from coding_gym.sandbox.zygote import init, parts, probe, room, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.shelf import Shelf
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -64,7 +63,7 @@ def _prepare(config: dict[str, Any]) -> tuple[parts.Parts, Shelf]:
     with step("detach the host's root"):
         sc.unmount("/host")
         os.rmdir("/host")
-    os.mkdir(init.EPISODE)
+    os.mkdir(room.EPISODE)
     return prepared, Shelf(host_mounts, own_mounts, config["hidden"])
 
 
@@ -131,8 +130,8 @@ def _become_init(
         sc.close_from(4)
         channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, 3)
         init.main(channel, request, prepared, ids)
-    except BaseException:  # noqa: BLE001 - nothing may unwind into the server's code in this process
-        reason = traceback.format_exc()
-        os.write(3, wire.pack(SetupError("serve the sandbox", 0, reason).to_json()))
+    except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
+        failure = SetupError("serve the sandbox", 0, repr(error))
+        os.write(3, wire.pack(failure.to_json()))
     finally:
         os._exit(1)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from coding_gym.sandbox.zygote import scratch
+from coding_gym.sandbox.removal import remove_folder
 
 _PARTIAL = ".partial"
 
 
-class Shelf:
+class FolderCache:
     """Keeps built folders by key.
 
     A folder is built under another name and renamed when it is done, while a lock on its key is
@@ -64,8 +64,3 @@ class Shelf:
 
     def _lock(self, key: str, timeout_s: float = -1) -> FileLock:
         return FileLock(self._folder / f"{key}.lock", timeout=timeout_s)
-
-
-def remove_folder(folder: Path) -> None:
-    """Removes a folder tree, also where its folders forbid it; fine where there is none."""
-    scratch.remove(str(folder))

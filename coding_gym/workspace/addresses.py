@@ -1,0 +1,44 @@
+"""What a task's ``repository`` names: a URL, or a git repository on this machine."""
+
+import re
+from pathlib import Path
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://|[^/:]+@[^/:]+:", re.IGNORECASE)
+_PASSWORD = re.compile(r"(?<=://)[^/@]*@")
+
+
+def is_url(repository: str, *, base: Path | None = None) -> bool:
+    """Returns whether git would clone ``repository`` from elsewhere.
+
+    Such are URLs and git's ``user@host:path``, unless something on this machine has that name.
+
+    Args:
+        repository: A URL or a path.
+        base: Where relative paths start; the current folder by default.
+    """
+    if not repository.isprintable() or not _URL.match(repository):
+        return False
+    try:
+        return not Path(base or "", repository).exists()
+    except OSError:  # too long a name for a file
+        return True
+
+
+def find_repository(path: str | Path, *, base: Path | None = None) -> Path | None:
+    """Returns the real path of a git repository on this machine, bare or not; None where none is.
+
+    Args:
+        path: Where it should be; ``~`` is the home folder.
+        base: Where relative paths start; the current folder by default.
+    """
+    try:
+        folder = Path(base or "", Path(path).expanduser()).resolve()
+        is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+        return folder if is_bare or (folder / ".git").exists() else None
+    except (OSError, RuntimeError, ValueError):  # no path, or the home of nobody
+        return None
+
+
+def without_password(url: str) -> str:
+    """Returns a URL fit to be shown."""
+    return _PASSWORD.sub("", url)

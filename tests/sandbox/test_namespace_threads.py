@@ -1,0 +1,105 @@
+"""Many threads, forks, and calls that a signal interrupts."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Sandbox, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygotes import stop_zygotes, zygote
+
+
+class _Interruption(BaseException):
+    pass
+
+
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(backend: NamespaceBackend) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise _Interruption
+
+    other = backend.open(SandboxSpec())
+    sandbox = backend.open(SandboxSpec())
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(_Interruption):
+            sandbox.run("sleep 60")
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    with pytest.raises(SandboxError, match="interrupted"):
+        sandbox.run("echo late")
+    sandbox.close()
+    assert other.run("echo unharmed").output == "unharmed\n"
+    other.close()
+
+
+def test_an_interrupted_open_leaves_open_sandboxes_alone(
+    backend: NamespaceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise _Interruption
+
+    with backend.open(SandboxSpec()) as before:
+        with monkeypatch.context() as patch:
+            patch.setattr("socket.recv_fds", interrupt)
+            with pytest.raises(_Interruption):
+                backend.open(SandboxSpec())
+        with backend.open(SandboxSpec(env={"A": "right"})) as after:
+            assert after.run("echo $A").output == "right\n"
+        assert before.run("echo unharmed").output == "unharmed\n"
+    stop_zygotes()
+
+
+def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> None:
+    outputs: list[str] = []
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            with backend.open(SandboxSpec()) as sandbox:
+                outputs.append(sandbox.run(f"echo {number}").output)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outputs) == sorted(f"{i}\n" for i in range(8) for _ in range(3))
+
+
+# From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBackend) -> None:
+    sandbox = backend.open(SandboxSpec())
+    parents = zygote(*backend.owner())._pid
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = _in_the_fork(backend, sandbox, parents)
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    assert os.read(reader, 1000) == b"own zygote, belongs to the process, forked"
+    os.close(reader)
+    assert sandbox.run("echo unharmed").output == "unharmed\n"
+    assert zygote(*backend.owner())._pid == parents
+    sandbox.close()
+
+
+def _in_the_fork(backend: NamespaceBackend, inherited: Sandbox, parents: int) -> str:
+    try:
+        with backend.open(SandboxSpec()) as sandbox:
+            output = sandbox.run("echo -n forked").output
+        is_own = zygote(*backend.owner())._pid != parents
+        try:
+            inherited.run("true")
+        except SandboxError as error:
+            inherited.close()
+            refusal = "belongs to the process" if "belongs" in str(error) else str(error)
+            return f"{'own' if is_own else 'shared'} zygote, {refusal}, {output}"
+        return "an inherited sandbox ran a command"
+    finally:
+        stop_zygotes()
