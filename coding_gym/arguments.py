@@ -1,4 +1,7 @@
-"""Checks of callers' arguments, with errors that name the argument, its value and the way out."""
+"""Checks of callers' arguments, with errors that name the argument, its value and the way out.
+
+NumPy's numbers are welcome; a bool is a number too, but never meant as one.
+"""
 
 import difflib
 import math
@@ -15,8 +18,7 @@ def at_least_one(name: str, value: Any) -> int:
     Raises:
         InvalidArgumentError: It is not.
     """
-    # A bool is an integer too, but never meant as a count.
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if type(value) is bool or not isinstance(value, Integral) or value < 1:
         raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
     return int(value)
 
@@ -27,7 +29,7 @@ def positive_seconds(name: str, value: Any) -> float:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < math.inf:
+    if type(value) is bool or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
     return float(value)
 
