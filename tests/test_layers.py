@@ -15,7 +15,18 @@ PACKAGE = Path(coding_gym.__file__).parent
 LINES = {
     "errors": -1,
     **dict.fromkeys(
-        ["task", "patch", "diff_text", "arguments", "calls", "action", "grade", "trajectory"], 0
+        [
+            "task",
+            "patch",
+            "diff_text",
+            "arguments",
+            "addresses",
+            "calls",
+            "action",
+            "grade",
+            "trajectory",
+        ],
+        0,
     ),
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools"], 2),
@@ -114,7 +125,10 @@ def test_only_the_sandbox_room_starts_processes() -> None:
     assert {s for s in starters if not s.startswith(SENT_INTO_SANDBOXES)} == set()
 
 
-@pytest.mark.parametrize("heavy", ["pydantic", "git", "docker", "torch", "ray", "tiktoken"])
+@pytest.mark.parametrize(
+    "heavy",
+    ["pydantic", "git", "docker", "torch", "ray", "tiktoken", "coding_gym.sandbox", "subprocess"],
+)
 def test_importing_the_package_pulls_in_nothing_heavy(heavy: str) -> None:
     code = f"import coding_gym, sys; print({heavy!r} in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

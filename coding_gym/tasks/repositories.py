@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, Task, default_url
-from coding_gym.workspace.addresses import find_repository, is_url
 
 Repositories = str | Path | Mapping[str, str | Path]
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coding_gym.addresses import is_url
 from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
-from coding_gym.workspace.addresses import is_url
 
 Row = tuple[str, Any]  # where it stands, and what stands there
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
 from coding_gym.task import GitTree, Task
-from coding_gym.workspace.addresses import find_repository, is_url, without_password
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.workspace.addresses import find_repository, is_url, without_password
+from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.workspace.complaints import git_complaint
 
 
