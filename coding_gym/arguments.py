@@ -4,12 +4,13 @@ NumPy's numbers are welcome; a bool is a number too, but never meant as one.
 """
 
 import difflib
-import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
+
+MAX_SECONDS = 1e9  # about 32 years; some clocks cannot wait for much more
 
 
 def at_least_one(name: str, value: Any) -> int:
@@ -18,19 +19,22 @@ def at_least_one(name: str, value: Any) -> int:
     Raises:
         InvalidArgumentError: It is not.
     """
-    if type(value) is bool or not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
     return int(value)
 
 
 def positive_seconds(name: str, value: Any) -> float:
-    """Returns ``value`` if it is a finite number of seconds above 0.
+    """Returns ``value`` if it is a number of seconds above 0 that a clock can wait for.
 
     Raises:
         InvalidArgumentError: It is not.
     """
-    if type(value) is bool or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InvalidArgumentError(f"{name} must be a number of seconds above 0, got {value!r}")
+    is_number = not isinstance(value, bool) and isinstance(value, Real)
+    if not is_number or not 0 < value <= MAX_SECONDS:
+        raise InvalidArgumentError(
+            f"{name} must be a number of seconds above 0 and at most {MAX_SECONDS:g}, got {value!r}"
+        )
     return float(value)
 
 

@@ -160,7 +160,10 @@ def _unquote(name: str) -> str:
     if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
         return name
     raw = name[1:-1].encode("utf-8", "surrogateescape")
-    plain = _ESCAPE.sub(
-        lambda m: bytes([_ESCAPED[m[1]] if m[1] in _ESCAPED else int(m[1], 8)]), raw
-    )
+    try:
+        plain = _ESCAPE.sub(
+            lambda m: bytes([_ESCAPED[m[1]] if m[1] in _ESCAPED else int(m[1], 8)]), raw
+        )
+    except ValueError:
+        raise PatchError(f"cannot read the quoted path {name}") from None
     return plain.decode("utf-8", "surrogateescape")

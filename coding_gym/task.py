@@ -3,11 +3,12 @@
 import ast
 import difflib
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any
 
+from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import InvalidTaskError
 
 # SWE-bench's key for each field whose Python name differs.
@@ -198,7 +199,7 @@ class _RowReader:
         return InvalidTaskError(f"{row}: field {key!r} {problem}")
 
     def refuse_typos(self, known: set[str]) -> None:
-        for key in sorted(self.row.keys() - known):
+        for key in sorted(key for key in self.row.keys() - known if isinstance(key, str)):
             close = difflib.get_close_matches(key, known - self.row.keys(), n=1, cutoff=0.85)
             if close:
                 raise self.error(key, f"is not known; did you mean {close[0]!r}?")
@@ -217,12 +218,12 @@ class _RowReader:
 
     def seconds(self, key: str) -> float:
         value = self.row[key]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = not isinstance(value, bool) and isinstance(value, Real)
         may_be_zero = key == "gold_duration_s"
-        if is_number and 0 <= value <= sys.float_info.max and (value or may_be_zero):
+        if is_number and 0 <= value <= MAX_SECONDS and (value or may_be_zero):
             return float(value)
         least = "of 0 or more" if may_be_zero else "above 0"
-        raise self.wrong(key, f"a number of seconds {least}")
+        raise self.wrong(key, f"a number of seconds {least} and at most {MAX_SECONDS:g}")
 
     def text(self, key: str) -> str:
         value = self.row[key]
@@ -251,7 +252,7 @@ class _RowReader:
             return []
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass
         try:
             return ast.literal_eval(text)

@@ -42,7 +42,7 @@ class Turn:
 
     Attributes:
         action: The policy's text.
-        token_ids: Ids of the action: as sampled, or an encoding of the text.
+        token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
         calls: The tool calls that were read from the action.

@@ -106,3 +106,10 @@ def test_binary_changes_are_known_and_left_to_git() -> None:
     assert patch.files[0].is_binary
     with pytest.raises(PatchError, match="binary"):
         patch.apply({"x": "a"})
+
+
+@pytest.mark.parametrize("name", [r"a/\x", r"a/\777", "a/\\"])
+def test_a_quoted_path_that_cannot_be_read_is_refused(name: str) -> None:
+    text = f'diff --git "{name}" "{name}"\nnew file mode 100644\n'
+    with pytest.raises(PatchError, match="cannot read"):
+        _ = Patch(text).files

@@ -23,6 +23,6 @@ class Agent(Protocol):
 
         Yields:
             Actions; each ``yield`` gives the info of that step. An agent that returns before the
-            episode has ended has nothing more to say, and is taken to submit.
+            episode has ended has nothing more to say: the episode is stopped and graded.
         """
         ...

@@ -48,16 +48,17 @@ def demo(
     console.print(Syntax(played[0][0].patch, "diff", theme="ansi_dark", word_wrap=True))
     console.print(_outcome(*played[0]), style="bold")
     console.rule(f"{agent} on the other {len(others)} tasks")
-    with (
-        Progress(console=console, transient=True) as progress,
-        ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool,
-    ):
-        bar = progress.add_task("episodes", total=len(others))
-        futures = [pool.submit(_play, task_id, agent, sandbox) for task_id in others]
-        for future in as_completed(futures):
-            played.append(future.result())
-            progress.console.print(_outcome(*played[-1]))
-            progress.advance(bar)
+    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
+    try:
+        with Progress(console=console, transient=True) as progress:
+            bar = progress.add_task("episodes", total=len(others))
+            futures = [pool.submit(_play, task_id, agent, sandbox) for task_id in others]
+            for future in as_completed(futures):
+                played.append(future.result())
+                progress.console.print(_outcome(*played[-1]))
+                progress.advance(bar)
+    finally:  # after an interrupt only the episodes in progress are waited for
+        pool.shutdown(cancel_futures=True)
     trajectories = [trajectory for trajectory, _ in played]
     if out is not None:
         for trajectory in trajectories:

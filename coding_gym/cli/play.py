@@ -1,4 +1,4 @@
-"""``coding-gym play``: one agent on one task, turn by turn."""
+"""``coding-gym play``: one agent on one task."""
 
 from typing import Annotated
 

@@ -14,7 +14,12 @@ from coding_gym.episode.ending import Ending, finish
 from coding_gym.episode.limits import Limits, Usage
 from coding_gym.episode.outcome import Outcome
 from coding_gym.episode.recording import record_turn, with_token_ids
-from coding_gym.errors import EpisodeError, MachineryError, SandboxUnavailableError
+from coding_gym.errors import (
+    EpisodeError,
+    MachineryError,
+    SandboxUnavailableError,
+    TemplateError,
+)
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
@@ -88,8 +93,9 @@ class Episode:
     def start(self) -> Outcome:
         """Opens the sandbox and returns the problem.
 
-        A failure of our side is tried once more; after a second one the episode is stillborn: it
-        looks ordinary, and its first `step` ends it with ``SANDBOX_ERROR``.
+        A sandbox that fails to open is tried once more; after a second failure, or when the
+        template cannot be built, the episode is stillborn: it looks ordinary, and its first `step`
+        ends it with ``SANDBOX_ERROR``.
 
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
@@ -101,6 +107,10 @@ class Episode:
                 break
             except SandboxUnavailableError:
                 raise
+            except TemplateError as failure:  # would fail the same way, perhaps after half an hour
+                self.error = str(failure)
+                _log.error("%s could not be started: %s", self.task.task_id, self.error)
+                break
             except MachineryError as failure:
                 _log.info("%s attempt to start %s: %s", attempt, self.task.task_id, failure)
                 self.error = str(failure)

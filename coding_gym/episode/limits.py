@@ -25,7 +25,7 @@ class Limits:
         """Refuses bounds that no episode could keep."""
         for name, value in asdict(self).items():
             if value is not None:
-                at_least_one(name, value)
+                object.__setattr__(self, name, at_least_one(name, value))
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from coding_gym.action import Completion
+from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode.outcome import Outcome
 from coding_gym.text.tokenizers import Tokenizer
@@ -17,12 +17,15 @@ def record_turn(
     outcome: Outcome,
     duration_s: float,
 ) -> Turn:
-    """Returns the record of one turn; only a `Completion` has token ids yet."""
+    """Returns the record of one turn; only a `Completion` has token ids yet.
+
+    A `Stop` is nothing that a policy said: it has no tokens, and that is exact.
+    """
     sampled = action if isinstance(action, Completion) else None
     return Turn(
         action=str(action),
         token_ids=sampled.token_ids if sampled is not None else (),
-        exact=sampled is not None,
+        exact=sampled is not None or isinstance(action, Stop),
         logprobs=sampled.logprobs if sampled is not None else None,
         calls=tuple(calls),
         results=tuple(results),

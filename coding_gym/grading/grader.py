@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from time import perf_counter
 
+from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import GradingError, PatchError, SandboxError, SandboxUnavailableError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading.canaries import plant
@@ -65,6 +66,7 @@ def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto"
     start = perf_counter()
     _check(task)
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
+    timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
     try:
         verdict = _Grading(task, template, patch, backend, timeout_s).verdict()
     except SandboxUnavailableError:

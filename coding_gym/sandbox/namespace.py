@@ -85,6 +85,8 @@ class NamespaceBackend:
             if is_refusal(failure):
                 raise unavailable(failure) from failure
             raise SandboxError(str(failure)) from failure
+        except OSError as error:  # out of descriptors, most often
+            raise SandboxError(f"cannot open a sandbox: {error}") from error
 
     def _works(self) -> Probe:
         uid, _ = self.owner()

@@ -87,14 +87,14 @@ class NamespaceSandbox:
         header, body = self._call(
             {
                 "op": "run",
-                "timeout_s": timeout_s,
-                "max_output_bytes": max_output_bytes,
+                "timeout_s": float(timeout_s),
+                "max_output_bytes": int(max_output_bytes),
                 "cwd": _absolute(folder),
                 "env": variables,
                 "command_bytes": len(text),
             },
             text + stdin,
-            timeout_s=timeout_s + _ANSWER_TIMEOUT_S,
+            timeout_s=float(timeout_s) + _ANSWER_TIMEOUT_S,
             max_body_bytes=max_output_bytes + _SLACK_BYTES,
         )
         try:

@@ -84,12 +84,16 @@ class Zygote:
                 )
                 if answer == b"+" and descriptors:
                     return socket.socket(fileno=descriptors[0])
+                if answer == b"+":  # ours to give up: without its channel the sandbox ends
+                    raise SandboxError("this process has no file descriptor left for a sandbox")
                 if answer != b"-":
                     raise EOFError("it ended")
                 header = self._receive()
             except (OSError, EOFError, wire.ProtocolError) as error:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
+            except SandboxError:
+                raise
             except BaseException:
                 # The answer may still come; let the next sandbox have another zygote, and these
                 # sandboxes theirs.

@@ -5,6 +5,7 @@ objects hold is data, and no hook, filter, helper or setting of theirs or of the
 """
 
 import os
+import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,7 +81,8 @@ class HostGit:
         self._settings = settings
         if not settings.exists() or settings.read_text() != _SETTINGS:
             settings.parent.mkdir(parents=True, exist_ok=True)
-            partial = settings.with_name(f"{settings.name}.{os.getpid()}")
+            # A name of its own: threads and containers may share process id and folder.
+            partial = settings.with_name(f"{settings.name}.{secrets.token_hex(8)}")
             partial.write_text(_SETTINGS)
             partial.replace(settings)
 

@@ -1,6 +1,7 @@
 """Templates on disk: built once for each content, then only looked up."""
 
 from pathlib import Path
+from threading import Lock
 
 from platformdirs import user_cache_path
 
@@ -46,6 +47,7 @@ class TemplateStore:
         self._install_timeout_s = positive_seconds("install_timeout_s", install_timeout_s)
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None
+        self._lock = Lock()
 
     def get(self, task: Task) -> Template:
         """Returns the task's template, built now if it is the first time.
@@ -69,13 +71,14 @@ class TemplateStore:
 
     def _look_up(self, task: Task) -> Template:
         try:
-            if self._builder is None:
-                self._builder = Builder(
-                    get_backend(self._backend_name),
-                    self._folder,
-                    depth=self._depth,
-                    install_timeout_s=self._install_timeout_s,
-                )
+            with self._lock:
+                if self._builder is None:
+                    self._builder = Builder(
+                        get_backend(self._backend_name),
+                        self._folder,
+                        depth=self._depth,
+                        install_timeout_s=self._install_timeout_s,
+                    )
             return self._builder.template(task)
         except HostGitError as error:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from coding_gym.action import Completion
+from coding_gym.action import Completion, Stop
 from coding_gym.episode import Episode, Limits
-from coding_gym.errors import EpisodeError
+from coding_gym.errors import EpisodeError, TemplateError
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import StopReason
-from coding_gym.workspace import TemplateStore
+from coding_gym.workspace import Template, TemplateStore
 
 Make = Callable[..., Episode]
 
@@ -111,3 +111,27 @@ def test_a_tree_too_large_for_a_patch_is_the_policys_fault(make: Make) -> None:
     assert episode.grade is not None
     assert episode.grade.reason == "patch_not_applied"
     assert "big.bin" in episode.grade.detail or "patch" in episode.grade.detail
+
+
+def test_a_stop_is_recorded_without_tokens(make: Make) -> None:
+    episode = make()
+    episode.start()
+    episode.step(Stop("the budget of the trainer is spent"))
+    (turn,) = episode.trajectory().turns
+    assert (turn.token_ids, turn.exact) == ((), True)
+    assert turn.action == "the budget of the trainer is spent"
+
+
+def test_a_template_that_cannot_be_built_is_not_tried_twice(tiny_row: dict[str, Any]) -> None:
+    attempts = []
+
+    def fail(task: Task) -> Template:
+        attempts.append(task)
+        raise TemplateError("pip said no")
+
+    toolset, tokenizer = get_toolset("nano"), get_tokenizer("coding_gym_16k")
+    episode = Episode(Task.from_row(tiny_row), fail, toolset=toolset, tokenizer=tokenizer)
+    episode.start()
+    assert len(attempts) == 1
+    assert episode.step("x").stop_reason is StopReason.SANDBOX_ERROR
+    assert episode.error == "pip said no"
