@@ -2,17 +2,16 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.action import Completion, Stop
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.action import Stop
 from coding_gym.episode import transcript
 from coding_gym.episode.context import Context
 from coding_gym.episode.ending import Ending, finish
 from coding_gym.episode.limits import Limits, Usage
 from coding_gym.episode.outcome import Outcome
+from coding_gym.episode.playing import Played, Player
 from coding_gym.episode.recording import record_turn, with_token_ids
 from coding_gym.errors import (
     EpisodeError,
@@ -24,8 +23,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import Tokenizer
-from coding_gym.tools.formats import ParsedAction, parse_action
-from coding_gym.tools.protocol import Toolset, tool_names
+from coding_gym.tools.protocol import Toolset
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -76,19 +74,25 @@ class Episode:
         self.grade: Grade | None = None
         self.error = ""
         self._template = template
-        self._format = tool_format
         self._backend = backend
         self._timeout_s = command_timeout_s
         self._turns: list[Turn] = []
         self._context: Context | None = None
         self._patch = Patch()
         self._closed = False
-        self._tool_names = tool_names(toolset)
+        self._player = Player(
+            toolset, tokenizer, tool_format=tool_format, limits=self.limits, usage=self.usage
+        )
 
     @property
     def ended(self) -> bool:
         """Whether the episode is over; then `grade` is final."""
         return self.stop_reason is not None
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns so far, as they were played; `trajectory` encodes the plain replies too."""
+        return tuple(self._turns)
 
     def start(self) -> Outcome:
         """Opens the sandbox and returns the problem.
@@ -118,7 +122,9 @@ class Episode:
             _log.error("%s could not be started: %s", self.task.task_id, self.error)
         self.messages = transcript.opening(self.toolset.system_prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
-        self._count_tokens(*(m["content"] for m in self.messages))
+        self._player.count_tokens(*(m["content"] for m in self.messages))
+        if self.usage.spent(self.limits):
+            _log.warning("%s: the prompt alone spends the token budget", self.task.task_id)
         return Outcome(messages=tuple(self.messages), text=text)
 
     def _open(self) -> None:
@@ -130,6 +136,9 @@ class Episode:
     def step(self, action: str) -> Outcome:
         """Plays one action.
 
+        Where the prompt alone is more than the token budget, the first action ends the episode
+        with ``MAX_TOKENS``, and its calls are neither read nor run.
+
         Args:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
@@ -139,94 +148,31 @@ class Episode:
         self._check_open()
         began = time.perf_counter()
         self.usage.turns += 1
-        results: list[ToolResult] = []
-        new: list[Message] = []
-        parsed = ParsedAction()
-        reason: StopReason | None
-        if self._context is None:
-            reason = StopReason.SANDBOX_ERROR
-        elif isinstance(action, Stop):
-            reason = StopReason.STOPPED
-        else:
-            self._count_tokens(action)
-            parsed = parse_action(str(action), self._format, self._tool_names)
-            new.append(transcript.assistant(str(action), parsed.calls))
-            reason = self._play(parsed, self._context, new, results)
-        reason = reason or self.usage.spent_turns(self.limits)
+        played = self._play(action)
+        self.error = played.error
+        reason = played.stop_reason or self.usage.spent_turns(self.limits)
         reward = self._finish(reason) if reason else 0.0
-        self.messages += new
+        self.messages += played.messages
         outcome = Outcome(
-            messages=tuple(new),
-            text=transcript.seen_text(new),
+            messages=tuple(played.messages),
+            text=transcript.seen_text(played.messages),
             reward=reward,
             reward_parts={"resolved": reward} if self.ended else {},
             stop_reason=self.stop_reason,
         )
         duration_s = time.perf_counter() - began
-        self._turns.append(record_turn(action, parsed.calls, results, outcome, duration_s))
+        self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
         return outcome
 
-    def _play(
-        self,
-        parsed: ParsedAction,
-        context: Context,
-        new: list[Message],
-        results: list[ToolResult],
-    ) -> StopReason | None:
-        """Answers one action, adding to ``new`` and ``results``; returns why to end, or None."""
-        try:
-            if parsed.calls:
-                return self._run_calls(parsed.calls, context, new, results)
-            return self._answer_no_call(parsed.error, context, new)
-        except MachineryError as failure:
-            self.error = str(failure)
-            return StopReason.SANDBOX_ERROR
-
-    def _run_calls(
-        self,
-        calls: Sequence[ToolCall],
-        context: Context,
-        new: list[Message],
-        results: list[ToolResult],
-    ) -> StopReason | None:
-        """Runs the calls of one action in order, until one of them ends the episode."""
-        for call in calls:
-            result = self._execute(call, context)
-            results.append(result)
-            new.append(transcript.tool(result))
-            self.usage.tool_calls += 1
-            self._count_tokens(result.content)
-            reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.limits)
-            if reason:
-                return reason
-        return None
-
-    def _execute(self, call: ToolCall, context: Context) -> ToolResult:
-        began = time.perf_counter()
-        result = self.toolset.execute(call, context)
-        return replace(result, call_id=call.call_id, duration_s=time.perf_counter() - began)
-
-    def _answer_no_call(
-        self, problem: str, context: Context, new: list[Message]
-    ) -> StopReason | None:
-        if problem:
-            self.usage.tool_calls += 1
-            reply = problem
-        else:
-            answer = self.toolset.on_no_call(context)
-            if answer.ends:
-                return StopReason.NO_TOOL_CALL
-            self.usage.tool_calls += answer.costs_call
-            reply = answer.reply
-        self._count_tokens(reply)
-        new.append(transcript.user(reply))
-        return self.usage.spent(self.limits)
-
-    def _count_tokens(self, *texts: str) -> None:
-        if self.limits.max_tokens is not None:
-            for text in texts:
-                ids = text.token_ids if isinstance(text, Completion) else None
-                self.usage.tokens += len(self.tokenizer.encode(text) if ids is None else ids)
+    def _play(self, action: str) -> Played:
+        if self._context is None:
+            return Played(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
+        if isinstance(action, Stop):
+            return Played(stop_reason=StopReason.STOPPED)
+        spent = self.usage.spent(self.limits)
+        if spent:  # only the prompt can have done that: no later turn begins with nothing left
+            return Played(stop_reason=spent)
+        return self._player.play(action, self._context)
 
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward."""

@@ -68,6 +68,19 @@ def test_a_token_limit_counts_sampled_tokens_where_they_are_given(make: Make) ->
     )
 
 
+def test_a_prompt_beyond_the_budget_is_logged_and_ends_with_the_first_action(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    episode = make(limits=Limits(max_tokens=10))
+    episode.start()
+    assert "shapes-area: the prompt alone spends the token budget" in caplog.text
+    outcome = episode.step(Completion(shells("echo one > one"), range(7)))
+    assert (outcome.stop_reason, outcome.messages) == (StopReason.MAX_TOKENS, ())
+    assert episode.patch().is_empty
+    (turn,) = episode.trajectory().turns
+    assert (len(turn.token_ids), turn.calls) == (7, ())
+
+
 def test_nothing_runs_after_the_end(make: Make) -> None:
     episode = make(limits=Limits(max_turns=1))
     episode.start()

@@ -1,0 +1,49 @@
+"""What a policy is told of its budget, and when."""
+
+import pytest
+
+from coding_gym.episode import Limits, Usage
+from coding_gym.episode.notices import budget_warning
+
+CRITICAL = "Token limit critical! Apply your best fix now.\n"
+LOW = "Tokens low. Focus on the main issue only.\n"
+LAST = "Last tool call! Make it count.\n"
+
+
+@pytest.mark.parametrize(
+    ("tokens_left", "warning"),
+    [(0, CRITICAL), (1499, CRITICAL), (1500, LOW), (2999, LOW), (3000, ""), (None, "")],
+)
+def test_tokens_are_critical_below_1500_and_low_below_3000(
+    tokens_left: int | None, warning: str
+) -> None:
+    assert budget_warning(tokens_left, None) == warning
+
+
+@pytest.mark.parametrize(
+    ("calls_left", "warning"),
+    [
+        (None, ""),
+        (5, ""),
+        (4, "4 tools left. Prioritize essential changes.\n"),
+        (2, "2 tools left. Prioritize essential changes.\n"),
+        (1, LAST),
+    ],
+)
+def test_the_last_four_calls_are_announced(calls_left: int | None, warning: str) -> None:
+    assert budget_warning(None, calls_left) == warning
+
+
+def test_tokens_go_before_calls() -> None:
+    assert budget_warning(10, 1) == CRITICAL
+    assert budget_warning(2000, 1) == LOW
+    assert budget_warning(3000, 1) == LAST
+
+
+def test_only_what_the_limits_ask_for_is_warned_about() -> None:
+    usage = Usage(tokens=900, tool_calls=9)
+    bounds = {"max_tokens": 1000, "max_tool_calls": 10}
+    assert usage.warning(Limits(**bounds)) == ""
+    assert usage.warning(Limits(**bounds, warn_tool_calls=True)) == LAST
+    assert usage.warning(Limits(**bounds, warn_tokens=True)) == CRITICAL
+    assert usage.warning(Limits(warn_tokens=True, warn_tool_calls=True)) == ""
