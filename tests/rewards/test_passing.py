@@ -1,0 +1,105 @@
+"""`progress` and `fraction`: what a grade is worth."""
+
+import doctest
+import random
+
+import pytest
+
+from coding_gym import Grade, GradeReason, TestStatus
+from coding_gym.rewards import fraction, passing, progress
+
+NOT_PASSED = [s for s in TestStatus if s is not TestStatus.PASSED]
+
+
+def grade(
+    to_pass: str, to_keep: str, reason: GradeReason = GradeReason.TESTS_FAILED, status: int = 0
+) -> Grade:
+    """A grade from one letter per test, ``p`` for passed."""
+
+    def read(letters: str) -> dict[str, TestStatus]:
+        failed = NOT_PASSED[status]
+        return {
+            f"t.py::{i}": TestStatus.PASSED if letter == "p" else failed
+            for i, letter in enumerate(letters)
+        }
+
+    return Grade(
+        resolved=reason is GradeReason.RESOLVED,
+        reason=reason,
+        fail_to_pass=read(to_pass),
+        pass_to_pass=read(to_keep),
+    )
+
+
+def test_the_examples_in_the_documentation_hold() -> None:
+    result = doctest.testmod(passing)
+    assert result.failed == 0
+    assert result.attempted >= 5
+
+
+@pytest.mark.parametrize(
+    ("to_pass", "to_keep", "wanted_progress", "wanted_fraction"),
+    [
+        ("ff", "pppp", 0.0, 4 / 6),  # a blank line
+        ("pf", "pppp", 0.5, 5 / 6),
+        ("pp", "pppf", 0.5, 5 / 6),
+        ("pf", "pppf", 0.0, 4 / 6),
+        ("pf", "ffff", 0.0, 1 / 6),
+        ("ppf", "", 2 / 3, 2 / 3),
+        ("ff", "ffff", 0.0, 0.0),
+        ("", "pf", 0.0, 0.5),
+    ],
+)
+def test_worked_examples(
+    to_pass: str, to_keep: str, wanted_progress: float, wanted_fraction: float
+) -> None:
+    given = grade(to_pass, to_keep)
+    assert progress(given) == wanted_progress
+    assert fraction(given) == wanted_fraction
+
+
+@pytest.mark.parametrize("to_pass", ["p", "ppp", ""])
+def test_a_resolved_bug_scores_one(to_pass: str) -> None:
+    resolved = grade(to_pass, "pp", GradeReason.RESOLVED)
+    assert progress(resolved) == fraction(resolved) == 1
+
+
+@pytest.mark.parametrize("status", range(len(NOT_PASSED)))
+def test_only_passed_is_passed(status: int) -> None:
+    given = grade("pf", "pf", status=status)
+    assert progress(given) == 0
+    assert fraction(given) == 0.5
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        GradeReason.EMPTY_PATCH,
+        GradeReason.PATCH_NOT_APPLIED,
+        GradeReason.TAMPERED,
+        GradeReason.TIMEOUT,
+    ],
+)
+def test_outcomes_that_cannot_be_trusted_score_nothing(reason: GradeReason) -> None:
+    claimed = grade("ppp", "ppp", reason)
+    assert progress(claimed) == fraction(claimed) == 0
+
+
+def test_progress_is_one_only_where_everything_passed() -> None:
+    rng = random.Random(0)
+    for _ in range(500):
+        to_pass = "".join(rng.choices("pf", k=rng.randint(1, 4)))
+        to_keep = "".join(rng.choices("pppf", k=rng.randint(0, 4)))
+        given = grade(to_pass, to_keep)
+        assert 0 <= progress(given) <= 1
+        assert (progress(given) == 1) == ("f" not in to_pass + to_keep)
+        assert progress(given) <= to_pass.count("p") / len(to_pass)
+
+
+def test_breaking_a_test_never_raises_progress() -> None:
+    rng = random.Random(1)
+    for _ in range(200):
+        to_pass = "".join(rng.choices("pf", k=3))
+        to_keep = "".join(rng.choices("pf", k=3))
+        broken = to_keep.replace("p", "f", 1)
+        assert progress(grade(to_pass, broken)) <= progress(grade(to_pass, to_keep))

@@ -1,0 +1,179 @@
+"""`patch_similarity`: worked examples of nano-agent's formula, and what bounds its price."""
+
+import doctest
+import random
+from collections.abc import Callable
+from difflib import SequenceMatcher
+
+import pytest
+
+from coding_gym.rewards import patch_similarity, similarity
+from coding_gym.rewards.similarity import MAX_CHARS, MAX_LINE_CHARS
+
+BODY = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-return a + b\n+return a * b\n"
+
+
+def part(name: str, body: str = BODY) -> str:
+    return f"diff --git a/{name} b/{name}\n{body}"
+
+
+def test_the_examples_in_the_documentation_hold() -> None:
+    result = doctest.testmod(similarity)
+    assert (result.failed, result.attempted) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("gold", "patch", "score"),
+    [
+        ("", "", 1.0),
+        ("", " \n", 1.0),
+        (part("x"), "", 0.0),
+        (part("x"), "\n\t\n", 0.0),
+        ("", part("x"), 0.0),
+        (part("x"), part("x"), 1.0),
+        (part("x"), "\n" + part("x") + "\n\n", 1.0),
+        (part("x"), part("y"), 0.0),
+        (part("x") + part("y"), part("x"), 0.5),
+        (part("x"), part("x") + part("stray"), 1.0),
+        ("abcd", "abce", 0.75),
+        ("abcd", part("x"), 0.0),
+        ("preface\n" + part("x"), part("x"), 0.5),
+        ("preface\n" + part("x"), "preface\n" + part("x"), 1.0),
+        (part('x"', ""), part('x"', ""), 1.0),
+    ],
+)
+def test_worked_examples(gold: str, patch: str, score: float) -> None:
+    assert patch_similarity(gold, patch) == score
+
+
+def test_files_are_named_by_their_place_before_the_change() -> None:
+    renamed = "diff --git a/old.py b/new.py\nsimilarity index 100%\n"
+    assert patch_similarity(part("old.py"), renamed) > 0.3
+    assert patch_similarity(part("new.py"), renamed) == 0
+
+
+def test_of_two_parts_about_one_file_the_last_counts() -> None:
+    assert patch_similarity(part("x"), part("x", "other\n") + part("x")) == 1
+    assert patch_similarity(part("x"), part("x") + part("x", "other")) < 0.7
+
+
+def test_names_that_git_quotes_are_one_name() -> None:
+    gold = 'diff --git "a/\\303\\251" "b/\\303\\251"\n' + BODY
+    assert patch_similarity(gold, gold.replace("251", "250")) > 0.9
+    assert patch_similarity(gold, part("x")) == 0
+
+
+def test_frequent_characters_start_no_match_in_long_texts() -> None:
+    head = "diff --git a/x b/x\n"
+    gold, patch = head + "ab" * 300, head + "b" + "ab" * 300
+    exact = SequenceMatcher(None, gold, patch).ratio()
+    assert patch_similarity(gold, patch) == exact < 0.1
+    assert SequenceMatcher(None, gold, patch, autojunk=False).ratio() > 0.99
+
+
+def test_bytes_that_are_not_utf8_are_characters_like_others() -> None:
+    odd = part("x", b"+\xff\n".decode("utf-8", "surrogateescape"))
+    assert patch_similarity(odd, odd) == 1
+    assert 0.9 < patch_similarity(odd, odd.replace("\udcff", "\udcfe")) < 1
+
+
+def prose(rng: random.Random, num_chars: int) -> str:
+    words = ["self", "return", "value", "for", "in", "items", "not", "(x)", "= 0", "[key]", "if"]
+    lines: list[str] = []
+    while sum(map(len, lines)) < num_chars:
+        indent = " " * rng.randrange(0, 12, 4)
+        lines.append(f"+{indent}{' '.join(rng.choices(words, k=rng.randint(1, 9)))}\n")
+    return "".join(lines)[:num_chars]
+
+
+@pytest.mark.parametrize("num_chars", [150, 1_000, 8_000])
+def test_texts_of_ordinary_size_get_difflibs_own_ratio(num_chars: int) -> None:
+    rng = random.Random(num_chars)
+    head = "diff --git a/x b/x\n"
+    gold = (head + prose(rng, num_chars)).strip()
+    patch = gold.replace("self", "other").replace("items", "rows").replace("= 0", "= 1")
+    other = (head + prose(rng, num_chars)).strip()
+    for text in (patch, other):
+        assert patch_similarity(gold, text) == SequenceMatcher(None, gold, text).ratio()
+
+
+def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
+    lines = [f"+line {number} of the repair\n" for number in range(3_000)]
+    gold = part("x", "".join(lines))
+    patch = part("x", "".join(lines[:1_500]))
+    assert len(gold) > MAX_CHARS
+    expected = 2 * len(patch) / (len(gold.strip()) + len(patch.strip()))
+    assert patch_similarity(gold, patch) == pytest.approx(expected, abs=1e-3)
+    assert patch_similarity(gold, gold) == 1
+
+
+def test_padding_a_patch_beyond_the_bound_does_not_pay() -> None:
+    gold = part("x", prose(random.Random(0), 1_000) + "\n")
+    for padding in ("+" + "#" * MAX_CHARS, "+#\n" * MAX_CHARS, "#" * MAX_LINE_CHARS):
+        assert patch_similarity(gold, gold + padding) < 0.05
+
+
+def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
+    huge = part("x", "+x\n" * (MAX_LINE_CHARS // 3))
+    assert patch_similarity(huge, huge) == 1
+    assert patch_similarity(huge, huge + "+y\n") == 0
+
+
+def letters(rng: random.Random, num_kinds: int, size: int) -> str:
+    return "".join(chr(0x4E00 + rng.randrange(num_kinds)) for _ in range(size))
+
+
+def rare_letters(rng: random.Random) -> tuple[str, str]:
+    return letters(rng, 101, 40_000), letters(rng, 101, 40_000)
+
+
+def no_popular_letters(rng: random.Random) -> tuple[str, str]:
+    return letters(rng, 3, 40_000), letters(rng, 3, 190)
+
+
+def neighbours_swapped(_rng: random.Random) -> tuple[str, str]:
+    each = "".join(chr(0x4E00 + number) for number in range(20_000))
+    return each, "".join(each[number ^ 1] for number in range(20_000))
+
+
+def block_reversed(rng: random.Random) -> tuple[str, str]:
+    block = letters(rng, 400, 490)
+    return block * 100, (block * 100)[::-1]
+
+
+def lines_of_few_kinds(rng: random.Random) -> tuple[str, str]:
+    lines = [f"{rng.randrange(120)}\n" for _ in range(100_000)]
+    return "".join(lines), "".join(reversed(lines))
+
+
+HARD = [rare_letters, no_popular_letters, neighbours_swapped, block_reversed, lines_of_few_kinds]
+
+
+@pytest.mark.parametrize("pair", HARD)
+def test_no_pair_costs_more_than_its_share(
+    pair: Callable[[random.Random], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold, patch = pair(random.Random(0))
+    spent = []
+    find = SequenceMatcher.find_longest_match
+
+    def counted(matcher: SequenceMatcher[str], *bounds: int) -> object:
+        low, high = bounds[:2]
+        places = matcher.b2j  # type: ignore[attr-defined]
+        spent.append(sum(len(places.get(e, ())) for e in matcher.a[low:high]))
+        return find(matcher, *bounds)
+
+    monkeypatch.setattr(SequenceMatcher, "find_longest_match", counted)
+    monkeypatch.setattr(similarity, "MAX_COMPARISONS", 2_000_000)
+    score = patch_similarity(part("x", gold), part("x", patch))
+    assert 0 <= score <= 1
+    assert sum(spent) <= 2 * similarity.MAX_COMPARISONS
+
+
+def test_a_hard_file_does_not_make_the_next_one_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(similarity, "MAX_COMPARISONS", 2_000)
+    rng = random.Random(1)
+    hard, other = (letters(rng, 500, 3_000) + "\n" for _ in range(2))
+    gold = part("hard", hard) + part("easy") + part("same", hard)
+    patch = part("hard", other) + part("easy") + part("same", hard)
+    assert patch_similarity(gold, patch) == pytest.approx(2 / 3, abs=0.01)
