@@ -12,7 +12,7 @@ import coding_gym
 
 PACKAGE = Path(coding_gym.__file__).parent
 
-VALUES = ["task", "patch", "action", "calls", "grade", "trajectory"]
+VALUES = ["task", "patch", "action", "calls", "grade", "trajectory", "trajectory_file"]
 VALUES += ["addresses", "arguments", "diff_text"]  # what they need
 
 LINES = {

@@ -19,6 +19,7 @@ class HuggingFaceTokenizer:
         vocab_size: One more than the largest id, added tokens included.
         pad_id: The padding id; the end-of-text id or 0 where there is none.
         special_tokens: The control tokens and their ids.
+        end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>``.
     """
 
     name: str
@@ -26,6 +27,7 @@ class HuggingFaceTokenizer:
     vocab_size: int
     pad_id: int
     special_tokens: Mapping[str, int]
+    end_ids: frozenset[int]
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text``, in which nothing is a control token."""
@@ -84,15 +86,16 @@ def load_huggingface(name: str) -> HuggingFaceTokenizer:
 
 
 def _wrap(name: str, backend: Any) -> HuggingFaceTokenizer:
-    ends = (i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None)
+    ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None] or [0]
+    special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
+    turn_end = [special[token] for token in ("<|im_end|>",) if token in special]
     return HuggingFaceTokenizer(
         name,
         backend,
         vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
-        pad_id=next(ends, 0),
-        special_tokens={
-            str(token): i for i, token in backend.added_tokens_decoder.items() if token.special
-        },
+        pad_id=ends[0],
+        special_tokens=special,
+        end_ids=frozenset({*ends, *turn_end}),
     )
 
 

@@ -1,5 +1,7 @@
 """Text as fixed-size arrays, the form in which an observation leaves the environment."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,8 +30,14 @@ def encode_observation(
         InvalidArgumentError: ``max_tokens`` is less than 1.
     """
     at_least_one("max_tokens", max_tokens)
-    ids = tokenizer.encode(text)[-max_tokens:]
-    input_ids = np.full(max_tokens, tokenizer.pad_id, dtype=np.int32)
+    return pad(tokenizer.encode(text)[-max_tokens:], tokenizer.pad_id, max_tokens)
+
+
+def pad(
+    ids: Sequence[int] | NDArray[np.int32], pad_id: int, max_tokens: int
+) -> dict[str, NDArray[np.int32] | NDArray[np.int8]]:
+    """Puts at most ``max_tokens`` ids into arrays of that length; see `encode_observation`."""
+    input_ids = np.full(max_tokens, pad_id, dtype=np.int32)
     input_ids[: len(ids)] = ids
     attention_mask = np.zeros(max_tokens, dtype=np.int8)
     attention_mask[: len(ids)] = 1

@@ -16,6 +16,7 @@ from coding_gym.text import bundled
 DOWNLOAD_TIMEOUT_S = 20.0
 
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
+END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,12 @@ class TiktokenTokenizer:
         """The padding id; the end-of-text id or 0 where there is none."""
         return next((self.special_tokens[t] for t in PAD_TOKENS if t in self.special_tokens), 0)
 
+    @property
+    def end_ids(self) -> frozenset[int]:
+        """The ids that end a reply."""
+        ends = (self.special_tokens[t] for t in END_TOKENS if t in self.special_tokens)
+        return frozenset({self.pad_id, *ends})
+
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text``, in which nothing is a control token."""
         return self.encoding.encode_ordinary(text)
@@ -46,10 +53,18 @@ class TiktokenTokenizer:
         try:
             return self.encoding.decode(tokens, errors="replace")
         except (KeyError, OverflowError) as error:
+            if all(0 <= i < self.vocab_size for i in tokens):
+                return b"".join(map(self._bytes, tokens)).decode(errors="replace")
             raise InvalidArgumentError(
                 f"token ids must be in the vocabulary {self.name} (0 to {self.vocab_size - 1}): "
                 f"{error}"
             ) from error
+
+    def _bytes(self, token: int) -> bytes:
+        try:
+            return self.encoding.decode_single_token_bytes(token)
+        except KeyError:  # OpenAI's encodings have gaps between text and control tokens
+            return "\ufffd".encode()
 
 
 def load_tiktoken(name: str) -> TiktokenTokenizer:

@@ -36,6 +36,11 @@ class Tokenizer(Protocol):
         ...
 
     @property
+    def end_ids(self) -> frozenset[int]:
+        """The ids that end a reply: padding, end of text, ``<|im_end|>`` where there is one."""
+        ...
+
+    @property
     def special_tokens(self) -> Mapping[str, int]:
         """The control tokens and their ids, such as ``<|im_end|>``."""
         ...
@@ -50,7 +55,10 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of ``ids``, control tokens included; broken UTF-8 becomes U+FFFD.
+        """Returns the text of ``ids``, control tokens included.
+
+        Broken UTF-8 becomes U+FFFD. So does an id below ``vocab_size`` that no token has, where
+        the tokenizer's library does not leave it out.
 
         Raises:
             InvalidArgumentError: An id is not in the vocabulary.
