@@ -1,21 +1,17 @@
 """An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
 
-import heapq
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from typing import Any
 
 from coding_gym.agents.actions import call, submit
 from coding_gym.agents.protocol import Info, Play
 from coding_gym.repair import driver
-from coding_gym.repair.candidates import Candidate, candidates
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.localisation import localise
 from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.search import Search
 from coding_gym.repair.source import Source, apply_edits
-from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
-_TEST_S = 3.0  # for one test, while lines are counted
-_SUITE_S = 30.0  # for all of them
-_MAX_SOURCE_CHARS = 100_000
 _APPLIED = "patch applied successfully"
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
 
@@ -69,19 +65,15 @@ class TemplateRepairAgent:
         yield submit()
 
     def _find(self) -> _Steps:
-        yield call("shell", cmd=driver.install_command())
-        request = {"arguments": self._test_arguments, "seconds": _SUITE_S, "test_s": _TEST_S}
-        survey = yield from _ask("survey", request)
-        if survey is None or not survey["failing"]:
+        found = yield from _through_shell(localise(self._test_arguments))
+        if found is None or not found.baseline.failing:
             return None
-        sources = yield from _read_sources(survey)
-        num_failing = len(survey["failing"])
-        search = Search(sources, num_failing, self._max_search_s, self._batch_size)
-        singles = _all_candidates(survey, sources)
+        num_failing = len(found.baseline.failing)
+        search = Search(found.sources, num_failing, self._max_search_s, self._batch_size)
         chosen = yield from _through_shell(
-            search.run(singles, self._max_candidates, self._max_pairs)
+            search.run(found.candidates(), self._max_candidates, self._max_pairs)
         )
-        return None if chosen is None else (chosen, sources)
+        return None if chosen is None else (chosen, found.sources)
 
 
 def _through_shell(commands: Generator[str, str, Any]) -> _Steps:
@@ -97,39 +89,6 @@ def _through_shell(commands: Generator[str, str, Any]) -> _Steps:
 
 def _ask(command: str, request: Mapping[str, Any]) -> _Steps:
     return (yield from _through_shell(driver.ask(command, request)))
-
-
-def _read_sources(survey: Mapping[str, Any]) -> _Steps:
-    """Returns the files that failing tests ran, then others, as far as the limit allows."""
-    sizes = {path: entry["size"] for path, entry in survey["files"].items()} | survey["others"]
-    paths: list[str] = []
-    total = 0
-    for path, size in sizes.items():
-        total += size
-        if total <= _MAX_SOURCE_CHARS or not paths:
-            paths.append(path)
-    reply = yield from _ask("sources", {"paths": paths})
-    sources = {}
-    for path, text in (reply or {"texts": {}})["texts"].items():
-        try:
-            sources[path] = Source(path, text)
-        except (SyntaxError, ValueError):
-            continue  # what does not parse cannot be edited by its tree
-    return sources
-
-
-def _all_candidates(
-    survey: Mapping[str, Any], sources: Mapping[str, Source]
-) -> Iterable[Candidate]:
-    hits = {}
-    for path, entry in survey["files"].items():
-        for counts, lines in entry["groups"].items():
-            failed, passed = (int(part) for part in counts.split(","))
-            hits.update({(path, line): (failed, passed) for line in lines})
-    spectrum = Spectrum(len(survey["failing"]), survey["num_passed"], hits)
-    scores = statement_scores(sources, ochiai(spectrum))
-    by_file = [candidates(path, sources[path], scores[path]) for path in sorted(sources)]
-    return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
 
 
 def _apply(candidate: Candidate, sources: Mapping[str, Source]) -> _Steps:

@@ -74,7 +74,7 @@ class Episode:
         self.grade: Grade | None = None
         self.error = ""
         self._template = template
-        self._backend = backend
+        self.backend = backend
         self._timeout_s = command_timeout_s
         self._turns: list[Turn] = []
         self._context: Context | None = None
@@ -88,6 +88,11 @@ class Episode:
     def ended(self) -> bool:
         """Whether the episode is over; then `grade` is final."""
         return self.stop_reason is not None
+
+    @property
+    def template(self) -> Template | None:
+        """What the running episode's sandbox was opened from; None where there is no sandbox."""
+        return None if self._context is None else self._context.template
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -129,7 +134,7 @@ class Episode:
 
     def _open(self) -> None:
         template = self._template(self.task)
-        sandbox = open_sandbox(template.spec, backend=self._backend)
+        sandbox = open_sandbox(template.spec, backend=self.backend)
         self._context = Context(sandbox, template, self._timeout_s)
         self.error = ""
 
@@ -182,7 +187,7 @@ class Episode:
             if context is not None:
                 context.sandbox.close()
         else:
-            ending = finish(self.task, context, reason, self._backend)
+            ending = finish(self.task, context, reason, self.backend)
         self.stop_reason, self.grade = ending.stop_reason, ending.grade
         self.error, self._patch = ending.error, ending.patch
         return float(ending.grade is not None and ending.grade.resolved)

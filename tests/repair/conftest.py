@@ -1,50 +1,12 @@
-"""A place where the driver can be run as an agent would run it: through a shell."""
+"""Shells for whoever asks for one."""
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shell_workspace import Files, Shell
 
-Files = Mapping[str, str]
-MakeShell = Callable[[Files], "Shell"]
-
-
-class Shell:
-    """Runs commands in a workspace with a /tmp of its own, replies cut to 2,000 characters."""
-
-    def __init__(self, folder: Path, files: Files) -> None:
-        self.workspace = folder / "workspace"
-        for name, text in files.items():
-            path = self.workspace / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir()
-        self.env = {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
-            "TMPDIR": str(self.temporary),
-            "PYTHONHASHSEED": "0",
-        }
-
-    def __call__(self, command: str) -> str:
-        done = subprocess.run(
-            ["/bin/bash", "-c", command],
-            cwd=self.workspace,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        output = (done.stdout + done.stderr).strip()
-        return output if len(output) <= 2000 else output[:2000] + "... output truncated"
-
-    def files(self) -> dict[str, str]:
-        """Returns every file of the workspace."""
-        found = sorted(path for path in self.workspace.rglob("*") if path.is_file())
-        return {str(p.relative_to(self.workspace)): p.read_bytes().decode() for p in found}
+MakeShell = Callable[[Files], Shell]
 
 
 @pytest.fixture

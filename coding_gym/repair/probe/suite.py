@@ -134,9 +134,7 @@ def run_pytest(arguments: list[str], plugins: list[Any]) -> None:
     """Runs pytest in this process, its output thrown away."""
     flags = ["-p", "no:cacheprovider", "--tb=native", "--maxfail=0", f"--rootdir={TREE}"]
     flags.append("--continue-on-collection-errors")
-    for plugin, flag in (("xdist", "-n0"), ("pytest_cov", "--no-cov")):
-        if _is_installed(plugin):
-            flags.append(flag)
+    flags += plugin_flags()
     sys.stdout.flush()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
@@ -145,8 +143,10 @@ def run_pytest(arguments: list[str], plugins: list[Any]) -> None:
     pytest.main([*arguments, *flags], plugins=plugins)
 
 
-def _is_installed(module: str) -> bool:
-    return find_spec(module) is not None
+def plugin_flags() -> list[str]:
+    """Returns the flags that switch off what spreads tests over processes or writes files."""
+    known = (("xdist", "-n0"), ("pytest_cov", "--no-cov"))
+    return [flag for module, flag in known if find_spec(module) is not None]
 
 
 def _on_alarm(*_: Any) -> None:

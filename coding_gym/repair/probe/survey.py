@@ -13,11 +13,12 @@ from typing import Any
 from .forking import forked
 from .place import TREE, copy_tree, enter_tree, is_program, relative, remember
 from .subprocesses import follow
-from .suite import Recorder, run_pytest
+from .suite import Recorder, plugin_flags, run_pytest
 from .tracing import Tracer
 
 _MAX_LINES = 2000
 _MAX_FAILING = 12
+_MAX_KNOWN_FAILING = 200
 _MAX_SUITE_S = 60.0
 _MAX_CONTROL_S = 20.0
 
@@ -32,9 +33,12 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
         test_s: How long one test may take.
 
     Returns:
-        ``failing``: ids; ``num_passed``; ``files``: by path its ``size`` and ``groups`` of lines
-        that failing tests executed, each with the numbers of failed and passed tests that did;
-        ``others``: sizes of the other files that were imported. None if the run died.
+        ``failing``: ids of the tests to repair; ``all_failing``: theirs and those of others that
+        fail, up to a bound; ``in_order``: whether some fail only after others; ``flags``: what
+        pytest needs here; ``num_tests``; ``num_passed``; ``num_failed``; ``files``: by path its
+        ``size`` and ``groups`` of lines that failing tests executed, each with the numbers of
+        failed and passed tests that did; ``others``: sizes of the other files that were imported.
+        None if the run died.
     """
     start = time.monotonic()
     arguments = [a.replace(str(workspace), str(TREE)) for a in arguments]
@@ -62,8 +66,13 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
     num_first = len(traced["outcomes"] if state["in_order"] else state["failing"])
     state["candidate_s"] = min(10.0, 0.5 + num_first * state["test_s"])
     remember(state)
+    others = [test for test in failing if test not in state["failing"]]
     return {
         "failing": state["failing"],
+        "all_failing": [*state["failing"], *others][:_MAX_KNOWN_FAILING],
+        "in_order": state["in_order"],
+        "flags": plugin_flags(),
+        "num_tests": len(traced["outcomes"]),
         "num_passed": len(state["passing"]),
         "num_failed": len(failing),
         **_files(traced, state["failing"]),

@@ -1,0 +1,140 @@
+"""What a menu tells a policy of its candidates and of its state, as numbers from 0 to 1."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coding_gym.repair.candidates import Candidate
+from coding_gym.repair.spectrum import Spectrum
+from coding_gym.repair.templates import TEMPLATES
+
+_KNOWN_BEFORE = (
+    "exists",
+    "suspiciousness",
+    "rank",  # 1 for the first, falling evenly
+    "score",  # relative to that of the first
+    "template_prior",
+    "template_risk",
+    "size",
+    "run_by_failing",  # share of the failing tests that execute its line
+    "run_by_passing",  # share of the passing tests that do
+    *(f"template_{template.name}" for template in TEMPLATES),
+)
+_KNOWN_LATER = (
+    "tried",
+    "in_place",
+    "tested",
+    "fraction_fixed",  # of the tests that failed before, at its last test
+    "broke_others",
+    "passed_all",
+    "rank_untested",  # among those not tested yet: 1 for the first, falling evenly
+    "tested_on_line",  # whether any candidate of the same statement was tested
+    "fixed_on_line",  # the best fraction fixed among them
+)
+CANDIDATE_FEATURES: tuple[str, ...] = (*_KNOWN_BEFORE, *_KNOWN_LATER)
+"""Names of the columns of the observation ``candidates``."""
+
+MENU_FEATURES: tuple[str, ...] = (
+    "located",
+    "num_candidates",  # as a share of the slots
+    "num_failing",
+    "share_tried",
+    "views_left",
+    "changed",  # whether a candidate is in place
+    "tests_current",  # whether the tests ran since the last change
+    "fraction_fixed",  # at that run
+    "broke_others",
+    "passed_all",
+    "best_fraction_fixed",  # of any run
+    "turns_left",
+)
+"""Names of the entries of the observation ``menu``."""
+
+_COLUMN: Mapping[str, int] = MappingProxyType({n: i for i, n in enumerate(CANDIDATE_FEATURES)})
+_NUM_STATIC = len(_KNOWN_BEFORE)
+_HALF_SIZE = 20.0  # an edit of this many characters has size 0.5
+_MAX_RISK = max(template.risk for template in TEMPLATES)
+_PRIORS = {template.name: template.prior for template in TEMPLATES}
+_HALF_FAILING = 4.0
+
+
+@dataclass(slots=True)
+class Standing:
+    """What became of one candidate in the episode.
+
+    Attributes:
+        tried: Whether it was ever in place.
+        tested: Whether the tests ran while it was.
+        fraction: Of the tests that failed before, how many passed then.
+        broken: Whether others failed then.
+        passed: Whether all passed then.
+    """
+
+    tried: bool = False
+    tested: bool = False
+    fraction: float = 0.0
+    broken: bool = False
+    passed: bool = False
+
+
+def static_features(
+    candidates: Sequence[Candidate], spectrum: Spectrum, num_slots: int
+) -> NDArray[np.float32]:
+    """Returns what is known of candidates before any is tried.
+
+    Returns:
+        Shape (num_slots, F), float32, from 0 to 1; zeros where there is no candidate.
+    """
+    rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
+    for number, candidate in enumerate(candidates):
+        failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
+        rows[number, :9] = (
+            1.0,
+            candidate.suspicion,
+            1 - number / num_slots,
+            candidate.score / candidates[0].score,
+            _PRIORS[candidate.template],
+            candidate.risk / _MAX_RISK,
+            candidate.size / (candidate.size + _HALF_SIZE),
+            failed / max(1, spectrum.num_failed),
+            passed / max(1, spectrum.num_passed),
+        )
+        rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
+    return rows
+
+
+def add_standings(
+    rows: NDArray[np.float32],
+    candidates: Sequence[Candidate],
+    standings: Sequence[Standing],
+    in_place: int | None,
+) -> None:
+    """Writes what is known of the candidates' standings into the rows of `static_features`."""
+    by_line: dict[tuple[str, int], float] = {}
+    for candidate, standing in zip(candidates, standings, strict=True):
+        if standing.tested:
+            place = candidate.path, candidate.line
+            by_line[place] = max(standing.fraction, by_line.get(place, 0.0))
+    num_untested = 0
+    for number, (candidate, standing) in enumerate(zip(candidates, standings, strict=True)):
+        place = candidate.path, candidate.line
+        rows[number, _NUM_STATIC:] = (
+            standing.tried,
+            number == in_place,
+            standing.tested,
+            standing.fraction,
+            standing.broken,
+            standing.passed,
+            0.0 if standing.tested else 1 - num_untested / len(rows),
+            place in by_line,
+            by_line.get(place, 0.0),
+        )
+        num_untested += not standing.tested
+
+
+def saturated(count: int) -> float:
+    """Returns a count as a number from 0 to below 1; 4 gives a half."""
+    return count / (count + _HALF_FAILING)

@@ -1,0 +1,178 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coding_gym.calls import ToolCall
+from coding_gym.repair.localisation import Baseline, Localisation
+from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT, VIEW, Menu
+from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
+from coding_gym.repair.shortlist import Shortlist
+from coding_gym.repair.source import Source, apply_edits
+from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
+
+TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
+APPLIED = "patch applied successfully"
+FAILS = "failed before: 0 of 2 pass now; others broken: 0"
+HALF = "failed before: 1 of 2 pass now; others broken: 0"
+PASSES = "failed before: 2 of 2 pass now; others broken: 0"
+NUM_SLOTS = 5
+
+
+def shortlist(num_slots: int = NUM_SLOTS) -> Shortlist:
+    sources = {"m.py": Source("m.py", TEXT)}
+    spectrum = Spectrum(2, 3, {("m.py", 2): (2, 1), ("m.py", 6): (1, 3)})
+    scores = statement_scores(sources, ochiai(spectrum))
+    failing = ("test_m.py::test_a", "test_m.py::test_b")
+    found = Localisation(Baseline(failing, failing), spectrum, sources, scores)
+    return Shortlist.of(found, num_slots)
+
+
+@pytest.fixture
+def menu() -> Menu:
+    """A menu at the start of an episode."""
+    return Menu(shortlist, "-q", NUM_SLOTS)
+
+
+def act(menu: Menu, action: int, *replies: str) -> list[ToolCall]:
+    calls = menu.calls(action)
+    menu.note(replies or ("command succeeded",) * len(calls))
+    return calls
+
+
+def candidate_feature(menu: Menu, name: str) -> list[float]:
+    return [float(v) for v in menu.candidate_features()[:, CANDIDATE_FEATURES.index(name)]]
+
+
+def feature(menu: Menu, name: str) -> float:
+    return float(menu.features(1.0)[MENU_FEATURES.index(name)])
+
+
+def allowed(menu: Menu) -> list[int]:
+    return [int(action) for action in np.flatnonzero(menu.mask())]
+
+
+def test_candidates_are_hidden_until_located(menu: Menu) -> None:
+    assert allowed(menu) == [LOCATE, RUN_TESTS, SUBMIT]
+    assert not menu.candidate_features().any()
+    act(menu, LOCATE)
+    assert allowed(menu) == [VIEW, RUN_TESTS, SUBMIT, *range(4, 4 + NUM_SLOTS)]
+    assert candidate_feature(menu, "exists") == [1.0] * NUM_SLOTS
+    assert feature(menu, "located") == 1.0
+
+
+def test_each_view_shows_another_place_until_none_is_left(menu: Menu) -> None:
+    act(menu, LOCATE)
+    shown = []
+    while menu.mask()[VIEW]:
+        shown += [call.arguments["cmd"] for call in act(menu, VIEW)]
+    assert [command.split()[-1] for command in shown] == ["'1,2p'", "'5,6p'"]
+    assert feature(menu, "views_left") == 0.0
+
+
+def test_a_candidate_takes_the_place_of_the_one_before(menu: Menu) -> None:
+    act(menu, LOCATE)
+    text = TEXT
+    for number, num_calls in enumerate((1, 2, 2)):
+        calls = act(menu, FIRST_CANDIDATE + number, *[APPLIED] * num_calls)
+        assert [call.name for call in calls] == ["apply_patch"] * num_calls
+        for call in calls:
+            assert text.count(call.arguments["search"]) == 1
+            text = text.replace(call.arguments["search"], call.arguments["replace"])
+        assert text == apply_edits(TEXT, shortlist().candidates[number].edits)
+        assert np.flatnonzero(candidate_feature(menu, "in_place")).tolist() == [number]
+    assert candidate_feature(menu, "tried") == [1.0, 1.0, 1.0, 0.0, 0.0]
+
+
+def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:
+    act(menu, LOCATE)
+    act(menu, RUN_TESTS, FAILS)
+    assert RUN_TESTS not in allowed(menu)
+    act(menu, FIRST_CANDIDATE, APPLIED)
+    assert RUN_TESTS in allowed(menu)
+    assert feature(menu, "tests_current") == 0.0
+
+
+def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
+    act(menu, LOCATE)
+    act(menu, FIRST_CANDIDATE, APPLIED)
+    act(menu, RUN_TESTS, HALF)
+    act(menu, FIRST_CANDIDATE + 1, APPLIED, APPLIED)
+    act(menu, RUN_TESTS, PASSES)
+    act(menu, FIRST_CANDIDATE + 2, APPLIED, APPLIED)
+    assert allowed(menu)[-3:] == [5, 7, 8]
+    assert candidate_feature(menu, "fraction_fixed")[:2] == [0.5, 1.0]
+    assert candidate_feature(menu, "passed_all")[:2] == [0.0, 1.0]
+    assert (feature(menu, "best_fraction_fixed"), feature(menu, "fraction_fixed")) == (1.0, 0.0)
+
+
+def test_candidates_not_tested_yet_are_ranked_among_themselves(menu: Menu) -> None:
+    act(menu, LOCATE)
+    before = candidate_feature(menu, "rank_untested")
+    act(menu, FIRST_CANDIDATE, APPLIED)
+    act(menu, RUN_TESTS, FAILS)
+    assert candidate_feature(menu, "rank_untested") == [0.0, *before[:-1]]
+
+
+def test_what_makes_no_sense_only_says_so(menu: Menu) -> None:
+    before = menu.candidate_features(), menu.features(0.5), menu.mask()
+    for action in (VIEW, FIRST_CANDIDATE, FIRST_CANDIDATE + NUM_SLOTS - 1):
+        calls = act(menu, action, "not available now")
+        assert [call.name for call in calls] == ["shell"]
+        assert calls[0].arguments["cmd"].startswith("echo ")
+    after = menu.candidate_features(), menu.features(0.5), menu.mask()
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_after_a_patch_that_did_not_apply_the_tree_is_restored(menu: Menu) -> None:
+    act(menu, LOCATE)
+    act(menu, FIRST_CANDIDATE, "search string not found")
+    assert feature(menu, "changed") == 1.0
+    assert candidate_feature(menu, "in_place") == [0.0] * NUM_SLOTS
+    calls = act(menu, FIRST_CANDIDATE + 1, "command succeeded", APPLIED)
+    assert calls[0].arguments["cmd"].startswith("git checkout")
+    assert [call.name for call in calls[1:]] == ["apply_patch"]
+    assert candidate_feature(menu, "in_place")[1] == 1.0
+
+
+def test_features_stay_between_0_and_1_whatever_is_played() -> None:
+    rng = np.random.default_rng(0)
+    replies: Any = (
+        APPLIED,
+        HALF,
+        PASSES,
+        FAILS,
+        "search string not found",
+        "",
+        "Command timed out",
+    )
+    for _ in range(20):
+        menu = Menu(shortlist, "-q", NUM_SLOTS)
+        for _ in range(15):
+            action = int(rng.integers(FIRST_CANDIDATE + NUM_SLOTS))
+            menu.note([str(rng.choice(replies)) for _ in menu.calls(action)])
+            for values in (menu.candidate_features(), menu.features(rng.random())):
+                assert values.dtype == np.float32
+                assert values.min() >= 0.0
+                assert values.max() <= 1.0
+            assert menu.mask()[SUBMIT]
+
+
+HEALTHY = Localisation(Baseline((), ()), Spectrum(0, 3, {}), {}, {})
+
+
+@pytest.mark.parametrize("found", [None, HEALTHY], ids=["tests cannot run", "no test fails"])
+def test_without_candidates_the_other_actions_remain(found: Localisation | None) -> None:
+    menu = Menu(lambda: Shortlist.of(found, NUM_SLOTS), "-q", NUM_SLOTS)
+    command = act(menu, LOCATE)[0].arguments["cmd"]
+    assert "echo" in command
+    assert {RUN_TESTS, SUBMIT} <= set(allowed(menu))
+    assert max(allowed(menu)) < FIRST_CANDIDATE
+
+
+def test_calls_are_json() -> None:
+    menu = Menu(shortlist, "-q", NUM_SLOTS)
+    for action in (LOCATE, VIEW, RUN_TESTS, FIRST_CANDIDATE, SUBMIT):
+        for call in act(menu, action, APPLIED):
+            assert json.loads(json.dumps(call.to_json())) == call.to_json()
