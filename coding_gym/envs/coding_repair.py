@@ -94,7 +94,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._tasks = load_tasks(tasks, task_ids=task_ids)
         self._sampler_name = sampler
         self._sampler = get_sampler(sampler, self._tasks)
-        self._tool_format = tool_format
+        self.tool_format = tool_format
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
         self._backend = sandbox if sandbox == "auto" else get_backend(sandbox).name
         self._command_timeout_s = positive_seconds("command_timeout_s", command_timeout_s)
@@ -144,7 +144,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             _template_store(self._backend).get,
             toolset=self.toolset,
             tokenizer=self.tokenizer,
-            tool_format=self._tool_format,
+            tool_format=self.tool_format,
             limits=self.limits,
             backend=self._backend,
             command_timeout_s=self._command_timeout_s,

@@ -1,0 +1,199 @@
+"""Actions from a menu of repair steps, for policies that choose among numbers."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from coding_gym.action import Stop
+from coding_gym.arguments import at_least_one
+from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
+from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
+from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
+from coding_gym.repair.shortlist import Shortlist, Shortlists
+from coding_gym.repair.visible_tests import arguments_from
+from coding_gym.sandbox import open_sandbox
+from coding_gym.tools.formats import render_calls
+from coding_gym.wrappers.chain import check_order
+
+__all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
+
+_log = logging.getLogger(__name__)
+
+_shortlists = Shortlists()  # of this process; all its envs and threads share them
+
+Observation = dict[str, Any]
+
+
+class MenuActions(
+    gym.Wrapper[Observation, Any, Observation, str],
+    gym.utils.RecordConstructorArgs,
+):
+    """Turns the choice of an action's text into the choice of a number.
+
+    *Action*: ``Discrete(4 + K)`` with K = ``num_candidates``:
+
+    ====== ==========================================================================
+    0      locate: list the failing tests and the lines that make them suspicious
+    1      view: show the code around the next suspicious line
+    2      run_tests: run the visible tests
+    3      submit
+    4 + k  take any candidate back and put repair candidate k in place
+    ====== ==========================================================================
+
+    Each is played as one action of ordinary tool calls, so one turn, and counts against every limit
+    as those do. An action that makes no sense now costs its turn and changes nothing.
+
+    *Observation*: the env's own, and three arrays that hold numbers from 0 to 1:
+
+    - ``action_mask``, int8, shape (4 + K,): 1 where an action makes sense now;
+    - ``candidates``, float32, shape (K, F): `CANDIDATE_FEATURES` of each candidate; zeros where
+      there is none, and before ``locate``;
+    - ``menu``, float32, shape (M,): `MENU_FEATURES`.
+
+    The candidates come from repair templates at the lines that failing visible tests execute. They
+    are found once per program and process, at the first ``locate``, in a sandbox of their own; how
+    tests end is read from what the episode's own sandbox printed. Hidden tests play no part.
+
+    A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
+
+    Args:
+        env: The environment, which may be wrapped.
+        num_candidates: K, the most candidates on offer.
+
+    Raises:
+        InvalidArgumentError: A number cannot be used, or ``env`` cannot be wrapped.
+    """
+
+    def __init__(self, env: gym.Env[Observation, str], num_candidates: int = 48) -> None:
+        self._core = check_order(
+            MenuActions,
+            env,
+            never_around={
+                "TokenActions": "both replace the action space; choose one of them",
+            },
+        )
+        if self._core.toolset.name != "nano":
+            raise InvalidArgumentError(
+                f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
+            )
+        num_slots = at_least_one("num_candidates", num_candidates)
+        gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
+        gym.Wrapper.__init__(self, env)
+        self._num_slots = num_slots
+        self._menu: Menu | None = None
+        self._max_turns: int | None = None
+        num_actions = FIRST_CANDIDATE + num_slots
+        self.action_space = spaces.Discrete(num_actions)
+        self.observation_space = _with_menu(env.observation_space, num_actions, num_slots)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode; see `CodingRepairEnv.reset`.
+
+        Raises:
+            InvalidArgumentError: The task is not in Python.
+        """
+        observation, info = self.env.reset(seed=seed, options=options)
+        task = self._core.task
+        if task.language != "python":
+            raise InvalidArgumentError(
+                f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
+                "choose others with task_ids"
+            )
+        arguments = arguments_from(task.visible_test_command)
+        self._menu = Menu(lambda: self._shortlist(arguments), arguments, self._num_slots)
+        self._max_turns = info["budget"]["turns"]
+        return self._observe(self._menu, observation, info), info
+
+    def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Plays one action of the menu.
+
+        Raises:
+            EpisodeError: There is no running episode.
+            InvalidArgumentError: The action is not one of the menu's numbers.
+        """
+        if self._menu is None:
+            raise EpisodeError("there is no episode yet; call reset first")
+        if isinstance(action, Stop):
+            text: str = action
+        else:
+            text = self._text(self._menu, action)
+        observation, reward, terminated, truncated, info = self.env.step(text)
+        if not isinstance(action, Stop):
+            self._menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
+        return self._observe(self._menu, observation, info), reward, terminated, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Returns which actions make sense now, shape (4 + K,); at least one does.
+
+        Raises:
+            EpisodeError: There was no `reset` yet.
+        """
+        if self._menu is None:
+            raise EpisodeError("there is no episode yet; call reset first")
+        return self._menu.mask()
+
+    def action_meanings(self) -> list[str]:
+        """Returns what each action does, in words."""
+        return [meaning(action) for action in range(FIRST_CANDIDATE + self._num_slots)]
+
+    def _text(self, menu: Menu, action: Any) -> str:
+        is_number = isinstance(action, int | np.integer) or (
+            isinstance(action, np.ndarray) and np.issubdtype(action.dtype, np.integer)
+        )
+        if not is_number or not self.action_space.contains(np.int64(action)):
+            highest = FIRST_CANDIDATE + self._num_slots - 1
+            raise InvalidArgumentError(
+                f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
+            )
+        return render_calls(menu.calls(int(action)), self._core.tool_format)
+
+    def _observe(
+        self, menu: Menu, observation: Observation, info: Mapping[str, Any]
+    ) -> Observation:
+        turns = info["budget"]["turns"]
+        share = 1.0 if turns is None or not self._max_turns else turns / self._max_turns
+        return {
+            **observation,
+            "action_mask": menu.mask().astype(np.int8),
+            "candidates": menu.candidate_features(),
+            "menu": menu.features(share),
+        }
+
+    def _shortlist(self, arguments: str) -> Shortlist:
+        """Returns the task's candidates; none where our own side fails to find them."""
+        episode = self._core.episode
+        template, backend = episode.template, episode.backend
+        if template is None:  # stillborn: the action that asks will end the episode
+            return Shortlist.of(None, self._num_slots)
+        try:
+            return _shortlists.get(
+                f"{backend} {template.key}",
+                lambda: open_sandbox(template.spec, backend=backend),
+                arguments,
+                self._num_slots,
+            )
+        except MachineryError as failure:
+            _log.error("no candidates for %s: %s", episode.task.task_id, failure)
+            return Shortlist.of(None, self._num_slots)
+
+
+def _with_menu(space: spaces.Space[Any], num_actions: int, num_slots: int) -> spaces.Dict:
+    if not isinstance(space, spaces.Dict):
+        raise InvalidArgumentError(
+            f"MenuActions needs Dict observations, got {type(space).__name__}"
+        )
+    return spaces.Dict(
+        {
+            **space.spaces,
+            "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
+            "candidates": spaces.Box(0, 1, (num_slots, len(CANDIDATE_FEATURES)), np.float32),
+            "menu": spaces.Box(0, 1, (len(MENU_FEATURES),), np.float32),
+        }
+    )

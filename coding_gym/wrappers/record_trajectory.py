@@ -1,0 +1,100 @@
+"""Episodes kept in a file."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory_file import append_trajectory
+from coding_gym.wrappers.chain import check_order
+
+
+class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """Adds every finished episode to a file, as one line of JSON.
+
+    A line is a `coding_gym.Trajectory`, read back by `coding_gym.rollout.read_trajectories`: the
+    chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, and
+    the reward of every turn with its parts as they are at this place in the chain of wrappers. It
+    has the hidden tests' names: a record is not for policies.
+
+    Any number of envs, threads and processes may write to one file. A line that cannot be written
+    raises: training stops instead of losing data.
+
+    Args:
+        env: A ``CodingRepair-v0`` env, wrapped or not.
+        path: The file; made with its folders where it is missing, added to where it exists.
+        unfinished: Whether episodes that `reset` or `close` cuts off after their first action
+            are kept too, with no stop reason and no grade.
+
+    Raises:
+        InvalidArgumentError: ``path`` cannot be a file.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], path: str | Path, unfinished: bool = False) -> None:
+        core = check_order(RecordTrajectory, env)
+        if not isinstance(path, str | Path) or not str(path):
+            raise InvalidArgumentError(f"path must name a file, got {path!r}")
+        if not isinstance(unfinished, bool):
+            raise InvalidArgumentError(f"unfinished must be true or false, got {unfinished!r}")
+        self._path = _usable(path)
+        self._unfinished = unfinished
+        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), unfinished=unfinished)
+        gym.Wrapper.__init__(self, env)
+        self._core = core
+        self._rewards: list[tuple[float, dict[str, float]]] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Starts an episode."""
+        self._record_unfinished()
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Plays one action.
+
+        Raises:
+            MachineryError: The episode has ended and could not be written.
+        """
+        observation, reward, terminated, truncated, info = super().step(action)
+        self._rewards.append((float(reward), dict(info["reward_parts"])))
+        if terminated or truncated:
+            self._record()
+        return observation, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Frees the sandbox; idempotent."""
+        self._record_unfinished()
+        super().close()
+
+    def _record_unfinished(self) -> None:
+        if self._unfinished and self._rewards:
+            self._record()
+        self._rewards = []
+
+    def _record(self) -> None:
+        rewards, self._rewards = self._rewards, []  # a failed write is not tried again at close
+        trajectory = self._core.episode.trajectory()
+        start = len(trajectory.turns) - len(rewards)  # a restored episode has turns before these
+        seen = (
+            replace(turn, reward=reward, reward_parts=parts)
+            for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
+        )
+        turns = (*trajectory.turns[:start], *seen)
+        append_trajectory(self._path, replace(trajectory, turns=turns))
+
+
+def _usable(path: str | Path) -> Path:
+    """Returns where the file is, its folder made; absolute, since a process may change folders."""
+    place = Path(path).expanduser().absolute()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"path must be a file that can be written, got {str(path)!r}: {error.strerror}"
+        ) from error
+    if place.is_dir():
+        raise InvalidArgumentError(f"path must be a file, got the folder {str(path)!r}")
+    return place

@@ -1,0 +1,121 @@
+"""The whole chat as the observation."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from coding_gym.action import Completion
+from coding_gym.arguments import at_least_one
+from coding_gym.calls import ToolCall
+from coding_gym.envs.coding_repair import Observation
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import Chat
+from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.observation import pad
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.text.transcript_ids import TranscriptIds
+from coding_gym.tools import get_toolset
+from coding_gym.tools.formats import render_calls
+from coding_gym.wrappers.chain import check_order
+
+if TYPE_CHECKING:
+    from coding_gym.episode import Episode
+
+
+class TranscriptObservation(
+    gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
+):
+    """Observes the whole chat so far, laid out as a model is prompted.
+
+    ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, hold the
+    system prompt with the tools, the issue, and every reply with its results, ending with the
+    generation prompt while the episode runs. The last ``max_tokens`` ids are kept, padded on the
+    right. Other keys of the observation stay as they are.
+
+    *Layout*: for ``hf:`` tokenizers the chat template that comes with them, given the toolset's
+    schemas; for all others ChatML, with the schemas in the system message. An encoding without
+    ``<|im_start|>`` and ``<|im_end|>`` (``cl100k_base``, for instance) is extended by them at the
+    end of its vocabulary, which raises the upper bound of ``input_ids``.
+
+    *Exact*: a reply that came as a `coding_gym.Completion` is there with the ids that were
+    sampled, whatever they are, and a plain one as its text encodes. What was once observed stays:
+    an observation, then the reply's ids, then what followed it make the next observation. So
+    the reasoning of earlier replies is kept, where some templates would drop it.
+
+    *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
+    reply, is encoded as the characters it is made of.
+
+    With byte-level vocabularies the ids around replies are those of encoding the template's
+    whole text. Blank space at the ends of contents is kept also where a template strips it, and
+    a template that prints today's date prints 2024-01-01.
+
+    Args:
+        env: A ``CodingRepair-v0`` env, wrapped or not.
+        max_tokens: Length of the arrays, in tokens.
+
+    Raises:
+        InvalidArgumentError: The tokenizer has no chat template, or one without tools, system
+            prompts or tool results, or one that rewrites contents.
+    """
+
+    def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
+        core = check_order(TranscriptObservation, env)
+        self._max_tokens = at_least_one("max_tokens", max_tokens)
+        gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
+        gym.ObservationWrapper.__init__(self, env)
+        self._core = core
+        self._chat = _chat(core.tokenizer.name, core.toolset.name, core.tool_format)
+        self._ids = TranscriptIds(self._chat, self._max_tokens)
+        self._episode: Episode | None = None
+        inner = env.observation_space
+        shape = (self._max_tokens,)
+        self.observation_space = spaces.Dict(
+            {
+                **(inner.spaces if isinstance(inner, spaces.Dict) else {}),
+                "input_ids": spaces.Box(0, self._chat.vocab_size - 1, shape, np.int32),
+                "attention_mask": spaces.Box(0, 1, shape, np.int8),
+            }
+        )
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        """Plays one action.
+
+        Raises:
+            InvalidArgumentError: A `Completion` has ids outside the vocabulary.
+        """
+        if isinstance(action, Completion):
+            size = self._chat.vocab_size
+            outside = next((i for i in action.token_ids if not 0 <= i < size), None)
+            if outside is not None:
+                raise InvalidArgumentError(
+                    f"token_ids must be in the vocabulary {self._core.tokenizer.name} (0 to "
+                    f"{size - 1}), got {outside}; give the env the tokenizer of the policy"
+                )
+        return super().step(action)
+
+    def observation(self, observation: Observation) -> Observation:
+        """Returns the observation with the chat in it."""
+        episode = self._core.episode
+        if episode is not self._episode or len(episode.messages) < self._ids.num_messages:
+            self._episode = episode
+            self._ids = TranscriptIds(self._chat, self._max_tokens)
+        messages = episode.messages[self._ids.num_messages :]
+        num_replies = sum(message["role"] == "assistant" for message in messages)
+        start = self._ids.num_replies
+        turns = episode.turns[start : start + num_replies]  # a Stop is a turn but no message
+        self._ids.extend(messages, [turn.token_ids if turn.exact else None for turn in turns])
+        ids = self._ids.ids(asks=not episode.ended)
+        return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}
+
+
+@cache  # compiling and trying out a template takes longer than a reset
+def _chat(tokenizer_name: str, toolset_name: str, tool_format: str) -> Chat:
+    """Returns the chat of a tokenizer and a toolset, made once per process."""
+    tokenizer, toolset = get_tokenizer(tokenizer_name), get_toolset(toolset_name)
+    call_format = "hermes" if tool_format == "auto" else tool_format
+    example = ToolCall("<name>", {"<argument>": "<value>"})
+    layout = get_layout(tokenizer, toolset.schemas, render_calls([example], call_format))
+    return Chat(tokenizer, layout)

@@ -1,0 +1,271 @@
+"""`TokenBudget` and `ToolCallBudget`: what is counted, what is said, when it ends."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.registration import EnvSpec
+
+from coding_gym import Completion, Stop
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode import Limits
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.wrappers.token_budget import TokenBudget
+from coding_gym.wrappers.tool_call_budget import ToolCallBudget
+
+CRITICAL = "Token limit critical! Apply your best fix now.\n"
+LOW = "Tokens low. Focus on the main issue only.\n"
+LAST = "Last tool call! Make it count.\n"
+SUBMIT = '{"name": "submit", "arguments": {}}'
+FIX = json.dumps(
+    {
+        "name": "apply_patch",
+        "arguments": {"search": "width + height", "replace": "width * height", "file": "shapes.py"},
+    }
+)
+
+
+def few(num_calls: int) -> str:
+    return f"{num_calls} tools left. Prioritize essential changes.\n"
+
+
+def shells(*commands: str) -> str:
+    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+
+
+def num_tokens(*texts: str) -> int:
+    return sum(len(get_tokenizer().encode(text)) for text in texts)
+
+
+def replies(info: dict[str, Any]) -> list[str]:
+    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, Any]]:
+    env = gym.make("coding_gym:CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
+    yield env
+    env.close()
+
+
+def core_of(env: gym.Env[Any, Any]) -> CodingRepairEnv:
+    core = env.unwrapped
+    assert isinstance(core, CodingRepairEnv)
+    return core
+
+
+def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
+    wrapped = ToolCallBudget(TokenBudget(env))
+    assert core_of(wrapped).limits == Limits(
+        max_turns=50,
+        max_tool_calls=30,
+        max_tokens=8192,
+        reserve_tokens=600,
+        warn_tokens=True,
+        warn_tool_calls=True,
+    )
+
+
+def test_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> None:
+    wrapped = TokenBudget(env, max_tokens=5000)
+    _, info = wrapped.reset()
+    left = 5000 - num_tokens(*(m["content"] for m in info["messages"]))
+    assert info["budget"]["tokens"] == left
+    action = shells("echo one", "echo two")
+    _, _, _, _, info = wrapped.step(action)
+    left -= num_tokens(action) + num_tokens("one") + num_tokens("two")
+    assert info["budget"]["tokens"] == left
+    _, _, _, _, info = wrapped.step("I wonder.")
+    assert info["budget"]["tokens"] == left - num_tokens("I wonder.", info["text"])
+
+
+def test_a_completion_counts_as_it_was_sampled(env: gym.Env[Any, Any]) -> None:
+    wrapped = TokenBudget(env)
+    left = wrapped.reset()[1]["budget"]["tokens"]
+    action = shells("echo one")
+    assert num_tokens(action) != 123
+    _, _, _, _, info = wrapped.step(Completion(action, range(123)))
+    assert info["budget"]["tokens"] == left - 123 - num_tokens("one")
+
+
+def completion_that_leaves(left: int, budget: dict[str, Any], action: str) -> Completion:
+    """A reply of so many tokens that ``left`` are left before its first call is answered."""
+    return Completion(action, range(budget["tokens"] - left))
+
+
+@pytest.mark.parametrize(
+    ("left", "warning"),
+    [(3000, ""), (2999, LOW), (1500, LOW), (1499, CRITICAL), (0, CRITICAL), (-50, CRITICAL)],
+)
+def test_warnings_come_at_the_token(env: gym.Env[Any, Any], left: int, warning: str) -> None:
+    wrapped = TokenBudget(env)
+    budget = wrapped.reset()[1]["budget"]
+    action = completion_that_leaves(left, budget, shells("echo one"))
+    _, _, _, truncated, info = wrapped.step(action)
+    assert info["text"] == warning + "one"
+    assert truncated == (left <= 600)
+
+
+@pytest.mark.parametrize(("left", "stop_reason"), [(601, None), (600, "max_tokens")])
+def test_truncates_at_the_reserve_and_not_before(
+    env: gym.Env[Any, Any], left: int, stop_reason: str | None
+) -> None:
+    wrapped = TokenBudget(env)
+    budget = wrapped.reset()[1]["budget"]
+    left_before = left + num_tokens(CRITICAL + "one")  # the warning is part of the observation
+    _, _, terminated, truncated, info = wrapped.step(
+        completion_that_leaves(left_before, budget, shells("echo one"))
+    )
+    assert (terminated, truncated) == (False, stop_reason is not None)
+    assert info["stop_reason"] == stop_reason
+    assert info["budget"]["tokens"] == left
+
+
+def test_the_calls_after_the_one_that_spends_the_tokens_are_not_run(
+    env: gym.Env[Any, Any],
+) -> None:
+    wrapped = TokenBudget(env)
+    budget = wrapped.reset()[1]["budget"]
+    action = shells("echo one", "seq 200", "echo three")
+    _, _, _, truncated, info = wrapped.step(completion_that_leaves(700, budget, action))
+    assert truncated
+    assert [reply.removeprefix(CRITICAL)[:3] for reply in replies(info)] == ["one", "1\n2"]
+
+
+@pytest.mark.parametrize("in_one_reply", [True, False])
+def test_every_call_of_the_last_four_is_announced(
+    env: gym.Env[Any, Any], in_one_reply: bool
+) -> None:
+    wrapped = ToolCallBudget(env, max_tool_calls=6)
+    wrapped.reset()
+    commands = [f"echo {n}" for n in range(6)]
+    said: list[str] = []
+    truncated = False
+    for action in [shells(*commands)] if in_one_reply else [shells(c) for c in commands]:
+        assert not truncated
+        _, _, _, truncated, info = wrapped.step(action)
+        said += replies(info)
+    assert said == ["0", "1", few(4) + "2", few(3) + "3", few(2) + "4", LAST + "5"]
+    assert truncated
+    assert info["stop_reason"] == "max_tool_calls"
+    assert info["budget"]["tool_calls"] == 0
+
+
+def test_a_budget_of_one_call_is_one_call(env: gym.Env[Any, Any]) -> None:
+    wrapped = ToolCallBudget(env, max_tool_calls=1)
+    wrapped.reset()
+    _, reward, terminated, truncated, info = wrapped.step(f"[{FIX}, {SUBMIT}]")
+    assert (reward, terminated, truncated) == (1.0, False, True)
+    assert info["text"] == LAST + "patch applied successfully"
+
+
+def test_failed_calls_are_warned_and_a_nudge_is_not(env: gym.Env[Any, Any]) -> None:
+    wrapped = ToolCallBudget(env, max_tool_calls=5)
+    wrapped.reset()
+    assert wrapped.step("Let me think.")[4]["budget"]["tool_calls"] == 4
+    unknown = '{"name": "sing", "arguments": {}}'
+    malformed = json.dumps([{"function": {"name": "shell", "arguments": '{"cmd": '}}])
+    assert wrapped.step(unknown)[4]["text"] == few(4) + "unknown tool: sing"
+    text = wrapped.step(malformed)[4]["text"]
+    assert text.startswith(few(3) + "Malformed tool arguments JSON: ")
+    text = wrapped.step("Hm.")[4]["text"]
+    assert text == "Use shell to explore or apply_patch to make changes. Do not stop working."
+    assert wrapped.step(shells("false"))[4]["text"].startswith(LAST + "command failed")
+
+
+def test_without_warnings_the_limits_hold_in_silence(env: gym.Env[Any, Any]) -> None:
+    wrapped = ToolCallBudget(
+        TokenBudget(env, max_tokens=2000, warnings=False), max_tool_calls=2, warnings=False
+    )
+    wrapped.reset()
+    assert wrapped.step(shells("echo one"))[4]["text"] == "one"
+    _, _, _, truncated, info = wrapped.step(shells("echo two"))
+    assert truncated
+    assert info["text"] == "two"
+
+
+@pytest.mark.parametrize("tokens_inside", [True, False])
+def test_both_budgets_chain_in_either_order_and_tokens_speak_first(
+    env: gym.Env[Any, Any], tokens_inside: bool
+) -> None:
+    wrapped: gym.Env[Any, Any]
+    if tokens_inside:
+        wrapped = ToolCallBudget(TokenBudget(env), max_tool_calls=4)
+    else:
+        wrapped = TokenBudget(ToolCallBudget(env, max_tool_calls=4))
+    budget = wrapped.reset()[1]["budget"]
+    assert wrapped.step(shells("echo one"))[4]["text"] == few(4) + "one"
+    budget = wrapped.step(shells("echo two"))[4]["budget"]
+    action = completion_that_leaves(2000, budget, shells("echo three", "echo four"))
+    _, _, _, truncated, info = wrapped.step(action)
+    assert replies(info) == [LOW + "three", LOW + "four"]
+    assert truncated
+    assert info["stop_reason"] == "max_tool_calls"
+
+
+def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: gym.Env[Any, Any]) -> None:
+    wrapped = ToolCallBudget(env, max_tool_calls=2)
+    wrapped.reset()
+    wrapped.step(shells("echo one", "echo two"))
+    trajectory = core_of(wrapped).episode.trajectory()
+    assert [r.content for r in trajectory.turns[0].results] == [few(2) + "one", LAST + "two"]
+    assert trajectory.turns[0].observation == f"{few(2)}one\n{LAST}two"
+    assert [m["content"] for m in trajectory.messages[-2:]] == [few(2) + "one", LAST + "two"]
+
+
+def test_a_prompt_beyond_the_budget_ends_with_the_first_step(env: gym.Env[Any, Any]) -> None:
+    wrapped = TokenBudget(env, max_tokens=601)
+    _, info = wrapped.reset()
+    assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 601 - prompt_tokens(info))
+    _, reward, terminated, truncated, info = wrapped.step(FIX)
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["stop_reason"] == "max_tokens"
+    assert (info["messages"], info["tool_calls"]) == ([], 0)
+    assert info["grade"]["reason"] == "empty_patch"
+    assert not info["mask_sample"]
+    wrapped.reset()
+    assert wrapped.step(Stop())[4]["stop_reason"] == "stopped"
+
+
+def prompt_tokens(info: dict[str, Any]) -> int:
+    return num_tokens(*(m["content"] for m in info["messages"]))
+
+
+def test_a_running_episode_keeps_its_limits(env: gym.Env[Any, Any]) -> None:
+    env.reset()
+    wrapped = ToolCallBudget(env, max_tool_calls=1)
+    assert wrapped.step(shells("echo one"))[4]["budget"]["tool_calls"] is None
+    wrapped.reset()
+    assert wrapped.step(shells("echo one"))[3]
+
+
+def test_budgets_that_no_episode_could_keep_are_refused(env: gym.Env[Any, Any]) -> None:
+    before = core_of(env).limits
+    wrong: Any
+    for wrong in (0, None, 2.5, True):
+        with pytest.raises(InvalidArgumentError, match="max_tokens must be an integer of at least"):
+            TokenBudget(env, max_tokens=wrong)
+        with pytest.raises(InvalidArgumentError, match="max_tool_calls must be an integer of at l"):
+            ToolCallBudget(env, max_tool_calls=wrong)
+    with pytest.raises(InvalidArgumentError, match=r"reserve_tokens must be .* 0, got -1"):
+        TokenBudget(env, reserve_tokens=-1)
+    with pytest.raises(
+        InvalidArgumentError, match=r"max_tokens must be more than .*600.*, got 600"
+    ):
+        TokenBudget(env, max_tokens=600)
+    assert core_of(env).limits == before
+
+
+def test_the_spec_brings_back_a_chain_of_both(env: gym.Env[Any, Any]) -> None:
+    inside = TokenBudget(env, max_tokens=np.int64(4000), reserve_tokens=np.int64(0), warnings=False)
+    wrapped = ToolCallBudget(inside, max_tool_calls=np.int64(7))
+    assert wrapped.spec is not None
+    again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
+    assert again.spec == wrapped.spec
+    assert core_of(again).limits == core_of(wrapped).limits
+    assert core_of(again).limits.max_tool_calls == 7
+    again.close()

@@ -1,0 +1,208 @@
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import TransformObservation
+from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, VIEW, make, menu, solve
+
+from coding_gym import Stop
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.wrappers import MenuActions, ToolCallBudget
+from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES, MENU_FEATURES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def env() -> Iterator[MenuActions]:
+    """A menu of eight candidates on one small task."""
+    made = make()
+    yield made
+    made.close()
+
+
+def core(env: gym.Env[Any, Any]) -> Any:
+    return env.unwrapped
+
+
+def patch(env: gym.Env[Any, Any]) -> str:
+    text: str = core(env).patch().text
+    return text
+
+
+def test_the_plain_strategy_repairs_and_is_rewarded(env: MenuActions) -> None:
+    outcomes = solve(env, seed=0)
+    observation, reward, terminated, truncated, info = outcomes[-1]
+    assert (reward, terminated, truncated, info["resolved"]) == (1.0, True, False, True)
+    changed = [
+        line
+        for line in patch(env).splitlines()
+        if line[0] in "+-" and line[:3] not in ("+++", "---")
+    ]
+    assert changed == [
+        "-        if len(self.things) > self.size:",
+        "+        if len(self.things) >= self.size:",
+    ]
+    assert env.observation_space.contains(observation)
+
+
+def test_a_bundled_task_is_resolved_by_the_plain_strategy() -> None:
+    env = make(tasks="bundled", task_ids=["cronwise-working-days"], num_candidates=48)
+    outcomes = solve(env)
+    assert outcomes[-1][1] == 1.0
+    assert len(outcomes) <= 20
+    env.close()
+
+
+def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> None:
+    observation, info = env.reset()
+    assert not observation["candidates"].any()
+    observation, _, _, _, info = env.step(LOCATE)
+    assert "tests/test_shelf.py::test_full" in info["text"]
+    assert "shelf.py:7:        if len(self.things) > self.size:" in info["text"]
+    assert observation["candidates"][0, CANDIDATE_FEATURES.index("template_compare")] == 1.0
+    assert menu(observation, "turns_left") == pytest.approx(49 / 50)
+
+
+def test_views_show_the_code_and_run_out(env: MenuActions) -> None:
+    env.reset()
+    env.step(LOCATE)
+    seen = []
+    while env.action_masks()[VIEW]:
+        seen.append(env.step(VIEW)[4]["text"])
+    assert "def put(self, thing):" in "".join(seen)
+    assert len(set(seen)) == len(seen) > 1
+    assert "not available" in env.step(VIEW)[4]["text"]
+
+
+def test_only_the_chosen_candidate_is_in_place(env: MenuActions) -> None:
+    env.reset()
+    env.step(LOCATE)
+    patches = []
+    for number in (0, 3, 1, 0):
+        _, _, _, _, info = env.step(TRY + number)
+        assert set(info["text"].splitlines()) == {"patch applied successfully"}
+        patches.append(patch(env))
+    assert patches[0] == patches[3]
+    assert len(set(patches)) == 3
+
+
+def test_running_the_tests_changes_nothing_in_the_tree(env: MenuActions) -> None:
+    env.reset()
+    env.step(RUN_TESTS)
+    env.step(LOCATE)
+    assert patch(env) == ""
+    env.step(TRY)
+    before = patch(env)
+    env.step(RUN_TESTS)
+    assert patch(env) == before != ""
+
+
+def test_each_action_is_one_turn_even_where_it_makes_no_sense(env: MenuActions) -> None:
+    env.reset()
+    for number, action in enumerate((VIEW, TRY, LOCATE, LOCATE, np.int64(TRY), np.array(TRY)), 1):
+        info = env.step(action)[4]
+        assert info["turn"] == number
+    assert core(env).episode.turns[-1].calls[0].name == "shell"
+
+
+def test_a_stop_passes_through(env: MenuActions) -> None:
+    env.reset()
+    _, reward, terminated, truncated, info = env.step(Stop("enough"))
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert info["stop_reason"] == "stopped"
+
+
+@pytest.mark.parametrize("action", [-1, 12, 1.0, "locate", None, np.array([1, 2])])
+def test_what_is_no_number_of_the_menu_is_refused(env: MenuActions, action: Any) -> None:
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match="from 0 to 11"):
+        env.step(action)
+
+
+def test_calls_before_reset_are_refused(env: MenuActions) -> None:
+    with pytest.raises(EpisodeError):
+        env.step(LOCATE)
+    with pytest.raises(EpisodeError):
+        env.action_masks()
+
+
+def test_limits_hold_within_an_action() -> None:
+    env = MenuActions(ToolCallBudget(make(8).env, max_tool_calls=3), 8)
+    env.reset()
+    env.step(LOCATE)
+    env.step(TRY)
+    observation, _, _, truncated, info = env.step(TRY + 1)
+    assert (truncated, info["stop_reason"]) == (True, "max_tool_calls")
+    assert env.observation_space.contains(observation)
+    env.close()
+
+
+@pytest.mark.parametrize("tool_format", ["openai", "json", "hermes"])
+def test_actions_are_written_in_the_envs_format(tool_format: str) -> None:
+    env = make(tool_format=tool_format)
+    env.reset()
+    env.step(LOCATE)
+    assert env.step(TRY)[4]["text"] == "patch applied successfully"
+    env.close()
+
+
+def test_gymnasiums_checker_has_nothing_to_say(env: MenuActions) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*different from the unwrapped version")
+        check_env(env, skip_render_check=True)
+
+
+def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:
+    inner: Any = env.env
+    space = gym.spaces.Dict({**inner.observation_space.spaces, "more": gym.spaces.Discrete(2)})
+    more = MenuActions(TransformObservation(inner, lambda o: {**o, "more": 1}, space), 3)
+    observation, _ = more.reset()
+    assert observation["more"] == 1
+    assert set(observation) == {
+        *inner.observation_space.spaces,
+        "more",
+        "action_mask",
+        "candidates",
+        "menu",
+    }
+    assert more.observation_space.contains(observation)
+    assert observation["action_mask"].tolist() == more.action_masks().tolist()
+
+
+def test_meanings_name_every_action(env: MenuActions) -> None:
+    assert env.action_meanings()[:6] == [
+        "locate",
+        "view",
+        "run_tests",
+        "submit",
+        "try candidate 0",
+        "try candidate 1",
+    ]
+    assert env.action_space == gym.spaces.Discrete(len(env.action_meanings()))
+
+
+def test_the_page_explains_every_feature() -> None:
+    page = (ROOT / "docs" / "menu-actions.md").read_text(encoding="utf-8")
+    names = [name for name in CANDIDATE_FEATURES if not name.startswith("template_")]
+    assert [n for n in (*names, *MENU_FEATURES) if f"`{n}`" not in page] == []
+
+
+def test_it_is_refused_where_it_cannot_work() -> None:
+    inner = make().env
+    numbers: list[Any] = [0, -1, 1.5, True]
+    for number in numbers:
+        with pytest.raises(InvalidArgumentError, match="num_candidates"):
+            MenuActions(inner, number)
+    with pytest.raises(InvalidArgumentError, match="once is enough"):
+        MenuActions(MenuActions(inner))
+    env = MenuActions(inner)
+    with pytest.raises(InvalidArgumentError, match="'rust'"):
+        env.reset(options={"task": ROW | {"language": "rust"}})
+    env.close()

@@ -1,0 +1,103 @@
+"""One menu or many, here or elsewhere: the same actions give the same, and work is shared."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+from shelf_menu import LOCATE, RUN_TESTS, SUBMIT, TRY, digest, make, play_seeded
+
+import coding_gym
+from coding_gym.errors import SandboxError
+from coding_gym.repair.shortlist import Shortlists
+from coding_gym.wrappers import MenuActions, menu_actions
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def env() -> Iterator[MenuActions]:
+    """A menu of eight candidates on one small task."""
+    made = make()
+    yield made
+    made.close()
+
+
+def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> None:
+    code = (
+        "import sys; sys.path.insert(0, 'tests/wrappers')\n"
+        "import shelf_menu as t\n"
+        "env = t.make(); print(t.play_seeded(env)); env.close()"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    here = play_seeded(env)
+    assert play_seeded(env) == here
+    assert other.communicate()[0].strip() == here
+
+
+def test_a_vector_env_gives_what_single_envs_give(env: MenuActions) -> None:
+    actions = [LOCATE, TRY + 1, RUN_TESTS]
+    alone: list[Any] = [env.reset(seed=1)[0], *(env.step(a)[0] for a in actions)]
+    vector = SyncVectorEnv([make, make])
+    together: list[Any] = [vector.reset(seed=[1, 1])[0]]
+    together += [vector.step(np.array([a, a]))[0] for a in actions]
+    assert all(
+        np.array_equal(both[key][i], one[key])
+        for one, both in zip(alone, together, strict=True)
+        for key in one
+        for i in range(2)
+    )
+    assert [m.shape for m in vector.call("action_masks")] == [(12,), (12,)]
+    vector.close()
+
+
+def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    def open_sandbox(*arguments: Any, **options: Any) -> Any:
+        opened.append(arguments)
+        return coding_gym.sandbox.open_sandbox(*arguments, **options)
+
+    monkeypatch.setattr(menu_actions, "open_sandbox", open_sandbox)
+    monkeypatch.setattr(menu_actions, "_shortlists", Shortlists())
+    digests: list[str] = []
+
+    def play() -> None:
+        env = make()
+        env.reset(seed=0)
+        digests.append(digest([env.step(LOCATE), env.step(TRY), env.step(RUN_TESTS)]))
+        env.close()
+
+    threads = [threading.Thread(target=play) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 1
+    assert len(digests) == 4
+    assert len(set(digests)) == 1
+
+
+def test_our_own_failure_leaves_an_episode_without_candidates(
+    env: MenuActions, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def open_sandbox(*_: Any, **__: Any) -> Any:
+        raise SandboxError("no room left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(menu_actions, "open_sandbox", open_sandbox)
+        patch.setattr(menu_actions, "_shortlists", Shortlists())
+        env.reset()
+        env.step(LOCATE)
+        assert "no room left" in caplog.text
+        assert np.flatnonzero(env.action_masks()).tolist() == [RUN_TESTS, SUBMIT]
+    env.reset()
+    env.step(LOCATE)
+    assert env.action_masks()[TRY]

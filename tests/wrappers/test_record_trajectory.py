@@ -1,0 +1,255 @@
+"""Episodes kept in a file."""
+
+import errno
+import fcntl
+import json
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+
+from coding_gym import Completion, Stop, StopReason, Trajectory
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.trajectory import Turn
+from coding_gym.trajectory_file import append_trajectory, read_trajectories
+from coding_gym.wrappers.record_trajectory import RecordTrajectory
+
+SUBMIT = '{"name": "submit", "arguments": {}}'
+LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
+FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
+
+
+class Bonus(gym.Wrapper[Any, Any, Any, Any]):
+    """Adds a quarter to every reward."""
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        info["reward_parts"]["bonus"] = 0.25
+        return observation, float(reward) + 0.25, terminated, truncated, info
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folders" / "episodes.jsonl"
+
+
+@pytest.fixture
+def core(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
+    env = CodingRepairEnv(tasks=[tiny_row])
+    yield env
+    env.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version:UserWarning")
+def test_gymnasiums_own_check_passes(core: CodingRepairEnv, path: Path) -> None:
+    check_env(RecordTrajectory(core, str(path)), skip_render_check=True)
+
+
+def test_the_spec_round_trips_through_json(tiny_row: dict[str, Any], path: Path) -> None:
+    env = RecordTrajectory(gym.make("CodingRepair-v0", tasks=[tiny_row]), path, unfinished=True)
+    assert env.spec is not None
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.spec == env.spec
+    for one in (env, again):
+        one.reset()
+        one.step(SUBMIT)
+        one.close()
+    assert len(list(read_trajectories(path))) == 2
+
+
+def test_a_finished_episode_is_one_line_with_all_that_was_sampled(
+    core: CodingRepairEnv, path: Path
+) -> None:
+    env = RecordTrajectory(core, path)
+    env.reset()
+    env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
+    assert not path.exists()
+    env.step(SUBMIT)
+    (trajectory,) = read_trajectories(path)
+    assert trajectory == core.episode.trajectory()
+    assert trajectory.resolved
+    assert trajectory.turns[0].token_ids == (3, 1, 2)
+    assert trajectory.turns[0].logprobs == (-0.5, -0.25, -1.0)
+    env.reset()
+    env.step(Stop("enough"))
+    assert [t.stop_reason for t in read_trajectories(path)] == [
+        StopReason.SUBMITTED,
+        StopReason.STOPPED,
+    ]
+
+
+def test_rewards_are_those_seen_at_this_place_in_the_chain(
+    core: CodingRepairEnv, path: Path
+) -> None:
+    env = RecordTrajectory(Bonus(core), path)
+    env.reset()
+    for action in (LOOK, FIX, SUBMIT):
+        env.step(action)
+    (trajectory,) = read_trajectories(path)
+    assert [turn.reward for turn in trajectory.turns] == [0.25, 0.25, 1.25]
+    assert trajectory.turns[0].reward_parts == {"bonus": 0.25}
+    assert trajectory.turns[2].reward_parts == {"resolved": 1.0, "bonus": 0.25}
+
+
+def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, path: Path) -> None:
+    env = RecordTrajectory(core, path)
+    env.reset()
+    env.step(LOOK)
+    env.reset()
+    assert not path.exists()
+    keeping = RecordTrajectory(core, path, unfinished=True)
+    keeping.reset()
+    keeping.reset()  # nothing was done: nothing to keep
+    keeping.step(LOOK)
+    keeping.reset()
+    keeping.step(LOOK)
+    keeping.step(LOOK)
+    keeping.close()
+    keeping.close()
+    dropped = list(read_trajectories(path))
+    assert [len(t.turns) for t in dropped] == [1, 2]
+    assert all(t.stop_reason is None and t.grade is None for t in dropped)
+
+
+def test_a_vector_of_them_writes_one_file(tiny_row: dict[str, Any], path: Path) -> None:
+    def make() -> RecordTrajectory:
+        return RecordTrajectory(gym.make("CodingRepair-v0", tasks=[tiny_row]), path)
+
+    vector = SyncVectorEnv([make, make])
+    vector.reset(seed=0)
+    for actions in ([SUBMIT, LOOK], [LOOK, FIX], [SUBMIT, SUBMIT]):
+        vector.step(actions)
+    vector.close()
+    assert [t.resolved for t in read_trajectories(path)] == [False, False, True]
+
+
+def test_a_relative_path_stays_where_it_was(
+    core: CodingRepairEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = RecordTrajectory(core, "kept.jsonl")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    env.reset()
+    env.step(SUBMIT)
+    assert len(list(read_trajectories(tmp_path / "kept.jsonl"))) == 1
+
+
+def test_what_cannot_be_a_file_is_refused_at_construction(
+    core: CodingRepairEnv, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path, tmp_path / "file" / "below", "", 3):
+        with pytest.raises(InvalidArgumentError, match=r"path must (name|be) a file"):
+            RecordTrajectory(core, bad)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="unfinished must be true or false, got 1"):
+        RecordTrajectory(core, tmp_path / "file", unfinished=1)  # type: ignore[arg-type]
+
+
+def test_an_episode_that_cannot_be_written_stops_the_caller(
+    core: CodingRepairEnv, path: Path
+) -> None:
+    env = RecordTrajectory(core, path, unfinished=True)
+    env.reset()
+    path.mkdir()
+    with pytest.raises(MachineryError, match=r"shapes-area could not be added to .*episodes.jsonl"):
+        env.step(SUBMIT)
+    env.close()
+
+
+WRITER = """
+import sys
+from coding_gym import Trajectory
+from coding_gym.trajectory_file import append_trajectory
+
+for i in range(20):
+    append_trajectory(sys.argv[1], Trajectory(task_id=sys.argv[2], patch="x" * 50_000 * (i % 3)))
+"""
+
+
+def test_lines_of_threads_and_processes_never_mix(path: Path) -> None:
+    processes = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"process-{i}"])
+        for i in range(3)
+    ]
+
+    def write(name: str) -> None:
+        for i in range(20):
+            append_trajectory(path, Trajectory(task_id=name, patch="y" * 50_000 * (i % 3)))
+
+    threads = [threading.Thread(target=write, args=(f"thread-{i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    written = list(read_trajectories(path))
+    assert len(written) == 7 * 20
+    for name in {t.task_id for t in written}:
+        lengths = [len(t.patch) for t in written if t.task_id == name]
+        assert lengths == [50_000 * (i % 3) for i in range(20)]
+
+
+def test_a_full_disk_leaves_whole_lines_and_a_clear_error(path: Path) -> None:
+    append_trajectory(path, Trajectory(task_id="small"))
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 100, limits[1]))
+    try:
+        with pytest.raises(MachineryError, match=r"large could not be added to .*File too large"):
+            append_trajectory(path, Trajectory(task_id="large", patch="x" * 1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    append_trajectory(path, Trajectory(task_id="later"))
+    assert [t.task_id for t in read_trajectories(path)] == ["small", "later"]
+
+
+def test_a_file_system_without_locks_is_appended_to(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    for name in ("one", "two"):
+        append_trajectory(path, Trajectory(task_id=name))
+    assert [t.task_id for t in read_trajectories(path)] == ["one", "two"]
+
+
+def test_a_line_that_a_killed_writer_left_spoils_no_other(path: Path) -> None:
+    append_trajectory(path, Trajectory(task_id="first"))
+    with path.open("a") as file:
+        file.write('{"task_id": "torn", "mess')
+    append_trajectory(path, Trajectory(task_id="last"))
+    assert json.loads(path.read_text().splitlines()[2])["task_id"] == "last"
+    with pytest.raises(InvalidArgumentError, match="line 2 is not a trajectory"):
+        list(read_trajectories(path))
+
+
+def test_any_text_comes_back(path: Path) -> None:
+    turn = Turn(action="\udcff\n\u2028é", observation="\x00", logprobs=(float("-inf"),))
+    trajectory = Trajectory(task_id="t", turns=(turn,))
+    append_trajectory(path, trajectory)
+    assert list(read_trajectories(path)) == [trajectory]
+    assert path.read_bytes().count(b"\n") == 1
+
+
+def test_no_descriptor_is_left_open(path: Path) -> None:
+    append_trajectory(path, Trajectory(task_id="t"))
+    before = sorted(Path("/proc/self/fd").iterdir())
+    append_trajectory(path, Trajectory(task_id="t"))
+    assert sorted(Path("/proc/self/fd").iterdir()) == before

@@ -1,0 +1,278 @@
+"""`PatchSimilarityReward` and `TestPassReward`: what they add, when, and what they refuse."""
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from coding_gym import Grade, GradeReason, TestStatus
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError, UnknownNameError
+from coding_gym.rewards import fraction, patch_similarity, progress
+from coding_gym.wrappers.patch_similarity_reward import PatchSimilarityReward
+from coding_gym.wrappers.record_trajectory import RecordTrajectory
+from coding_gym.wrappers.shaping import add_part
+from coding_gym.wrappers.test_pass_reward import TestPassReward
+
+Env = gym.Env[Any, Any]
+SUBMIT = '{"name": "submit", "arguments": {}}'
+
+
+def shell(command: str) -> str:
+    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
+
+
+def returning(expression: str) -> str:
+    """A call that makes ``area`` return something else."""
+    return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
+
+
+REPAIR = returning("width * height")
+HALF = returning("width * height if height else 9")
+BLANK_LINE = shell("echo >> shapes.py")
+CHEAT = shell(
+    "printf 'import _pytest.python\\n_pytest.python.Function.runtest = lambda self: None\\n'"
+    " >> shapes.py"
+)
+
+
+@pytest.fixture
+def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
+    """Makes envs of the tiny task, or of another row, with one wrapper or several."""
+    made: list[Env] = []
+
+    def make(*wrappers: Callable[[Env], Env], row: dict[str, Any] = tiny_row) -> Env:
+        env: Env = gym.make("CodingRepair-v0", tasks=[row], max_obs_tokens=64)
+        for wrapper in wrappers:
+            env = wrapper(env)
+        made.append(env)
+        return env
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, Any]]:
+    """Reward, its parts and info of the last action, which must end the episode."""
+    env.reset(seed=0)
+    for action in actions:
+        _, reward, terminated, truncated, info = env.step(action)
+    assert terminated or truncated
+    assert type(reward) is float
+    assert {type(part) for part in info["reward_parts"].values()} == {float}
+    assert reward == pytest.approx(sum(info["reward_parts"].values()))
+    json.dumps(info)
+    return reward, info["reward_parts"], info
+
+
+def core_of(env: Env) -> CodingRepairEnv:
+    core = env.unwrapped
+    assert isinstance(core, CodingRepairEnv)
+    return core
+
+
+@pytest.mark.parametrize(
+    ("change", "by_progress", "by_fraction"),
+    [(BLANK_LINE, 0.0, 1 / 3), (HALF, 0.5, 2 / 3), (returning("14"), 0.0, 1 / 3), (REPAIR, 1, 1)],
+    ids=["blank line", "half", "one repaired, one broken", "repair"],
+)
+def test_tests_that_pass_are_worth_what_the_measure_says(
+    make: Callable[..., Env], change: str, by_progress: float, by_fraction: float
+) -> None:
+    _, parts, info = play(make(TestPassReward), change, SUBMIT)
+    assert parts["test_pass"] == pytest.approx(0.2 * by_progress)
+    assert parts["resolved"] == float(info["resolved"])
+    grade = Grade.from_json({**info["grade"], "duration_s": 0.0})
+    assert (progress(grade), fraction(grade)) == pytest.approx((by_progress, by_fraction))
+    plain = make(lambda env: TestPassReward(env, weight=0.5, measure="fraction"))
+    assert play(plain, change, SUBMIT)[1]["test_pass"] == pytest.approx(0.5 * by_fraction)
+
+
+def test_likeness_to_the_gold_patch_is_worth_its_weight(make: Callable[..., Env]) -> None:
+    env = make(lambda env: PatchSimilarityReward(env, weight=0.25))
+    reward, parts, _ = play(env, REPAIR, SUBMIT)
+    core = core_of(env)
+    assert core.patch().text
+    likeness = patch_similarity(core.task.gold_patch, core.patch().text)
+    assert 0.7 < likeness <= 1  # git adds an index line to what the gold patch has
+    assert parts == {"resolved": 1.0, "patch_similarity": 0.25 * likeness}
+    assert reward == 1 + 0.25 * likeness
+    close, _, _ = play(env, returning("width - height"), SUBMIT)
+    assert 0.15 < close < 0.25
+
+
+def test_nothing_is_added_before_the_end(make: Callable[..., Env]) -> None:
+    env = make(PatchSimilarityReward, TestPassReward)
+    env.reset()
+    _, reward, _, _, info = env.step(REPAIR)
+    assert (reward, info["reward_parts"]) == (0.0, {})
+
+
+def test_both_parts_are_added_in_either_order(make: Callable[..., Env]) -> None:
+    results = [
+        play(make(*order), HALF, SUBMIT)[:2]
+        for order in itertools.permutations([PatchSimilarityReward, TestPassReward])
+    ]
+    assert results[0][1] == results[1][1]
+    assert set(results[0][1]) == {"resolved", "patch_similarity", "test_pass"}
+    assert results[0][0] == pytest.approx(results[1][0])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (shell("true"), "empty_patch"),
+        (shell("echo 'def test_more(): pass' >> test_shapes.py"), "empty_patch"),
+        (CHEAT, "tampered"),
+        (shell("head -c 17000000 /dev/urandom > large"), "patch_not_applied"),
+    ],
+    ids=["nothing", "tests only", "cheat", "too large"],
+)
+def test_patches_that_cannot_count_add_nothing(
+    make: Callable[..., Env], change: str, reason: str
+) -> None:
+    fractions = lambda env: TestPassReward(env, measure="fraction")  # noqa: E731 - one more wrapper
+    reward, parts, info = play(make(PatchSimilarityReward, fractions), change, SUBMIT)
+    assert info["grade"]["reason"] == reason
+    assert reward == 0
+    assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "test_pass": 0.0}
+
+
+def test_changes_that_grading_left_out_do_not_count_as_likeness(make: Callable[..., Env]) -> None:
+    moved = shell("mv shapes.py test_moved.py; echo 'x = 1' > other.py")
+    env = make(PatchSimilarityReward)
+    _, parts, info = play(env, moved, SUBMIT)
+    core = core_of(env)
+    assert "shapes.py" in info["grade"]["dropped_paths"]
+    assert patch_similarity(core.task.gold_patch, core.patch().text) > 0.2
+    assert parts["patch_similarity"] == 0
+
+
+def test_a_sample_that_our_side_spoilt_is_not_rewarded(
+    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise GradingError("no report")
+
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    reward, parts, info = play(make(PatchSimilarityReward, TestPassReward), REPAIR, SUBMIT)
+    assert info["mask_sample"] is True
+    assert (reward, parts) == (0.0, {"resolved": 0.0})
+
+
+def test_a_truncated_episode_is_rewarded_as_any_other(tiny_row: dict[str, Any]) -> None:
+    env = TestPassReward(gym.make("CodingRepair-v0", tasks=[tiny_row], max_turns=1))
+    reward, parts, info = play(env, HALF)
+    assert info["stop_reason"] == "max_turns"
+    assert (reward, parts) == (0.1, {"resolved": 0.0, "test_pass": 0.1})
+    env.close()
+
+
+def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Watch(gym.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            result = super().step(action)
+            seen.append(result[4])
+            return result
+
+    env = make(Watch, TestPassReward)
+    play(env, HALF, SUBMIT)
+    assert seen[-1]["reward_parts"] == {"resolved": 0.0}
+    assert core_of(env).episode.trajectory().turns[-1].reward_parts == {"resolved": 0.0}
+
+
+def test_a_task_without_a_gold_patch_is_refused_at_reset(
+    make: Callable[..., Env], tiny_row: dict[str, Any]
+) -> None:
+    env = make(PatchSimilarityReward, row={**tiny_row, "patch": ""})
+    with pytest.raises(
+        InvalidTaskError, match=r"shapes-area has no gold patch.* leave the wrapper"
+    ):
+        env.reset()
+    assert play(make(TestPassReward, row={**tiny_row, "patch": ""}), REPAIR, SUBMIT)[0] == 1.2
+
+
+@pytest.mark.parametrize("wrapper", [PatchSimilarityReward, TestPassReward])
+@pytest.mark.parametrize("weight", [0, 1, -0.1, 1.5, float("nan"), True, "0.2", None])
+def test_weights_that_are_no_share_of_one_are_refused(
+    make: Callable[..., Env], wrapper: Callable[..., Env], weight: Any
+) -> None:
+    wanted = f"weight must be a number above 0 and below 1, got {weight!r}"
+    with pytest.raises(InvalidArgumentError, match=wanted):
+        wrapper(make(), weight=weight)
+
+
+def test_weights_of_a_chain_must_sum_to_less_than_one(make: Callable[..., Env]) -> None:
+    inner = PatchSimilarityReward(make(), weight=0.4)
+    assert TestPassReward(inner, weight=0.59).shaping_weight == 0.59
+    wanted = r"got 1 \(TestPassReward 0\.6, PatchSimilarityReward 0\.4\); lower"
+    with pytest.raises(InvalidArgumentError, match=wanted):
+        TestPassReward(inner, weight=0.6)
+
+
+def test_weights_of_others_wrappers_count_too(make: Callable[..., Env]) -> None:
+    class Bonus(gym.Wrapper[Any, Any, Any, Any]):
+        shaping_weight = 0.9
+
+    with pytest.raises(InvalidArgumentError, match=r"TestPassReward 0\.2, Bonus 0\.9"):
+        TestPassReward(make(Bonus))
+
+
+def test_a_measure_that_does_not_exist_is_refused(make: Callable[..., Env]) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'progress'"):
+        TestPassReward(make(), measure="progres")
+
+
+@pytest.mark.parametrize("wrapper", [PatchSimilarityReward, TestPassReward])
+def test_rewards_around_a_record_are_refused_and_inside_it_are_recorded(
+    make: Callable[..., Env], wrapper: Callable[..., Env], tmp_path: Any
+) -> None:
+    path = str(tmp_path / "episodes.jsonl")
+    recorded = RecordTrajectory(wrapper(make()), path=path)
+    reward, parts, _ = play(recorded, HALF, SUBMIT)
+    with pytest.raises(InvalidArgumentError, match="cannot be put around RecordTrajectory: it rec"):
+        wrapper(RecordTrajectory(make(), path=path))
+    record = json.loads((tmp_path / "episodes.jsonl").read_text(encoding="utf-8"))
+    assert record["turns"][-1]["reward"] == reward
+    assert record["turns"][-1]["reward_parts"] == parts
+
+
+def test_nothing_unresolved_earns_as_much_as_anything_resolved() -> None:
+    rng = random.Random(0)
+    unresolved, resolved = [], []
+    for _ in range(2_000):
+        weights = [rng.random(), rng.random()]
+        weights = [w * rng.choice([0.5, 0.999999]) / max(1.0, sum(weights)) for w in weights]
+        statuses = [
+            {str(i): rng.choice(list(TestStatus)) for i in range(rng.randint(0, 3))}
+            for _ in range(2)
+        ]
+        grade = Grade(
+            resolved=False,
+            reason=rng.choice([r for r in GradeReason if r is not GradeReason.RESOLVED]),
+            fail_to_pass=statuses[0],
+            pass_to_pass=statuses[1],
+        )
+        passed = [dict.fromkeys(names, TestStatus.PASSED) for names in statuses]
+        good = replace(
+            grade,
+            resolved=True,
+            reason=GradeReason.RESOLVED,
+            fail_to_pass=passed[0],
+            pass_to_pass=passed[1],
+        )
+        for given, rewards in ((grade, unresolved), (good, resolved)):
+            measure, likeness = rng.choice([progress, fraction]), rng.random()
+            step: Any = (None, float(given.resolved), True, False, {"reward_parts": {}})
+            step = add_part(step, "test_pass", weights[0] * measure(given))
+            step = add_part(step, "patch_similarity", weights[1] * likeness)
+            rewards.append(step[1])
+    assert max(unresolved) < 1 <= min(resolved)

@@ -1,0 +1,159 @@
+"""Token ids as actions."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import tiktoken.registry
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+from numpy.typing import NDArray
+
+from coding_gym import Stop
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.wrappers.token_actions import TokenActions
+from coding_gym.wrappers.transcript_observation import TranscriptObservation
+
+LENGTH = 64
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[TokenActions]:
+    env = TokenActions(CodingRepairEnv(tasks=[tiny_row]), max_new_tokens=LENGTH)
+    yield env
+    env.close()
+
+
+def encode(call: dict[str, Any] | str, end: str = "<|pad|>") -> NDArray[np.int64]:
+    tokenizer = get_tokenizer()
+    action = np.full(LENGTH, 7, dtype=np.int64)
+    reply = call if isinstance(call, str) else json.dumps(call)
+    ids = [*tokenizer.encode(reply), tokenizer.special_tokens[end]]
+    action[: len(ids)] = ids
+    return action
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version:UserWarning")
+def test_gymnasiums_own_check_passes(env: TokenActions) -> None:
+    check_env(env, skip_render_check=True)
+    assert env.action_space.shape == (LENGTH,)
+    assert env.action_space.dtype == np.int64
+
+
+def test_the_spec_round_trips_through_json(tiny_row: dict[str, Any]) -> None:
+    env = TokenActions(gym.make("CodingRepair-v0", tasks=[tiny_row]), max_new_tokens=7)
+    assert env.spec is not None
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.spec == env.spec
+    assert again.action_space.shape == (7,)
+    env.close()
+    again.close()
+
+
+@pytest.mark.parametrize("end", ["<|pad|>", "<|endoftext|>", "<|im_end|>"])
+def test_a_reply_ends_at_the_first_id_that_ends_it(env: TokenActions, end: str) -> None:
+    env.reset()
+    call = {"name": "shell", "arguments": {"cmd": "echo é"}}
+    *_, info = env.step(encode(call, end))
+    assert info["text"] == "é"
+    (turn,) = env.unwrapped.episode.turns  # type: ignore[attr-defined]
+    assert turn.exact
+    assert turn.action == json.dumps(call)
+    assert list(turn.token_ids) == get_tokenizer().encode(json.dumps(call))
+
+
+def test_an_action_without_an_end_is_played_whole(env: TokenActions) -> None:
+    env.reset()
+    env.step(np.full(LENGTH, 7))
+    (turn,) = env.unwrapped.episode.turns  # type: ignore[attr-defined]
+    assert turn.token_ids == (7,) * LENGTH
+
+
+def test_every_sampled_action_is_played(env: TokenActions) -> None:
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(20):
+        assert env.step(env.action_space.sample())[0] in env.observation_space
+
+
+def test_ids_that_no_token_has_are_played_too(
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = {
+        "name": "bytes_and_gap",
+        "pat_str": r"[\s\S]",
+        "mergeable_ranks": {bytes([b]): b for b in range(256)},
+        "special_tokens": {"<|endoftext|>": 300},
+    }
+    tiktoken.list_encoding_names()
+    constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
+    assert constructors is not None
+    monkeypatch.setitem(constructors, "bytes_and_gap", lambda: arguments)
+    env = TokenActions(CodingRepairEnv(tasks=[tiny_row], tokenizer="bytes_and_gap"), 4)
+    env.reset()
+    env.step(np.array([104, 280, 105, 300]))
+    (turn,) = env.unwrapped.episode.turns  # type: ignore[attr-defined]
+    assert (turn.action, turn.token_ids) == ("h\ufffdi", (104, 280, 105))
+    env.close()
+
+
+def test_a_stop_passes(env: TokenActions) -> None:
+    env.reset()
+    assert env.step(Stop("enough"))[4]["stop_reason"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.zeros(LENGTH - 1, dtype=np.int64),
+        np.full(LENGTH, 16_384),
+        np.full(LENGTH, -1),
+        np.zeros(LENGTH),
+        np.int64(3),
+        "text",
+        None,
+    ],
+)
+def test_what_is_not_in_the_space_is_refused(env: TokenActions, bad: Any) -> None:
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match=r"an action is 64 token ids .*\(0 to 16383\)"):
+        env.step(bad)
+
+
+def test_the_transcript_has_the_same_ids_on_either_side(tiny_row: dict[str, Any]) -> None:
+    action = encode({"name": "shell", "arguments": {"cmd": "ls"}}, "<|im_end|>")
+    inside = TranscriptObservation(TokenActions(CodingRepairEnv(tasks=[tiny_row]), LENGTH))
+    outside = TokenActions(TranscriptObservation(CodingRepairEnv(tasks=[tiny_row])), LENGTH)
+    seen = []
+    for env in (inside, outside):
+        env.reset()
+        seen.append(env.step(action)[0]["input_ids"].tobytes())
+        env.close()
+    assert seen[0] == seen[1]
+
+
+def test_a_vector_of_them_takes_a_batch(tiny_row: dict[str, Any]) -> None:
+    def make() -> TokenActions:
+        return TokenActions(gym.make("CodingRepair-v0", tasks=[tiny_row]), LENGTH)
+
+    vector = SyncVectorEnv([make, make])
+    vector.reset(seed=0)
+    submit = encode({"name": "submit", "arguments": {}})
+    _, _, terminated, _, infos = vector.step(np.stack([submit, encode("hm")]))
+    assert terminated.tolist() == [True, False]
+    assert infos["tool_calls"].tolist() == [1, 1]
+    vector.close()
+
+
+def test_a_menu_inside_is_refused(tiny_row: dict[str, Any]) -> None:
+    class MenuActions(gym.Wrapper[Any, Any, Any, Any]):
+        pass
+
+    with pytest.raises(InvalidArgumentError, match="around MenuActions: both replace the action"):
+        TokenActions(MenuActions(CodingRepairEnv(tasks=[tiny_row])))
