@@ -1,0 +1,91 @@
+"""Threads that run jobs in the order in which they came."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import Any, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_Job = Callable[[], None]
+
+
+class ThreadPool:
+    """A fixed number of threads, started as jobs come.
+
+    Jobs begin in the order of their `submit`, so a job may wait for an earlier one without fear of
+    deadlock. The threads are daemons: unlike those of `concurrent.futures.ThreadPoolExecutor`, they
+    do not keep an interpreter that wants to end waiting for a command that takes minutes.
+
+    Args:
+        num_threads: How many jobs run at once.
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        self._num_threads = num_threads
+        self._jobs: SimpleQueue[tuple[Future[Any], _Job] | None] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._lock = Lock()
+        self._is_stopped = False
+        self._owner = os.getpid()
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the process that made the pool; a fork has none of its threads."""
+        return os.getpid() == self._owner
+
+    def submit(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> "Future[_T]":
+        """Returns the future of a call; it is cancelled where the pool was stopped."""
+        future: Future[_T] = Future()
+        with self._lock:
+            if self._is_stopped:
+                future.cancel()
+                return future
+            self._jobs.put((future, lambda: _run(future, lambda: work(*args, **kwargs))))
+            if len(self._threads) < self._num_threads:
+                name = f"coding_gym-vector-{len(self._threads)}"
+                self._threads.append(
+                    Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+                )
+                self._threads[-1].start()
+        return future
+
+    def stop(self) -> None:
+        """Lets running jobs end and begins no more; idempotent, and waits for nothing."""
+        if not self.is_mine:
+            return
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            with suppress(Empty):
+                while job := self._jobs.get_nowait():
+                    job[0].cancel()
+            for _ in self._threads:
+                self._jobs.put(None)
+
+    def join(self) -> None:
+        """Waits until every thread has ended; for use after `stop`."""
+        for thread in self._threads:
+            if thread is not current_thread():  # garbage may be collected in any of them
+                thread.join()
+
+
+def _work(jobs: "SimpleQueue[tuple[Future[Any], _Job] | None]") -> None:
+    while job := jobs.get():
+        job[1]()
+        del job  # a thread that waits holds nothing
+
+
+def _run(future: "Future[_T]", work: Callable[[], _T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - whoever asks for the result shall get it
+        future.set_exception(error)
+    else:
+        future.set_result(result)

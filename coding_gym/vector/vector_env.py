@@ -1,0 +1,269 @@
+"""Many episodes at once: ordinary envs on threads of one process."""
+
+import atexit
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from coding_gym.arguments import at_least_one
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch, unstack
+from coding_gym.vector.reset_arguments import Seed, seeds_of_slots, split_options
+from coding_gym.vector.slot import Slot
+from coding_gym.vector.slots import Slots
+from coding_gym.vector.sub_envs import make_envs
+from coding_gym.vector.thread_pool import ThreadPool
+
+
+class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+    """N ``CodingRepair-v0`` envs, each with its wrappers, on the threads of one process.
+
+    Episodes wait for their sandboxes nearly all the time, so threads are enough: what `reset` and
+    `step` return is what Gymnasium's ``SyncVectorEnv`` of the same envs returns, infos included,
+    without waiting for one env after the other. An episode that ended is followed by a new one at
+    the next action, which is ignored (``AutoresetMode.NEXT_STEP``).
+
+    `send` and `recv` do the same for some of the envs at a time, in the manner of EnvPool
+    (https://github.com/sail-sg/envpool): whoever is being graded is late, and nobody waits for it.
+
+    A failure of our own side truncates its env and no other. What the caller did wrong raises, as
+    it does in a single env; then nothing is left under way, and the other envs are well.
+
+    Args:
+        num_envs: N.
+        wrappers: ``{"name": "TokenBudget", "kwargs": {...}}`` for each wrapper of each env, the
+            innermost first; the name is that of a class in `coding_gym.wrappers`, or
+            ``"module:Class"``.
+        group_size: So many neighbours have the same tasks: the k-th episode of each env of a group
+            since the last seed is of one task, seeded or not. Divides ``num_envs``.
+        prefetch: Whether the end of an episode begins the next one in the background at once. The
+            tasks are the same as without; but what `call` and `get_attr` see after an end is
+            already the next episode.
+        num_threads: How many envs work at once; all of them by default.
+        **env_kwargs: Arguments of `CodingRepairEnv`.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: An argument cannot be used.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        *,
+        wrappers: Sequence[Mapping[str, Any]] = (),
+        group_size: int = 1,
+        prefetch: bool = False,
+        num_threads: int | None = None,
+        **env_kwargs: Any,
+    ) -> None:
+        self.closed = True  # until there is something to close
+        self.num_envs = at_least_one("num_envs", num_envs)
+        self.group_size = at_least_one("group_size", group_size)
+        if self.num_envs % self.group_size:
+            raise InvalidArgumentError(
+                f"num_envs must be a multiple of group_size {group_size}, got {num_envs}"
+            )
+        threads = self.num_envs if num_threads is None else at_least_one("num_threads", num_threads)
+        self.envs = make_envs(self.num_envs, wrappers, env_kwargs)
+        first = self.envs[0]
+        self.metadata = first.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.render_mode = first.render_mode
+        self.single_action_space = first.action_space
+        self.single_observation_space = first.observation_space
+        self.action_space = batch_space(first.action_space, self.num_envs)
+        self.observation_space = batch_space(first.observation_space, self.num_envs)
+        self._pool = ThreadPool(threads)
+        self._slots = Slots(
+            self.envs, self._pool, group_size=self.group_size, prefetch=bool(prefetch)
+        )
+        self._let_go = weakref.finalize(self, _interrupt, self._pool, self._slots.all)
+        self._let_go.atexit = False
+        # Not before the envs are made, which imports the sandbox room: what is registered later
+        # runs earlier, and threads shall stop before what they work with does.
+        atexit.register(self._let_go)
+        self.closed = False
+
+    @property
+    def np_random_seed(self) -> Any:
+        """The envs' last seeds."""
+        return self.get_attr("np_random_seed")
+
+    @property  # type: ignore[misc] # without a setter, as in Gymnasium's own
+    def np_random(self) -> Any:
+        """The envs' random number generators."""
+        return self.get_attr("np_random")
+
+    def reset(
+        self, *, seed: Seed = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins new episodes in all envs; whatever was under way is waited for and dropped.
+
+        Args:
+            seed: One for the first env (or group), each further one adding 1; or a list of one for
+                each. None goes on in each env's own sequence of tasks; envs of a group that are
+                behind then leave out what the others had, so that all begin the same task.
+            options: As for a single env, for each of them; ``reset_mask``, a bool array of shape
+                (N,), resets only some.
+
+        Returns:
+            The batch of the N observations, and the infos merged.
+
+        Raises:
+            InvalidArgumentError: An argument cannot be used.
+            UnknownTaskError, InvalidTaskError: As for a single env.
+            EpisodeError: Only some were to be reset while an action is under way, or at first.
+        """
+        seeds = seeds_of_slots(seed, self.num_envs, self.group_size)
+        chosen, given = split_options(options, self.num_envs)
+        self._check_open()
+        if len(chosen) < self.num_envs:
+            self._slots.check_idle("reset of some envs", self._slots.all)
+            self._slots.check_started(self._slots.all)
+        self._slots.drop_all()
+        self._slots.begin_resets([self._slots.all[index] for index in chosen], seeds, given)
+        transitions = self._slots.take_all()
+        infos = [(index, t.info) for index, t in zip(chosen, transitions, strict=True)]
+        observations = [slot.observation for slot in self._slots.all]
+        return stack(self.single_observation_space, observations), merge_infos(infos, self.num_envs)
+
+    def step(self, actions: Any) -> Batch:
+        """Plays one action in each env.
+
+        Args:
+            actions: A batch of N, such as a list of texts.
+
+        Returns:
+            The batch of the N observations; rewards, float64 (N,); terminations and truncations,
+            bool (N,); the infos merged.
+
+        Raises:
+            InvalidArgumentError: Not a batch of N actions, or one of them is not an action.
+            EpisodeError: There was no reset, or an action is under way: `recv` its result first.
+        """
+        self._check_open()
+        self._slots.check_idle("step", self._slots.all)
+        self.send(actions)
+        transitions = self._slots.take_all()
+        return to_batch(self.single_observation_space, transitions)
+
+    def send(self, actions: Any, env_ids: Sequence[int] | NDArray[Any] | None = None) -> None:
+        """Begins one action in each of some envs, and returns at once.
+
+        Args:
+            actions: A batch of M actions of the form that `step` takes.
+            env_ids: The M envs, each at most once, none with an action under way; all by default.
+
+        Raises:
+            InvalidArgumentError, EpisodeError: As for `step`; then nothing was begun.
+        """
+        self._check_open()
+        slots = self._slots.all if env_ids is None else self._slots.chosen(env_ids)
+        single = unstack(self.action_space, actions, len(slots))
+        self._slots.check_idle("send", slots)
+        self._slots.check_started(slots)
+        for slot, action in zip(slots, single, strict=True):
+            slot.begin_step(action)
+
+    def recv(self, min_envs: int = 1) -> Batch:
+        """Waits until some envs are ready, and returns all that are.
+
+        Args:
+            min_envs: How many to wait for; at most as many as have an action under way.
+
+        Returns:
+            What `step` returns, but for M envs, min_envs ≤ M ≤ N, in the order of their numbers;
+            every array is M long, those in the infos too. ``infos["env_id"]``, int64 (M,), says
+            which envs they are.
+
+        Raises:
+            InvalidArgumentError: So many will never be ready.
+            Exception: What one env raised, as `step` would; that env may be sent another action,
+                and the results of the others are kept for the next `recv`.
+        """
+        self._check_open()
+        slots = self._slots.wait(at_least_one("min_envs", min_envs))
+        transitions = self._slots.take(slots)
+        named = [
+            transition._replace(info=transition.info | {"env_id": slot.index})
+            for slot, transition in zip(slots, transitions, strict=True)
+        ]
+        return to_batch(self.single_observation_space, named)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Returns what a method (or attribute) of that name gives in each env, N values.
+
+        The envs work at once. Wrappers are asked from the outside in.
+
+        Raises:
+            InvalidArgumentError: It is ``reset``, ``step`` or ``close``, which are for all at once.
+            EpisodeError: An action is under way.
+            AttributeError: Neither the env nor a wrapper has it.
+        """
+        if name in {"reset", "step", "close"}:
+            raise InvalidArgumentError(f"call cannot {name} envs; use the vector env's own {name}")
+
+        def ask(env: gym.Env[Any, Any]) -> Any:
+            found = env.get_wrapper_attr(name)
+            return found(*args, **kwargs) if callable(found) else found
+
+        self._check_open()
+        return self._slots.ask([ask] * self.num_envs, "call")
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Returns an attribute of each env; see `call`."""
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each env, where it is: in a wrapper or the env.
+
+        Args:
+            name: The attribute.
+            values: A list or tuple of N values, or one value for all.
+
+        Raises:
+            InvalidArgumentError: Not N values.
+            EpisodeError: An action is under way.
+        """
+        each = list(values) if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(each) != self.num_envs:
+            raise InvalidArgumentError(
+                f"values must be one value or a list of {self.num_envs}, got {len(each)} values"
+            )
+        asks = [partial(_set_attribute, name, value) for value in each]
+        self._check_open()
+        self._slots.ask(asks, "set_attr")
+
+    def render(self) -> tuple[Any, ...]:
+        """Returns what each env renders."""
+        return self.call("render")
+
+    def close_extras(self, **_kwargs: Any) -> None:
+        """Ends all episodes and threads; commands are killed, a grading under way is waited for."""
+        self._let_go()
+        atexit.unregister(self._let_go)
+        self._pool.join()
+        with ExitStack() as closing:  # all of them, whatever one of them raises
+            for env in self.envs:
+                closing.callback(env.close)
+
+    def _check_open(self) -> None:
+        if self.closed or not self._pool.is_mine:
+            why = "is closed" if self.closed else "belongs to the process that made it"
+            raise EpisodeError(f"this vector env {why}; make another")
+
+
+def _set_attribute(name: str, value: Any, env: gym.Env[Any, Any]) -> None:
+    env.set_wrapper_attr(name, value)
+
+
+def _interrupt(pool: ThreadPool, slots: Sequence[Slot]) -> None:
+    pool.stop()
+    for slot in slots:
+        slot.interrupt()

@@ -1,0 +1,148 @@
+"""Some envs at a time: nobody waits for whoever is late."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from batches import FIX, SUBMIT, TRUE, assert_same, shell
+
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.vector import CodingRepairVectorEnv
+
+Make = Callable[..., CodingRepairVectorEnv]
+LATE = shell("sleep 60")
+
+
+def test_only_envs_that_are_ready_are_received(make: Make) -> None:
+    vec = make(3)
+    vec.reset(seed=0)
+    vec.send([LATE, shell("echo one"), shell("echo two")])
+    observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
+    assert infos["env_id"].tolist() == [1, 2]
+    assert infos["text"].tolist() == ["one", "two"]
+    assert observations["input_ids"].shape == (2, 4096)
+    assert observations["attention_mask"].shape == (2, 4096)
+    assert (rewards.shape, rewards.dtype) == ((2,), np.float64)
+    assert (terminations.dtype, truncations.dtype) == (np.bool_, np.bool_)
+    assert all(mask.tolist() == [True, True] for key, mask in infos.items() if key[0] == "_")
+    vec.send([shell("echo three")], env_ids=[2])
+    assert vec.recv()[4]["env_id"].tolist() == [2]
+
+
+def test_env_numbers_of_any_order_get_their_own_actions(make: Make) -> None:
+    vec = make(3)
+    vec.reset(seed=0)
+    vec.send((shell("echo two"), shell("echo nought")), env_ids=np.array([2, 0]))
+    infos = vec.recv(min_envs=2)[4]
+    assert infos["env_id"].tolist() == [0, 2]
+    assert infos["text"].tolist() == ["nought", "two"]
+
+
+def test_sending_and_receiving_all_is_a_step(make: Make) -> None:
+    left, right = make(3), make(3)
+    assert_same(left.reset(seed=1), right.reset(seed=1))
+    for actions in ([FIX, TRUE, SUBMIT], [SUBMIT, SUBMIT, TRUE], [TRUE, TRUE, TRUE]):
+        stepped = left.step(actions)
+        right.send(actions)
+        received = right.recv(min_envs=3)
+        assert received[4].pop("env_id").tolist() == [0, 1, 2]
+        assert received[4].pop("_env_id").tolist() == [True] * 3
+        assert_same(stepped, received)
+
+
+def test_an_ended_episode_goes_on_with_the_next_one(make: Make) -> None:
+    vec = make(2, sampler="sequential")
+    vec.reset()
+    vec.send([SUBMIT], [1])
+    _, _, terminations, _, infos = vec.recv()
+    assert (terminations.tolist(), infos["task_id"].tolist()) == ([True], ["shapes-0"])
+    vec.send([SUBMIT], [1])  # ignored: the next episode begins
+    _, _, terminations, _, infos = vec.recv()
+    assert (terminations.tolist(), infos["task_id"].tolist()) == ([False], ["shapes-1"])
+    assert infos["turn"].tolist() == [0]
+
+
+def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make: Make) -> None:
+    vec = make(4, num_threads=2, max_turns=3)
+    vec.reset(seed=0)
+    vec.send([TRUE] * 4)
+    turns: dict[int, list[int]] = {index: [] for index in range(4)}
+    while min(len(seen) for seen in turns.values()) < 8:
+        infos = vec.recv()[4]
+        for place, index in enumerate(infos["env_id"]):
+            turns[int(index)].append(int(infos["turn"][place]))
+        vec.send([TRUE] * len(infos["env_id"]), infos["env_id"])
+    for seen in turns.values():
+        assert seen == [(number + 1) % 4 for number in range(len(seen))]
+
+
+def test_a_reset_drops_what_is_under_way(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    vec.send([shell("echo dropped")] * 2)
+    assert vec.reset(seed=0)[1]["turn"].tolist() == [0, 0]
+    assert vec.step([shell("echo kept")] * 2)[4]["text"].tolist() == ["kept", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("actions", "env_ids"),
+    [
+        ([TRUE], [2]),
+        ([TRUE], [-1]),
+        ([TRUE, TRUE], [0, 0]),
+        ([TRUE], [0, 1]),
+        ([TRUE] * 3, None),
+        ("ab", None),
+        (None, None),
+    ],
+)
+def test_what_is_no_batch_for_these_envs_is_refused(
+    make: Make, actions: Any, env_ids: list[int] | None
+) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    with pytest.raises(InvalidArgumentError):
+        vec.send(actions, env_ids)
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
+
+
+def test_an_env_that_is_under_way_takes_no_second_action(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    vec.send([LATE], [1])
+    for refused in (
+        lambda: vec.send([TRUE], [1]),
+        lambda: vec.step([TRUE, TRUE]),
+        lambda: vec.call("patch"),
+        lambda: vec.set_attr("anything", 1),
+        lambda: vec.render(),
+        lambda: vec.reset(options={"reset_mask": np.array([True, False])}),
+    ):
+        with pytest.raises(EpisodeError, match="under way in env 1; recv its result first"):
+            refused()
+    vec.send([shell("echo well")], [0])
+    assert vec.recv()[4]["text"].tolist() == ["well"]
+
+
+def test_more_than_what_is_under_way_cannot_be_awaited(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    with pytest.raises(InvalidArgumentError, match="under way in 0"):
+        vec.recv()
+    vec.send([TRUE], [0])
+    with pytest.raises(InvalidArgumentError, match="under way in 1"):
+        vec.recv(min_envs=2)
+    assert vec.recv()[4]["env_id"].tolist() == [0]
+
+
+def test_nothing_can_be_sent_before_the_first_reset(make: Make) -> None:
+    vec = make(2)
+    for early in (
+        lambda: vec.send([TRUE], [0]),
+        lambda: vec.step([TRUE, TRUE]),
+        lambda: vec.reset(options={"reset_mask": np.array([True, False])}),
+    ):
+        with pytest.raises(EpisodeError):
+            early()
+    assert vec.reset()[1]["turn"].tolist() == [0, 0]

@@ -1,0 +1,128 @@
+"""Nothing of a vector env stays behind, however it ends."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from batches import SUBMIT, TRUE, shell
+
+from coding_gym.errors import EpisodeError
+from coding_gym.vector import CodingRepairVectorEnv
+
+Make = Callable[..., CodingRepairVectorEnv]
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "coding_gym-vector" in thread.name]
+
+
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_closing_ends_episodes_under_way_and_all_threads(make: Make, prefetch: bool) -> None:
+    vec = make(4, prefetch=prefetch, num_threads=3)
+    vec.reset(seed=0)
+    vec.step([SUBMIT, TRUE, TRUE, TRUE])
+    vec.send([TRUE, shell("sleep 600"), shell("sleep 600"), shell("sleep 600")])
+    assert len(threads()) == 3
+    vec.close()
+    assert threads() == []
+    assert all(env.unwrapped.episode.ended or not env.unwrapped.patch().text for env in vec.envs)
+    vec.close()
+
+
+def test_a_closed_vector_env_says_so(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    vec.close()
+    for late in (vec.reset, vec.recv, vec.render, lambda: vec.step([TRUE] * 2)):
+        with pytest.raises(EpisodeError, match="is closed; make another"):
+            late()
+
+
+def test_closing_before_anything_began_is_nothing(make: Make) -> None:
+    make(2).close()
+    assert threads() == []
+
+
+def test_threads_start_when_they_are_needed(make: Make) -> None:
+    vec = make(3)
+    assert threads() == []
+    vec.reset()
+    assert len(threads()) == 3
+
+
+def test_one_that_nobody_holds_any_more_ends_its_threads(make: Make) -> None:
+    vec = CodingRepairVectorEnv(2)
+    vec.reset(seed=0)
+    vec.send([shell("sleep 600")] * 2)
+    gone, working = weakref.ref(vec), threads()
+    del vec
+    gc.collect()
+    assert gone() is None
+    for thread in working:
+        thread.join(timeout=30)
+    assert not any(thread.is_alive() for thread in working)
+
+
+def test_all_envs_are_closed_even_if_one_of_them_fails(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = CodingRepairVectorEnv(3)
+    vec.reset(seed=0)
+    closed = []
+    for index, env in enumerate(vec.envs):
+
+        def close(index: int = index) -> None:
+            closed.append(index)
+            if index == 1:
+                raise OSError("disk full")
+
+        monkeypatch.setattr(env, "close", close)
+    with pytest.raises(OSError, match="disk full"):
+        vec.close()
+    assert sorted(closed) == [0, 1, 2]
+    assert threads() == []
+
+
+LEFT_OPEN = """
+import json
+from coding_gym.vector import make_vec
+vec = make_vec(3, prefetch=True)
+vec.reset(seed=0)
+vec.step(['{"name": "submit", "arguments": {}}'] * 3)
+vec.step([""] * 3)
+vec.send([json.dumps({"name": "shell", "arguments": {"cmd": "sleep 600"}})] * 3)
+print("left open")
+"""
+
+
+def test_an_interpreter_that_ends_does_not_wait_for_what_was_left_open(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LEFT_OPEN],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
+
+
+def test_a_fork_may_drop_it_and_may_not_use_it(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    child = os.fork()
+    if child == 0:
+        try:
+            vec.step([TRUE, TRUE])
+        except EpisodeError as error:
+            vec.close()
+            os._exit(0 if "belongs to the process that made it" in str(error) else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]

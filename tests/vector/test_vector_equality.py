@@ -1,0 +1,144 @@
+"""What the vector env returns is what Gymnasium's own returns, one env after the other."""
+
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from batches import FIX, SUBMIT, TRUE, assert_same, shell
+from gymnasium.vector import SyncVectorEnv, VectorEnv
+
+from coding_gym.vector import make_vec
+from coding_gym.wrappers import MenuActions
+
+NUM_ENVS = 5
+ACTIONS = [
+    TRUE,
+    shell("ls; git status --short; git log --oneline"),
+    shell("python -c 'import sys; print(sys.argv, object())'"),
+    shell("echo '# changed' >> README.md; git diff"),
+    shell("exit 3"),
+    '{"name": "fly", "arguments": {}}',
+    "I think that I am done.",  # ends the episode where the tree is changed
+    "{",
+    FIX,
+    SUBMIT,
+    SUBMIT,
+]
+
+
+def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], set[str]]:
+    """Returns all that was returned until so many episodes had ended, and how they ended."""
+    rng = np.random.default_rng(7)
+    seen: list[Any] = [env.reset(seed=11)]
+    reasons: set[str] = set()
+    while num_episodes > 0:
+        batch = env.step([ACTIONS[int(i)] for i in rng.integers(len(ACTIONS), size=NUM_ENVS)])
+        seen.append(batch)
+        num_episodes -= int(np.sum(batch[2] | batch[3]))
+        reasons |= set(batch[4]["stop_reason"])
+    return seen, reasons
+
+
+def play_natively(num_episodes: int, **kwargs: Any) -> tuple[list[Any], set[str]]:
+    env = make_vec(NUM_ENVS, max_turns=6, **kwargs)
+    try:
+        return play(env, num_episodes)
+    finally:
+        env.close()
+
+
+def test_twenty_episodes_are_the_same_step_for_step() -> None:
+    make = partial(gym.make, "coding_gym:CodingRepair-v0", max_turns=6)
+    sync = SyncVectorEnv([make] * NUM_ENVS)
+    expected, reasons = play(sync, 20)
+    sync.close()
+    assert reasons == {None, "submitted", "no_tool_call", "max_turns"}
+    seen, _ = play_natively(20)
+    assert len(seen) == len(expected)
+    for ours, theirs in zip(seen, expected, strict=True):
+        assert_same(ours, theirs)
+    seen, _ = play_natively(8, prefetch=True, num_threads=2)
+    for ours, theirs in zip(seen, expected, strict=False):  # as far as that goes
+        assert_same(ours, theirs)
+
+
+def test_wrapped_envs_are_the_same_too(rows: list[dict[str, Any]]) -> None:
+    bounds = {"min_reward": 0.25, "max_reward": 0.5}
+
+    def make() -> gym.Env[Any, Any]:
+        env = gym.make("CodingRepair-v0", tasks=rows, max_turns=6)
+        return gym.wrappers.ClipReward(env, **bounds)
+
+    sync = SyncVectorEnv([make] * NUM_ENVS)
+    expected, _ = play(sync, 6)
+    sync.close()
+    entry = {"name": "gymnasium.wrappers:ClipReward", "kwargs": bounds}
+    seen, _ = play_natively(6, tasks=rows, wrappers=[entry])
+    for ours, theirs in zip(seen, expected, strict=True):
+        assert_same(ours, theirs)
+    assert {float(reward) for batch in seen[1:] for reward in batch[1]} >= {0.0, 0.25}
+
+
+def test_spaces_and_what_describes_the_env_are_the_same() -> None:
+    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", render_mode="ansi")] * 3)
+    ours = make_vec(3, render_mode="ansi")
+    for name in ("observation_space", "action_space", "metadata", "render_mode", "num_envs"):
+        assert getattr(ours, name) == getattr(sync, name)
+    assert ours.single_action_space == sync.single_action_space
+    assert ours.single_observation_space == sync.single_observation_space
+    sync.reset(seed=2)
+    ours.reset(seed=2)
+    assert ours.np_random_seed == sync.np_random_seed == (2, 3, 4)
+    assert [rng.random() for rng in ours.np_random] == [rng.random() for rng in sync.np_random]
+    assert ours.render() == sync.render()
+    sync.close()
+    ours.close()
+
+
+@pytest.mark.parametrize("seed", [5, [5, None, 9], [1, 1, 1], np.int64(5)])
+def test_seeds_mean_the_same(seed: Any, rows: list[dict[str, Any]]) -> None:
+    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", tasks=rows)] * 3)
+    ours = make_vec(3, tasks=rows)
+    for env in (sync, ours):
+        env.reset(seed=[4, 5, 6])
+    as_gymnasium_takes_it = int(seed) if isinstance(seed, np.integer) else seed
+    assert_same(ours.reset(seed=seed), sync.reset(seed=as_gymnasium_takes_it))
+    assert_same(ours.reset(), sync.reset())
+    sync.close()
+    ours.close()
+
+
+def test_a_mask_resets_some_as_gymnasium_does(rows: list[dict[str, Any]]) -> None:
+    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", tasks=rows)] * 3)
+    ours = make_vec(3, tasks=rows)
+    mask = np.array([True, False, True])
+    for actions in ([TRUE] * 3, [SUBMIT, TRUE, TRUE]):
+        for env in (sync, ours):
+            env.reset(seed=3)
+            env.step(actions)
+        options = {"reset_mask": mask, "task_id": "shapes-4"}
+        assert_same(ours.reset(options=dict(options)), sync.reset(options=dict(options)))
+        assert_same(ours.step([TRUE] * 3), sync.step([TRUE] * 3))
+    sync.close()
+    ours.close()
+
+
+def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]]) -> None:
+    def make() -> gym.Env[Any, Any]:
+        return MenuActions(gym.make("CodingRepair-v0", tasks=rows, max_turns=4), num_candidates=4)
+
+    entry = {"name": "MenuActions", "kwargs": {"num_candidates": 4}}
+    sync = SyncVectorEnv([make] * 3)
+    ours = make_vec(3, tasks=rows, max_turns=4, wrappers=[entry])
+    assert ours.action_space == sync.action_space
+    assert_same(ours.reset(seed=1), sync.reset(seed=1))
+    rng = np.random.default_rng(2)
+    for _ in range(8):
+        masks = ours.call("action_masks")
+        assert_same(masks, sync.call("action_masks"))
+        actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
+        assert_same(ours.step(actions), sync.step(actions))
+    sync.close()
+    ours.close()

@@ -1,0 +1,171 @@
+"""One env's trouble is no other env's; whose fault it is decides what happens."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from batches import SUBMIT, TRUE, shell
+
+from coding_gym.errors import (
+    EpisodeError,
+    InvalidArgumentError,
+    MachineryError,
+    SandboxUnavailableError,
+    UnknownTaskError,
+)
+from coding_gym.vector import CodingRepairVectorEnv
+
+Make = Callable[..., CodingRepairVectorEnv]
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found |= {int(child)} | descendants(int(child))
+    return found
+
+
+def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
+    """Resets one env and returns the first process of its sandbox."""
+    before = descendants(os.getpid())
+    vec.reset(options={"reset_mask": np.arange(vec.num_envs) == index})
+    (process,) = descendants(os.getpid()) - before
+    return process
+
+
+def test_a_sandbox_that_dies_truncates_its_own_env_only(make: Make) -> None:
+    vec = make(3)
+    vec.reset(seed=0)
+    process = open_with_known_process(vec, 1)
+    vec.send([TRUE, shell("echo begun; sleep 60"), TRUE])
+    assert vec.recv(min_envs=2)[4]["env_id"].tolist() == [0, 2]
+    os.kill(process, signal.SIGKILL)
+    _, rewards, terminations, truncations, infos = vec.recv()
+    assert (infos["env_id"].tolist(), rewards.tolist()) == ([1], [0.0])
+    assert (terminations.tolist(), truncations.tolist()) == ([False], [True])
+    assert infos["stop_reason"].tolist() == ["sandbox_error"]
+    assert infos["mask_sample"].tolist() == [True]
+    infos = vec.step([shell("echo well")] * 3)[4]
+    assert infos["text"][[0, 2]].tolist() == ["well", "well"]
+    assert infos["turn"].tolist() == [2, 0, 2]
+    assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
+
+
+def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: Make) -> None:
+    vec = make(3)
+    vec.reset(seed=0)
+    with pytest.raises(InvalidArgumentError, match="an action is a string, got int") as failure:
+        vec.step([SUBMIT, 7, TRUE])
+    assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
+    _, _, terminations, _, infos = vec.step([TRUE] * 3)
+    assert not terminations.any()
+    assert infos["turn"].tolist() == [0, 1, 2]  # the first one had submitted: it began anew
+
+
+def test_received_errors_leave_the_results_of_the_others(make: Make) -> None:
+    vec = make(3)
+    vec.reset(seed=0)
+    vec.send([TRUE, 7, TRUE])
+    with pytest.raises(InvalidArgumentError, match="an action is a string"):
+        vec.recv(min_envs=3)
+    vec.send([TRUE], [1])
+    infos = vec.recv(min_envs=3)[4]
+    assert infos["env_id"].tolist() == [0, 1, 2]
+    assert infos["turn"].tolist() == [1, 1, 1]
+
+
+def test_a_wrapper_that_fails_after_the_end_leaves_an_env_that_goes_on(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    real = vec.envs[1].step
+
+    def step(action: str) -> None:
+        real(action)
+        raise MachineryError("the record could not be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vec.envs[1], "step", step)
+        with pytest.raises(MachineryError, match="could not be written"):
+            vec.step([TRUE, SUBMIT])
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
+
+
+def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Make) -> None:
+    for prefetch in (False, True):
+        vec = make(2, prefetch=prefetch)
+        with pytest.raises(UnknownTaskError):
+            vec.reset(options={"task_id": "none-such"})
+        with pytest.raises(EpisodeError):
+            vec.step([TRUE, TRUE])
+        vec.reset(seed=0)
+        vec.step([SUBMIT, TRUE])
+        with pytest.raises(UnknownTaskError):
+            vec.reset(options={"task_id": "none-such"})
+        infos = vec.step([TRUE, TRUE])[4]
+        assert infos["turn"].tolist() == [0, 0]
+        assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
+
+
+def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = make(2, prefetch=True)
+    vec.reset(seed=0)
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise SandboxUnavailableError("forbidden; run: sysctl …")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+        assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]
+        with pytest.raises(SandboxUnavailableError, match="sysctl"):
+            vec.step([TRUE, TRUE])
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 3]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"reset_mask": [True, False]},
+        {"reset_mask": np.array([1, 0])},
+        {"reset_mask": np.array([True])},
+        {"reset_mask": np.array([False, False])},
+        {"unknown": 1},
+        7,
+    ],
+    ids=str,
+)
+def test_reset_options_that_cannot_be_are_refused(make: Make, options: Any) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    with pytest.raises(InvalidArgumentError):
+        vec.reset(options=options)
+    assert vec.reset()[1]["turn"].tolist() == [0, 0]
+
+
+def test_an_interrupt_leaves_what_is_under_way_to_the_next_reset(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    real = vec.envs[0].step
+
+    def step(action: str) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return real(action)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vec.envs[0], "step", step)
+        with pytest.raises(KeyboardInterrupt):
+            vec.step([shell("sleep 1")] * 2)
+        with pytest.raises(EpisodeError, match="recv its result first, or reset"):
+            vec.step([TRUE, TRUE])
+        vec.reset(seed=0)
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]

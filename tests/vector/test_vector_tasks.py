@@ -1,0 +1,109 @@
+"""Which task comes when: groups, and resets that were begun ahead of time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from batches import SUBMIT, TRUE
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.vector import CodingRepairVectorEnv
+
+Make = Callable[..., CodingRepairVectorEnv]
+
+
+def sequences(vec: CodingRepairVectorEnv, num_steps: int, **reset: Any) -> list[list[str]]:
+    """Returns the tasks of each env, one after the other, where some submit more often."""
+    _, infos = vec.reset(**reset)
+    tasks = [[task] for task in infos["task_id"]]
+    over = np.zeros(vec.num_envs, bool)
+    for step in range(num_steps):
+        actions = [SUBMIT if step % (2 * index + 1) == 0 else TRUE for index in range(vec.num_envs)]
+        _, _, terminations, _, infos = vec.step(actions)
+        for index in np.flatnonzero(over):
+            tasks[index].append(infos["task_id"][index])
+        over = terminations
+    return tasks
+
+
+def common(left: list[str], right: list[str]) -> bool:
+    """Whether the shorter one is the beginning of the other."""
+    length = min(len(left), len(right))
+    return left[:length] == right[:length]
+
+
+@pytest.mark.parametrize("reset", [{}, {"seed": 4}, {"seed": [8, 9]}], ids=str)
+def test_the_kth_episodes_of_a_group_are_of_one_task(make: Make, reset: dict[str, Any]) -> None:
+    tasks = sequences(make(4, group_size=2), 12, **reset)
+    assert len(tasks[0]) > len(tasks[1]) > 2
+    assert common(tasks[0], tasks[1])
+    assert common(tasks[2], tasks[3])
+    assert not common(tasks[0], tasks[2])
+
+
+def test_an_unseeded_reset_brings_a_group_together_again(make: Make) -> None:
+    for prefetch in (False, True):
+        vec = make(4, group_size=4, sampler="sequential", prefetch=prefetch)
+        tasks = sequences(vec, 6)
+        _, infos = vec.reset()
+        assert set(infos["task_id"]) == {f"shapes-{len(tasks[0])}"}
+
+
+def test_unseeded_groups_differ_from_one_vector_env_to_the_next(make: Make) -> None:
+    first, second = (make(2, group_size=2, sampler="shuffled") for _ in range(2))
+    assert sequences(first, 16)[0][:6] != sequences(second, 16)[0][:6]
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "shuffled", "sequential"])
+def test_resetting_ahead_of_time_changes_no_task(make: Make, sampler: str) -> None:
+    plain, ahead = (make(3, sampler=sampler, prefetch=prefetch) for prefetch in (False, True))
+    assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
+    assert sequences(plain, 9) == sequences(ahead, 9)
+    assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
+
+
+def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: Make) -> None:
+    seen = []
+    for prefetch in (False, True):
+        vec = make(2, sampler="sequential", prefetch=prefetch)
+        vec.reset(seed=0)
+        vec.step([SUBMIT, TRUE])
+        named = vec.reset(options={"task_id": "shapes-9"})[1]["task_id"].tolist()
+        later = [vec.reset()[1]["task_id"].tolist() for _ in range(2)]
+        seen.append([named, *later])
+    assert seen[0] == seen[1]
+    assert seen[0][1] == ["shapes-1", "shapes-1"]
+
+
+def test_a_reset_is_begun_when_an_episode_ends(make: Make) -> None:
+    vec = make(1, sampler="sequential", prefetch=True)
+    vec.reset()
+    infos = vec.step([SUBMIT])[4]
+    assert infos["task_id"].tolist() == ["shapes-0"]
+    (episode,) = vec.get_attr("episode")
+    assert episode.task.task_id == "shapes-1"
+    assert vec.step([TRUE])[4]["task_id"].tolist() == ["shapes-1"]
+    assert vec.get_attr("episode") == (episode,)
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {"num_envs": 3, "group_size": 2},
+        {"num_envs": 0},
+        {"num_envs": 2, "group_size": 0},
+        {"num_envs": 2, "num_threads": 0},
+    ],
+    ids=str,
+)
+def test_sizes_that_cannot_be_are_refused(kwargs: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError):
+        CodingRepairVectorEnv(**kwargs)
+
+
+@pytest.mark.parametrize("seed", ["7", True, [1, 2, 3, 4], 1.5], ids=str)
+def test_seeds_that_fit_no_group_are_refused(make: Make, seed: Any) -> None:
+    vec = make(4, group_size=2)
+    with pytest.raises(InvalidArgumentError, match="a list of 2, one for each group"):
+        vec.reset(seed=seed)
