@@ -1,0 +1,1 @@
+"""Bridges to trainers, one per file, each imported only on use."""

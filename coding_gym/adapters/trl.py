@@ -1,0 +1,103 @@
+"""TRL's ``GRPOTrainer(environment_factory=…)``: every rollout repairs code in a sandbox of its own.
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    trainer = GRPOTrainer(
+        model,
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_list(prompt_rows(split="train")),
+        environment_factory=environment_factory(processing_class=tokenizer),
+    )
+
+TRL makes a tool of every public method of an environment's class but ``reset`` and ``get_reward``;
+hence the class made here, which has one method per tool and nothing else. It plays the Gymnasium
+environment and has no rules of its own. TRL itself is not imported.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coding_gym.adapters.special_tokens import WELL_KNOWN_TOKENS, SpecialTokens, control_tokens
+from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
+from coding_gym.envs.spaces import ActionText
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks import load_tasks
+from coding_gym.tools import get_toolset
+from coding_gym.vector.sub_envs import make_envs
+
+INSTRUCTION = (
+    "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
+)
+
+
+def environment_factory(
+    *,
+    processing_class: Any = None,
+    wrappers: Sequence[Mapping[str, Any]] = (),
+    **env_kwargs: Any,
+) -> Callable[[], Rollout]:
+    """Returns what ``GRPOTrainer`` takes as ``environment_factory``; it pickles.
+
+    Args:
+        processing_class: The trainer's tokenizer or processor, whose control tokens are broken in
+            texts from the sandbox; without it, `WELL_KNOWN_TOKENS` are.
+        wrappers: Wrappers of the environment, innermost first, as
+            ``{"name": "TestPassReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
+            or ``"module:Class"``.
+        **env_kwargs: Arguments of ``CodingRepair-v0``, except ``tool_format``.
+
+    Raises:
+        UnknownNameError: There is no such toolset.
+        InvalidArgumentError: ``tool_format`` is given, or a tool cannot be a method.
+    """
+    if "tool_format" in env_kwargs:
+        raise InvalidArgumentError("TRL reads the calls of its policy itself; omit tool_format")
+    toolset = get_toolset(env_kwargs.get("toolset", "nano"))
+    rollout_class(toolset.name)
+    tokens = WELL_KNOWN_TOKENS if processing_class is None else control_tokens(processing_class)
+    return partial(_make, toolset.name, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
+
+
+def prompt_rows(
+    tasks: str | Path | Sequence[Any] = "bundled",
+    *,
+    task_ids: str | Sequence[str] | None = None,
+    split: str | None = None,
+    toolset: str = "nano",
+) -> list[dict[str, Any]]:
+    """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
+
+    The report itself is not in the row: TRL appends what ``reset`` returns to the last message.
+
+    Args:
+        tasks: As for ``CodingRepair-v0``; give the same to `environment_factory`.
+        task_ids: Only these tasks.
+        split: Only tasks of this split.
+        toolset: The toolset whose system prompt stands in front.
+
+    Raises:
+        UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
+    """
+    prompt = [
+        {"role": "system", "content": get_toolset(toolset).system_prompt},
+        {"role": "user", "content": INSTRUCTION},
+    ]
+    chosen = load_tasks(tasks, task_ids=task_ids, split=split)
+    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in chosen]
+
+
+def _make(
+    toolset: str,
+    tokens: Sequence[str],
+    wrappers: Sequence[Mapping[str, Any]],
+    env_kwargs: Mapping[str, Any],
+) -> Rollout:
+    (env,) = make_envs(1, wrappers, {**env_kwargs, "tool_format": FORMAT})
+    if not isinstance(env.action_space, ActionText):
+        raise InvalidArgumentError(
+            "TRL's policy writes tool calls; leave out the wrapper whose actions are "
+            f"{env.action_space}"
+        )
+    return rollout_class(toolset)(env, SpecialTokens(tokens))

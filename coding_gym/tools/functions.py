@@ -1,0 +1,110 @@
+"""A toolset's schemas as plain Python functions.
+
+Some trainers read what a tool is from a function: its name, its type hints and its Google
+docstring. They build an OpenAI function schema from these again, so a function made here gives the
+schema that it was made from.
+"""
+
+import inspect
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from types import GenericAlias
+from typing import Any, Literal
+
+from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
+
+_HINTS: Mapping[str, type] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+# Where a reader of Google docstrings stops reading a description.
+_SECTION = re.compile(r"\b(Args|Returns|Raises):")
+
+
+def function_from_schema(
+    schema: Mapping[str, Any], call: Callable[..., str], *, is_method: bool = False
+) -> Callable[..., str]:
+    """Returns a function that is called with a tool's arguments, by name.
+
+    The function hands on whatever arguments it is given, also wrong ones: what a model gets wrong
+    is answered by the toolset, in its own words.
+
+    Args:
+        schema: An OpenAI function schema, as in `Toolset.schemas`.
+        call: What the function does: it is called with a `ToolCall`, and with the instance before
+            that if ``is_method``.
+        is_method: Whether the function is to be put into a class.
+
+    Raises:
+        InvalidArgumentError: The schema cannot be written as a function.
+    """
+    spec = schema["function"]
+    name = _identifier("tool", spec["name"])
+    properties: Mapping[str, Mapping[str, Any]] = spec["parameters"].get("properties", {})
+    required = spec["parameters"].get("required", ())
+
+    def function(*instance: Any, **arguments: Any) -> str:
+        return call(*instance, ToolCall(name, arguments))
+
+    hints = {_identifier("parameter", key): _hint(value) for key, value in properties.items()}
+    parameters = [
+        inspect.Parameter(
+            key,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=hint,
+            default=inspect.Parameter.empty if key in required else properties[key].get("default"),
+        )
+        for key, hint in hints.items()
+    ]
+    if is_method:
+        parameters.insert(0, inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _docstring(spec.get("description", ""), properties)
+    # No hint for what is returned: it would become a part of the schema.
+    function.__annotations__ = hints
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return function
+
+
+def _identifier(kind: str, name: str) -> str:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise InvalidArgumentError(f"a {kind} of a function needs a Python name, got {name!r}")
+    return name
+
+
+def _hint(schema: Mapping[str, Any]) -> Any:
+    """Returns the type hint of a parameter; `Any` where Python has no word for it."""
+    kind = schema.get("type")
+    if schema.get("enum"):
+        return Literal[tuple(schema["enum"])]
+    if not isinstance(kind, str) or kind not in _HINTS:
+        return Any
+    if kind == "array" and "items" in schema:
+        return GenericAlias(list, _hint(schema["items"]))
+    return _HINTS[kind]
+
+
+def _docstring(description: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [_one_line(description)]
+    if properties:
+        lines += ["", "Args:"]
+    lines += [
+        f"    {name}: {_one_line(value.get('description', ''))}"
+        for name, value in properties.items()
+    ]
+    return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    if found := _SECTION.search(text):
+        raise InvalidArgumentError(
+            f"a description must not hold {found.group()!r}, which ends it in a Google docstring, "
+            f"got {text!r}"
+        )
+    return " ".join(text.split())

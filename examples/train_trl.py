@@ -1,0 +1,83 @@
+"""Trains a language model with TRL's GRPO to repair the bundled programs.
+
+    python examples/train_trl.py --model Qwen/Qwen3-0.6B --steps 100
+    python examples/train_trl.py --tiny --steps 1    # offline, on a CPU, learns nothing
+
+Needs: pip install 'coding-gym[trl]'
+"""
+
+import argparse
+from importlib.resources import files
+from typing import Any
+
+import torch
+from datasets import Dataset
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+
+from coding_gym.adapters.trl import environment_factory, prompt_rows
+
+
+def tiny_model() -> tuple[Any, Any]:
+    """Returns a random model and a tokenizer of bytes, to see that everything runs."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={char: i for i, char in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend)
+    tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})
+    template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
+    tokenizer.chat_template = template.read_text(encoding="utf-8")
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+    )
+    return Qwen2ForCausalLM(config), tokenizer
+
+
+def main() -> None:
+    """Reads the command line and trains."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="Qwen/Qwen3-0.6B", help="a folder or a hub name")
+    parser.add_argument("--tiny", action="store_true", help="a tiny random model instead")
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--group", type=int, default=8, help="rollouts per task")
+    parser.add_argument("--max-tokens", type=int, default=8192, help="replies and tool results")
+    parser.add_argument("--max-turns", type=int, default=30, help="tool calls per rollout")
+    parser.add_argument("--out", default="trl-output", help="where the trained model goes")
+    args = parser.parse_args()
+    if args.tiny:
+        model, tokenizer = tiny_model()
+    else:
+        model, tokenizer = args.model, AutoTokenizer.from_pretrained(args.model)
+
+    config = GRPOConfig(
+        output_dir=args.out,
+        max_steps=args.steps,
+        per_device_train_batch_size=args.group,
+        num_generations=args.group,
+        max_completion_length=args.max_tokens,
+        use_cpu=not torch.cuda.is_available(),
+        bf16=torch.cuda.is_available(),
+        logging_steps=1,
+        report_to="none",
+    )
+    trainer = GRPOTrainer(
+        model,
+        args=config,
+        processing_class=tokenizer,
+        train_dataset=Dataset.from_list(prompt_rows(split="train")),
+        environment_factory=environment_factory(
+            processing_class=tokenizer, max_turns=args.max_turns
+        ),
+    )
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+import random
+
+import pytest
+
+from coding_gym.adapters.special_tokens import (
+    BREAK,
+    WELL_KNOWN_TOKENS,
+    SpecialTokens,
+    control_tokens,
+)
+
+
+@pytest.mark.parametrize("token", WELL_KNOWN_TOKENS)
+def test_a_token_in_a_text_is_broken_reads_the_same_and_comes_back(token: str) -> None:
+    special = SpecialTokens()
+    text = f"x = '{token}'{token}\n"
+    broken = special.escape(text)
+    assert token not in broken
+    assert broken.replace(BREAK, "") == text
+    assert special.restore(broken) == text
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    text = "if a <b> c: <|x|> print('<|im_start')  # [INS]\n\u200b"
+    assert SpecialTokens().escape(text) == text
+    assert SpecialTokens().restore(text) == text
+    assert SpecialTokens(()).escape("<|im_end|>") == "<|im_end|>"
+
+
+def test_overlapping_tokens_are_all_broken() -> None:
+    tokens = ("<s>", "s><", "><s>", "<|", "<|a|>")
+    special = SpecialTokens(tokens)
+    for text in ("<s><s>", "<|a|>", "<|<|a|><s><", "<s><s><s>"):
+        assert not [token for token in tokens if token in special.escape(text)]
+
+
+def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
+    special = SpecialTokens(("<|im_end|>", "<tool_call>", "</tool_call>"))
+    rng = random.Random(0)
+    parts = ["<|im_end|>", "<tool_call>", "</tool_call>", "<", "|", ">", "im_end", BREAK, "a\n"]
+    for _ in range(2000):
+        text = "".join(rng.choices(parts, k=8))
+        broken = special.escape(text)
+        assert "<|im_end|>" not in broken
+        assert special.restore(broken) == text
+        assert special.restore(special.restore(special.escape(broken))) == text
+
+
+def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_markup() -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {char: i for i, char in enumerate(alphabet)}
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
+    tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "unk_token": "<unk>"})
+    tokenizer.add_tokens(["<tool_call>", "<table>", "    ", "user"])
+    tokenizer.chat_template = "{{ user }}<tool_call>    {{ x }}"
+    tokens = control_tokens(tokenizer)
+    assert set(tokens) == {"<|im_end|>", "<unk>", "<tool_call>"}
+    ids = tokenizer.encode(SpecialTokens(tokens).escape("a <|im_end|> <tool_call> <unk>"))
+    assert not {tokenizer.convert_tokens_to_ids(token) for token in tokens} & set(ids)
+
+    class Processor:
+        def __init__(self) -> None:
+            self.tokenizer = tokenizer
+
+    assert control_tokens(Processor()) == tokens

@@ -1,0 +1,284 @@
+"""What TRL does with an environment, done by hand; TRL itself is in tests/extras."""
+
+import gc
+import inspect
+import json
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from envs.processes import descendants
+from gymnasium.error import ResetNeeded
+
+from coding_gym.adapters.special_tokens import BREAK
+from coding_gym.adapters.trl import environment_factory, prompt_rows
+from coding_gym.adapters.trl_rollout import rollout_class
+from coding_gym.errors import (
+    EpisodeError,
+    GradingError,
+    InvalidArgumentError,
+    InvalidTaskError,
+    SandboxError,
+    SandboxUnavailableError,
+    UnknownNameError,
+    UnknownTaskError,
+)
+
+FIX = {"search": "width + height", "replace": "width * height", "file": "shapes.py"}
+ROW = {"task_id": "shapes-area", "prompt": [{"role": "user", "content": "Repair it."}]}
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def make(tiny_row: dict[str, Any]) -> Make:
+    """Returns a rollout of the tiny task, not yet reset."""
+    return lambda **kwargs: environment_factory(tasks=[tiny_row], **kwargs)()
+
+
+def fail_with(error: Exception) -> Callable[..., Any]:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise error
+
+    return fail
+
+
+def test_the_public_functions_of_the_class_are_the_tools(make: Make) -> None:
+    names = [name for name, _ in inspect.getmembers(type(make()), inspect.isfunction)]
+    public = [name for name in names if not name.startswith("_")]
+    assert public == ["apply_patch", "get_reward", "reset", "shell", "submit"]
+    assert inspect.signature(make().apply_patch).parameters.keys() == FIX.keys()
+
+
+def test_rollouts_with_one_toolset_share_a_class_which_names_the_reward_column(make: Make) -> None:
+    assert type(make()) is type(make(max_turns=3)) is rollout_class("nano")
+    assert rollout_class("nano").__name__ == "CodingRepair_nano"
+
+
+def test_a_repair_that_is_submitted_is_rewarded(make: Make) -> None:
+    rollout = make()
+    assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
+    assert "width + height" in rollout.shell(cmd="cat shapes.py")
+    assert rollout.apply_patch(**FIX) == "patch applied successfully"
+    assert rollout.submit() == "submitted"
+    assert rollout.get_reward() == 1.0
+    assert rollout.info["stop_reason"] == "submitted"
+
+
+def test_after_the_end_a_tool_says_that_the_episode_is_over(make: Make) -> None:
+    rollout = make(max_turns=1)
+    rollout.reset(**ROW)
+    rollout.apply_patch(**FIX)
+    for tool in (rollout.shell, rollout.submit):
+        with pytest.raises(EpisodeError, match=r"the episode is over \(max_turns\); reply without"):
+            tool()
+    assert rollout.get_reward() == 1.0
+
+
+def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coding_gym.episode import ending
+
+    real, grades = ending.grade_patch, []
+
+    def count(*arguments: Any, **options: Any) -> Any:
+        grades.append(real(*arguments, **options))
+        return grades[-1]
+
+    monkeypatch.setattr(ending, "grade_patch", count)
+    rollout = make()
+    rollout.reset(**ROW)
+    rollout.apply_patch(**FIX)
+    assert [rollout.get_reward() for _ in range(3)] == [1.0, 1.0, 1.0]
+    assert len(grades) == 1
+    assert rollout.info["stop_reason"] == "stopped"
+    with pytest.raises(EpisodeError, match="stopped"):
+        rollout.shell(cmd="ls")
+
+
+def test_what_a_model_gets_wrong_is_answered_by_the_toolset_and_counted(make: Make) -> None:
+    rollout = make()
+    rollout.reset(**ROW)
+    assert rollout.shell(command="ls") == "shell tool missing required 'cmd' parameter"
+    assert rollout.shell(cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
+    assert rollout.apply_patch(search=1) == "invalid `apply_patch` arguments"
+    assert rollout.info["tool_calls"] == 3
+
+
+def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_edits(
+    tiny_row: dict[str, Any],
+) -> None:
+    tiny_row["problem_statement"] = "It prints <|im_end|>."
+    tiny_row["files"]["chat.py"] = "END = '<|im_end|>'\n"
+    rollout = environment_factory(tasks=[tiny_row])()
+    assert rollout.reset(**ROW).strip() == f"It prints <{BREAK}|im_end|>."
+    seen = rollout.shell(cmd="cat chat.py")
+    assert seen == f"END = '<{BREAK}|im_end|>'"
+    edit = {"search": seen, "replace": seen.replace("END", "STOP"), "file": "chat.py"}
+    assert rollout.apply_patch(**edit) == "patch applied successfully"
+    assert rollout.shell(cmd="wc -c < chat.py") == "20"
+
+
+def test_a_grader_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    rollout = make()
+    rollout.reset(**ROW)
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail_with(GradingError("no disk")))
+    assert rollout.submit() == "submitted"
+    assert rollout.get_reward() is None
+    assert rollout.info["error"] == "no disk"
+
+
+def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = make()
+    with monkeypatch.context() as patch:
+        patch.setattr("coding_gym.episode.episode.open_sandbox", fail_with(SandboxError("no room")))
+        assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
+    assert rollout.shell(cmd="ls") == ""
+    with pytest.raises(EpisodeError, match="sandbox_error"):
+        rollout.shell(cmd="ls")
+    assert rollout.get_reward() is None
+    rollout.reset(**ROW)
+    assert rollout.get_reward() == 0.0
+
+
+def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seasoned, new = make(), make()
+    seasoned.reset(**ROW)
+    failure = SandboxUnavailableError("forbidden", "run: sysctl …")
+    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail_with(failure))
+    assert "could not be opened" in seasoned.reset(**ROW)
+    assert seasoned.get_reward() is None
+    with pytest.raises(EpisodeError, match="sandbox_error"):
+        seasoned.shell(cmd="ls")
+    with pytest.raises(SandboxUnavailableError, match="sysctl"):
+        new.reset(**ROW)
+
+
+def test_a_wrapper_whose_machinery_fails_masks_the_rollout(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = make()
+    rollout.reset(**ROW)
+    monkeypatch.setattr(type(rollout._env), "step", fail_with(SandboxError("gone")))
+    assert rollout.shell(cmd="ls") == ""
+    assert rollout.get_reward() is None
+    assert rollout.info["error"] == "gone"
+    assert rollout.info["task_id"] == "shapes-area"
+
+
+def test_a_rollout_is_used_again_and_drops_the_last_episode(make: Make) -> None:
+    rollout = make()
+    rollout.reset(**ROW)
+    rollout.apply_patch(**FIX)
+    rollout.reset(**ROW)
+    assert "width + height" in rollout.shell(cmd="cat shapes.py")
+    assert rollout.get_reward() == 0.0
+    rollout.reset(**ROW)
+    rollout.apply_patch(**FIX)
+    rollout.submit()
+    assert rollout.get_reward() == 1.0
+
+
+def test_rollouts_that_nobody_holds_leave_no_process(make: Make) -> None:
+    warm = make()  # what serves all sandboxes of a process stays
+    warm.reset(**ROW)
+    warm.get_reward()
+    before = set(descendants(os.getpid()))
+    rollouts = [make() for _ in range(3)]
+    for rollout in rollouts:
+        rollout.reset(**ROW)
+        rollout.shell(cmd="true")
+    assert len(set(descendants(os.getpid())) - before) >= 3
+    del rollouts, rollout
+    gc.collect()
+    assert set(descendants(os.getpid())) <= before
+
+
+def test_rollouts_play_side_by_side_on_threads_of_their_own(make: Make) -> None:
+    rollouts = [make() for _ in range(4)]
+    rewards: dict[int, float | None] = {}
+
+    def play(number: int) -> None:
+        rollout = rollouts[number]
+        rollout.reset(**ROW)
+        rollout.shell(cmd=f"echo {number} > mine")
+        if number % 2:
+            rollout.apply_patch(**FIX)
+        assert rollout.shell(cmd="cat mine") == str(number)
+        rewards[number] = rollout.get_reward()
+
+    threads = [threading.Thread(target=play, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rewards == {0: 0.0, 1: 1.0, 2: 0.0, 3: 1.0}
+
+
+def test_a_row_names_its_task_or_holds_it(make: Make, tiny_row: dict[str, Any]) -> None:
+    rollout = make()
+    other = tiny_row | {"instance_id": "other", "problem_statement": "Another report."}
+    assert rollout.reset(task=json.dumps(other), task_id=None).strip() == "Another report."
+    assert rollout.reset(task=other).strip() == "Another report."
+    assert rollout.info["task_id"] == "other"
+
+
+def test_a_row_that_names_no_task_is_the_callers_fault(
+    make: Make, tiny_row: dict[str, Any]
+) -> None:
+    rollout = make()
+    with pytest.raises(UnknownTaskError, match="no task 'shapes'"):
+        rollout.reset(task_id="shapes")
+    with pytest.raises(InvalidArgumentError, match=r"either a task_id or a task, got \[\] among"):
+        rollout.reset(prompt="x")
+    with pytest.raises(InvalidArgumentError, match="either a task_id or a task"):
+        rollout.reset(task_id="shapes-area", task=tiny_row)
+    with pytest.raises(InvalidArgumentError, match="the column task is not JSON"):
+        rollout.reset(task="{")
+    with pytest.raises(InvalidTaskError):
+        rollout.reset(task="{}")
+    with pytest.raises(ResetNeeded):
+        make().get_reward()
+
+
+def test_the_factory_checks_its_arguments() -> None:
+    with pytest.raises(UnknownNameError, match="nanoo"):
+        environment_factory(toolset="nanoo")
+    with pytest.raises(InvalidArgumentError, match="omit tool_format"):
+        environment_factory(tool_format="hermes")
+    with pytest.raises(TypeError, match="max_truns"):
+        environment_factory(max_truns=3)()
+
+
+def test_a_factory_pickles_with_its_wrappers(tiny_row: dict[str, Any]) -> None:
+    wrappers = [{"name": "gymnasium.wrappers:TransformReward", "kwargs": {"func": abs}}]
+    factory = environment_factory(tasks=[tiny_row], wrappers=wrappers)
+    rollout = pickle.loads(pickle.dumps(factory))()  # noqa: S301 - our own
+    rollout.reset(**ROW)
+    rollout.apply_patch(**FIX)
+    assert rollout.get_reward() == 1.0
+    assert "TransformReward" in str(rollout._env)
+
+
+def test_wrappers_that_take_other_actions_than_texts_are_refused(make: Make) -> None:
+    with pytest.raises(InvalidArgumentError, match="leave out the wrapper whose actions are"):
+        make(wrappers=[{"name": "TokenActions"}])
+
+
+def test_prompt_rows_hold_a_chat_and_a_task_but_not_the_report(tiny_row: dict[str, Any]) -> None:
+    (row,) = prompt_rows([tiny_row])
+    assert [message["role"] for message in row["prompt"]] == ["system", "user"]
+    assert row["task_id"] == "shapes-area"
+    assert "area(3, 5)" not in json.dumps(row)
+    assert len(prompt_rows(split="train")) == 7
+    assert prompt_rows(task_ids="waypoint-two-words")[0]["task_id"] == "waypoint-two-words"
+    with pytest.raises(UnknownTaskError):
+        prompt_rows([tiny_row], split="dev")

@@ -1,0 +1,86 @@
+"""A language model for tests: random weights of Qwen2's shape, taught a few conversations by heart.
+
+Nothing is downloaded: the tokenizer is trained here, and the chat template is one that TRL ships.
+"""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+LEARNING_RATE = 2e-3
+MARKUP = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
+
+
+def train_tokenizer(texts: Sequence[str], vocab_size: int = 8192) -> Any:
+    """Returns a byte-level BPE tokenizer with Qwen's control tokens and chat template."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Tokenizer(models.BPE())
+    lines = pre_tokenizers.Split("\n", "isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([lines, as_bytes])
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=CONTROL,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    backend.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, padding_side="left")
+    tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})
+    tokenizer.add_tokens(MARKUP)
+    # TRL parses calls by a template that it knows byte for byte.
+    template = files("trl").joinpath("chat_templates", "qwen2_5.jinja")
+    tokenizer.chat_template = template.read_text(encoding="utf-8")
+    return tokenizer
+
+
+def build_model(tokenizer: Any) -> Any:
+    """Returns a random model with 0.5 million parameters."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    return Qwen2ForCausalLM(config)
+
+
+def learn_by_heart(
+    model: Any, tokenizer: Any, rows: Sequence[list[int]], enough: float, max_steps: int = 500
+) -> float:
+    """Trains on token ids, all conversations in one batch, until the loss is ``enough``.
+
+    Returns the last loss.
+    """
+    import torch
+
+    longest = max(map(len, rows))
+    padding = tokenizer.pad_token_id
+    ids = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    labels = ids.masked_fill(mask == 0, -100)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    model.train()
+    for _ in range(max_steps):
+        optimizer.zero_grad()
+        loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+        if (last := float(loss.detach())) <= enough:
+            break
+        loss.backward()
+        optimizer.step()
+    return last

@@ -1,0 +1,106 @@
+import inspect
+from typing import Any, Literal, get_type_hints
+
+import pytest
+
+from coding_gym.calls import ToolCall
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools import get_toolset, toolset_names
+from coding_gym.tools.functions import function_from_schema
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "text": {"type": "string", "description": "A text: with a colon,\n  and a line end"},
+    "count": {"type": "integer", "description": "A number", "default": 3},
+    "ratio": {"type": "number", "description": "Another number"},
+    "sure": {"type": "boolean", "description": "Yes or no"},
+    "mode": {"type": "string", "enum": ["fast", "slow"], "description": "How"},
+    "names": {"type": "array", "items": {"type": "string"}, "description": "Some names"},
+    "rest": {"type": "object", "description": "Whatever else"},
+}
+
+
+def schema(name: str = "look", description: str = "Looks.", **parameters: Any) -> dict[str, Any]:
+    properties = parameters or PARAMETERS
+    function = {
+        "name": name,
+        "description": description,
+        "parameters": {"type": "object", "properties": properties, "required": ["text", "mode"]},
+    }
+    return {"type": "function", "function": function}
+
+
+def answer(call: ToolCall) -> str:
+    return f"{call.name} {dict(call.arguments)}"
+
+
+def test_a_function_says_what_the_schema_says() -> None:
+    function = function_from_schema(schema(), answer)
+    assert function.__name__ == "look"
+    assert inspect.getdoc(function).startswith(
+        "Looks.\n\nArgs:\n    text: A text: with a colon, and"
+    )
+    assert get_type_hints(function) == {
+        "text": str,
+        "count": int,
+        "ratio": float,
+        "sure": bool,
+        "mode": Literal["fast", "slow"],
+        "names": list[str],
+        "rest": dict,
+    }
+    parameters = inspect.signature(function).parameters
+    required = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
+    assert required == ["text", "mode"]
+    assert parameters["count"].default == 3
+
+
+def test_a_function_hands_on_the_arguments_that_it_is_given_even_wrong_ones() -> None:
+    function = function_from_schema(schema(), answer)
+    assert function(text="a", mode="fast") == "look {'text': 'a', 'mode': 'fast'}"
+    assert function(colour="red") == "look {'colour': 'red'}"
+
+
+def test_a_method_is_bound_to_its_instance() -> None:
+    class Owner:
+        look = function_from_schema(
+            schema(), lambda self, call: f"{type(self).__name__} {call.name}", is_method=True
+        )
+
+    assert Owner().look(self="mine", text="a") == "Owner look"
+    assert list(inspect.signature(Owner().look).parameters) == list(PARAMETERS)
+    assert [n for n, _ in inspect.getmembers(Owner, inspect.isfunction)] == ["look"]
+
+
+@pytest.mark.parametrize("name", toolset_names())
+def test_transformers_reads_a_toolsets_own_schemas_from_its_functions(name: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    for given in get_toolset(name).schemas:
+        read = transformers.utils.get_json_schema(function_from_schema(given, answer))
+        read["function"]["parameters"].setdefault("required", [])
+        assert read == given
+
+
+def test_transformers_reads_every_kind_of_parameter() -> None:
+    transformers = pytest.importorskip("transformers")
+    read = transformers.utils.get_json_schema(function_from_schema(schema(), answer))
+    given = schema()
+    given["function"]["parameters"]["properties"] = {
+        name: {key: value for key, value in parameter.items() if key != "default"}
+        for name, parameter in PARAMETERS.items()
+    }
+    text = given["function"]["parameters"]["properties"]["text"]
+    text["description"] = "A text: with a colon, and a line end"
+    assert read == given
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (schema(name="two words"), "a tool of a function needs a Python name, got 'two words'"),
+        (schema(**{"from": {"type": "string"}}), "parameter of a function .* got 'from'"),
+        (schema(description="Has Args: in it"), "must not hold 'Args:'"),
+    ],
+)
+def test_what_cannot_be_a_function_is_refused(bad: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        function_from_schema(bad, answer)
