@@ -1,0 +1,260 @@
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from coding_gym.adapters.rllib import GradedReturns, make_vector_env, register
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+
+pytest.importorskip("ray")
+
+# RLlib registers every algorithm's environment under one id, and Gymnasium says so.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*Overriding environment rllib-single-agent-env-v0:UserWarning"
+)
+
+SUBMIT = 3
+MAX_TURNS = 3
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "train_rllib.py"
+WRAPPERS = [{"name": "MenuActions", "kwargs": {"num_candidates": 8}}]
+
+
+@pytest.fixture(scope="module")
+def ray_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Ray on this machine, small, torch on one thread, and RLlib's logs away from the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+        import torch
+
+        torch.set_num_threads(1)
+        logs = str(tmp_path_factory.mktemp("ray_results"))
+        patch.setattr("ray.tune.trainable.trainable.DEFAULT_STORAGE_PATH", logs)
+        ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
+        yield
+        ray.shutdown()
+
+
+@pytest.fixture
+def env_config(tiny_row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "tasks": [tiny_row],
+        "wrappers": WRAPPERS,
+        "max_turns": MAX_TURNS,
+        "max_obs_tokens": 64,
+    }
+
+
+def build(env_config: dict[str, Any], **env_runners: Any) -> Any:
+    """Returns a PPO algorithm on three slots."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+    from coding_gym.adapters.rllib import MenuModule
+
+    settings = {
+        "num_env_runners": 0,
+        "num_envs_per_env_runner": 3,
+        "gym_env_vectorize_mode": "vector_entry_point",
+        **env_runners,
+    }
+    module = RLModuleSpec(module_class=MenuModule, model_config={"hidden_size": 16})
+    return (
+        PPOConfig()
+        .environment(register(), env_config=env_config)
+        .env_runners(**settings)
+        .training(train_batch_size_per_learner=24, minibatch_size=12, num_epochs=2)
+        .rl_module(rl_module_spec=module)
+        .debugging(seed=5)
+        .build_algo()
+    )
+
+
+@pytest.fixture
+def algorithm(ray_session: None, env_config: dict[str, Any]) -> Iterator[Any]:
+    algorithm = build(env_config)
+    yield algorithm
+    algorithm.stop()
+
+
+def weights(algorithm: Any) -> dict[str, Any]:
+    return {k: np.array(v) for k, v in algorithm.get_module().get_state().items()}
+
+
+def test_two_iterations_of_ppo_change_every_layer(algorithm: Any) -> None:
+    before = weights(algorithm)
+    for _ in range(2):
+        result = algorithm.train()
+    after = weights(algorithm)
+    assert {name for name in before if np.array_equal(before[name], after[name])} == set()
+    assert all(np.isfinite(value).all() for value in after.values())
+    sampled, learned = result["env_runners"], result["learners"]["default_policy"]
+    assert 0 <= sampled["episode_return_mean"] <= 1
+    assert np.isfinite(learned["total_loss"])
+    assert 0 < learned["entropy"] < np.log(4 + 8)
+
+
+def test_no_transition_is_lost_between_episodes(algorithm: Any, env_config: dict[str, Any]) -> None:
+    episodes = algorithm.env_runner.sample(num_episodes=8)
+    arguments = {k: v for k, v in env_config.items() if k != "wrappers"}
+    from coding_gym.wrappers import MenuActions
+
+    env = MenuActions(gym.make("coding_gym:CodingRepair-v0", **arguments), num_candidates=8)
+    for episode in episodes:
+        infos = episode.get_infos()
+        assert [info["turn"] for info in infos] == list(range(len(episode) + 1))
+        observation, info = env.reset()
+        assert_same(episode.get_observations(0), observation)
+        for turn, action in enumerate(episode.get_actions(), 1):
+            observation, reward, terminated, truncated, info = env.step(action)
+            assert_same(episode.get_observations(turn), observation)
+            assert reward == episode.get_rewards(turn - 1)
+            assert info["stop_reason"] == infos[turn]["stop_reason"]
+            assert (terminated or truncated) == (turn == len(episode))
+    env.close()
+
+
+def assert_same(sampled: dict[str, Any], played: dict[str, Any]) -> None:
+    assert sampled.keys() == played.keys()
+    for key, value in played.items():
+        np.testing.assert_array_equal(sampled[key], value, err_msg=key)
+
+
+def test_episodes_cut_by_a_fragment_go_on_in_the_next(algorithm: Any) -> None:
+    turns: dict[str, list[int]] = {}
+    for _ in range(6):  # fragments shorter than an episode
+        for chunk in algorithm.env_runner.sample(num_timesteps=3):
+            seen = [int(info["turn"]) for info in chunk.get_infos()]
+            before = turns.setdefault(chunk.id_, [])
+            turns[chunk.id_] = before + (seen[1:] if before else seen)
+    assert len(turns) > 3
+    assert all(seen == list(range(len(seen))) for seen in turns.values())
+
+
+def test_an_episode_ended_by_the_turn_limit_is_terminated_for_rllib(algorithm: Any) -> None:
+    episodes = algorithm.env_runner.sample(num_episodes=8)
+    last = [episode.get_infos(-1)["stop_reason"] for episode in episodes]
+    assert set(last) <= {"submitted", "max_turns"}
+    assert "max_turns" in last
+    assert all(episode.is_terminated and not episode.is_truncated for episode in episodes)
+
+
+def test_sampled_actions_respect_the_masks(algorithm: Any) -> None:
+    episodes = algorithm.env_runner.sample(num_episodes=10)
+    chosen = []
+    for episode in episodes:
+        for turn, action in enumerate(episode.get_actions()):
+            mask = episode.get_observations(turn)["action_mask"]
+            chosen.append((bool(mask.all()), bool(mask[action])))
+            logits = episode.get_extra_model_outputs("action_dist_inputs", turn)
+            chances = np.exp(logits - logits.max())
+            assert np.all(chances[mask == 0] == 0)
+            assert np.all(chances[mask == 1] > 0)
+    assert not any(everything for everything, _ in chosen)  # there was something to respect
+    assert all(allowed for _, allowed in chosen)
+
+
+def test_a_remote_env_runner_samples_and_learns(
+    ray_session: None, env_config: dict[str, Any]
+) -> None:
+    algorithm = build(env_config, num_env_runners=1)
+    before = weights(algorithm)
+    result = algorithm.train()
+    after = weights(algorithm)
+    algorithm.stop()
+    assert result["env_runners"]["num_episodes"] > 0
+    assert any(not np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_the_example_trains(
+    ray_session: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--iterations", "1", "--steps", "24", "--envs", "2"]
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *small])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert "iteration 1: return " in capsys.readouterr().out
+
+
+def test_the_configuration_in_the_documentation_builds(ray_session: None) -> None:
+    page = (ROOT / "docs" / "rllib.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"(?ms)^```py\n(.*?)^```", page)
+    shown: dict[str, Any] = {}
+    exec(compile(code, "rllib.md", "exec"), shown)  # noqa: S102 - our own documentation
+    assert type(shown["algorithm"].get_module()).__name__ == "MenuModule"
+    shown["algorithm"].stop()
+
+
+class ScriptedEnds(gym.vector.VectorEnv[Any, Any, Any]):
+    """Slots that end as they are told."""
+
+    metadata = {"autoreset_mode": gym.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012 - Gymnasium's
+
+    def __init__(self, terminated: list[bool], truncated: list[bool], masked: list[bool]) -> None:
+        self.num_envs = len(terminated)
+        self.ends = np.array(terminated), np.array(truncated)
+        self.infos = {"mask_sample": np.array(masked), "_mask_sample": np.ones(self.num_envs, bool)}
+        self.seeds: list[int | None] = []
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002 - Gymnasium's signature
+    ) -> tuple[Any, dict[str, Any]]:
+        self.seeds.append(seed)
+        return np.zeros(self.num_envs), {}
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:  # noqa: ARG002
+        return np.zeros(self.num_envs), np.zeros(self.num_envs), *self.ends, self.infos
+
+
+def test_only_masked_ends_stay_truncated() -> None:
+    vec = GradedReturns(
+        ScriptedEnds(
+            terminated=[False, True, False, False],
+            truncated=[False, False, True, True],
+            masked=[False, False, False, True],
+        )
+    )
+    _, _, terminated, truncated, _ = vec.step(None)
+    assert terminated.tolist() == [False, True, True, False]
+    assert truncated.tolist() == [False, False, False, True]
+
+
+def test_neighbouring_seeds_are_spread() -> None:
+    vec = ScriptedEnds([False], [False], [False])
+    for seed in (7, 8, 7, None):
+        GradedReturns(vec).reset(seed=seed)
+    first, neighbour, again, unseeded = vec.seeds
+    assert first is not None
+    assert neighbour is not None
+    assert abs(first - neighbour) > 1000
+    assert again == first
+    assert unseeded is None
+
+
+def test_single_environments_are_refused_with_the_setting_to_change() -> None:
+    with pytest.raises(InvalidArgumentError, match="gym_env_vectorize_mode='vector_entry_point'"):
+        make_vector_env({"max_turns": 3})
+
+
+def test_the_module_refuses_observations_without_a_menu() -> None:
+    from coding_gym.adapters.rllib import MenuModule
+
+    space = gym.spaces.Dict({"menu": gym.spaces.Box(0, 1, (2,))})
+    with pytest.raises(InvalidArgumentError, match=r"put \{'name': 'MenuActions'"):
+        MenuModule(observation_space=space, action_space=gym.spaces.Discrete(5), model_config={})
+
+
+def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray.tune.registry", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[rllib\]'"):
+        register()
