@@ -1,20 +1,29 @@
 # Two commands do everything, set-up included: `make demo` and `make test`.
+# The trainers have an environment of their own, which takes 2 GB.
 PYTHON ?= python3
 VENV ?= .venv
+TRAINERS_VENV ?= .venv-trainers
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test test-trainers run-test-trainers check format bench clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be graded
 	@$(BIN)/coding-gym demo
 
 test: $(VENV)/.installed-dev ## run the tests
 	@$(BIN)/python -m pytest
+
+test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and nano-agent
+	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
+
+run-test-trainers: $(VENV)/.installed-trainers
+	@$(BIN)/python -c 'import nano, ray, sb3_contrib, trl' # nothing of them may be skipped
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/extras tests/test_docs.py
 
 check: $(VENV)/.installed-dev ## lint and types
 	@$(BIN)/ruff check .
@@ -28,8 +37,8 @@ format: $(VENV)/.installed-dev ## mend what ruff can mend
 bench: $(VENV)/.installed-dev ## print the speed figures of this machine, as ratios
 	@$(BIN)/python benchmarks/bench_core.py
 
-clean: ## remove the virtual environment and what tools left
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove the virtual environments and what tools left
+	rm -rf $(VENV) $(TRAINERS_VENV) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -47,3 +56,8 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(PIP) install --quiet --editable '.[dev]' --constraint constraints.txt
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-trainers: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing into $(VENV) …"
+	@$(PIP) install --quiet --editable '.[dev,peers,rllib,sb3,trl]' --constraint constraints.txt
+	@touch $@

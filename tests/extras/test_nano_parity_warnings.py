@@ -1,0 +1,228 @@
+"""Warnings and ends of episodes, against nano-agent 5.0.0 playing the same replies.
+
+nano-agent's own loop runs on its local backend, with a script in place of the model. Both sides
+count tokens alike: litellm's counter is replaced by one that counts the contents of nano-agent's
+messages with our tokenizer, and its system prompt by ours, which has another length. A reply is
+the same text on both sides. So the transcripts must be equal, message by message.
+"""
+
+import importlib.metadata
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from coding_gym.episode import transcript
+from coding_gym.episode.notices import budget_warning
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools import get_toolset
+from coding_gym.wrappers.token_budget import TokenBudget
+from coding_gym.wrappers.tool_call_budget import ToolCallBudget
+
+nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
+
+IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+Chat = list[tuple[str, str]]
+SIGNS = {
+    "Token limit critical! Apply your best fix now.": "C",
+    "Tokens low. Focus on the main issue only.": "L",
+    "4 tools left. Prioritize essential changes.": "4",
+    "3 tools left. Prioritize essential changes.": "3",
+    "2 tools left. Prioritize essential changes.": "2",
+    "Last tool call! Make it count.": "1",
+}
+
+
+def reply(*calls: tuple[str, Any]) -> str:
+    """An assistant message with tool calls; arguments that are text go in as they are."""
+    return json.dumps(
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                {
+                    "id": f"call_{i}",
+                    "type": "function",
+                    "function": {
+                        "name": name,
+                        "arguments": given if isinstance(given, str) else json.dumps(given),
+                    },
+                }
+                for i, (name, given) in enumerate(calls)
+            ],
+        }
+    )
+
+
+def shell(command: str) -> tuple[str, Any]:
+    return "shell", {"cmd": command}
+
+
+CAT, QUIET, FAILS = shell("cat shapes.py"), shell("true"), shell("cat nothing.py")
+LONG = shell("seq 1 200")  # 475 tokens
+UNKNOWN, MALFORMED, KEYLESS = ("sing", {"song": "la"}), ("shell", '{"cmd": "ls'), ("shell", {})
+FIX = "apply_patch", {"search": "width + height", "replace": "width * height", "file": "shapes.py"}
+LOST = "apply_patch", {"search": "no such text", "replace": "", "file": "shapes.py"}
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a policy says, within which limits, and what is to come of it.
+
+    Attributes:
+        replies: What it says, in order; more than are asked for.
+        tokens: Those left for it once the prompt is counted.
+        max_tool_calls: As `ToolCallBudget` and nano-agent's ``tool_limit`` take them.
+        stop_reason: Why our episode ends.
+        nano_goes_on: Roles of the messages that nano-agent adds after our episode has ended.
+        signs: Which warning each reply of a tool has in our episode, "." for none.
+    """
+
+    replies: Sequence[str]
+    tokens: int
+    max_tool_calls: int
+    stop_reason: str
+    nano_goes_on: tuple[str, ...]
+    signs: str
+
+
+SCRIPTS = {
+    # nano-agent asks once more when no call is left.
+    "calls one by one": Script(
+        [reply(c) for c in (CAT, UNKNOWN, MALFORMED, LOST, FIX, FAILS, QUIET, QUIET)],
+        *(100_000, 6, "max_tool_calls", ("assistant", "tool"), "..4321"),
+    ),
+    # nano-agent looks at its limits between replies only, and here finds them overdrawn.
+    "three calls per reply": Script(
+        [reply(CAT, MALFORMED, QUIET), reply(UNKNOWN, FIX, KEYLESS), reply(CAT, FAILS, QUIET)],
+        *(100_000, 8, "max_tool_calls", ("tool",), "....4321"),
+    ),
+    "nudges, then a change and no call": Script(
+        ["Let me think.", reply(CAT), "Hm.", reply(QUIET, LOST), reply(FIX), "Done.", "More?"],
+        *(100_000, 7, "no_tool_call", (), ".432"),
+    ),
+    "tokens run out call by call": Script(
+        [reply(c) for c in (LONG, UNKNOWN, *[LONG, MALFORMED] * 12)],
+        *(5650, 30, "max_tokens", (), ".........LLLLCCCC"),
+    ),
+    "tokens run out in the middle of a reply, calls nearly": Script(
+        [
+            reply(CAT, QUIET),
+            "Nothing yet.",
+            reply(QUIET, LONG, LONG),
+            reply(UNKNOWN, LONG, LONG, LONG, LONG, QUIET, QUIET),
+        ],
+        *(3650, 12, "max_tokens", ("tool", "tool"), "....LLLLCC"),
+    ),
+    "talk spends the tokens": Script(
+        [reply(CAT), *["One more thought. " * 100] * 2, reply(QUIET), *["Another. " * 200] * 9],
+        *(3150, 12, "max_tokens", (), ".L"),
+    ),
+}
+
+
+def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
+    return sum(len(get_tokenizer().encode(m["content"])) for m in messages)
+
+
+def max_tokens(script: Script, row: dict[str, Any]) -> int:
+    prompt = transcript.opening(get_toolset("nano").system_prompt, row["problem_statement"])
+    return script.tokens + num_tokens(prompt)
+
+
+def play_nano(
+    script: Script, row: dict[str, Any], root: Path, patch: pytest.MonkeyPatch
+) -> list[dict[str, Any]]:
+    """Returns the chat of nano-agent's own loop over the task's files."""
+    for name, text in row["files"].items():
+        (root / name).write_text(text, encoding="utf-8")
+    for arguments in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "base"]):
+        command = ["git", "-C", str(root), *arguments]
+        subprocess.run(command, check=True)
+    script_left = iter(script.replies)
+
+    def completion(**_: Any) -> dict[str, Any]:
+        text = next(script_left)
+        message = {"role": "assistant", "content": text}
+        if text.startswith("{"):
+            message["tool_calls"] = json.loads(text)["tool_calls"]
+        return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
+
+    def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
+        return num_tokens(messages)
+
+    fake = SimpleNamespace(completion=completion, token_counter=token_counter)
+    patch.setattr(nano_agent, "_litellm", fake)
+    patch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
+    agent = nano_agent.Agent(
+        token_limit=max_tokens(script, row), tool_limit=script.max_tool_calls, log=False
+    )
+    agent.run(row["problem_statement"], root)
+    messages: list[dict[str, Any]] = agent.messages
+    return messages
+
+
+def play_ours(script: Script, row: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """Returns the chat of our episode, and why it ended."""
+    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[row])
+    env = ToolCallBudget(TokenBudget(env, max_tokens(script, row)), script.max_tool_calls)
+    _, info = env.reset()
+    messages = info["messages"]
+    for action in script.replies:
+        _, _, terminated, truncated, info = env.step(action)
+        messages += info["messages"]
+        if terminated or truncated:
+            break
+    env.close()
+    return messages, info["stop_reason"]
+
+
+def chat(messages: Sequence[dict[str, Any]]) -> Chat:
+    return [(m["role"], m["content"]) for m in messages]
+
+
+def signs(messages: Sequence[dict[str, Any]]) -> str:
+    firsts = [m["content"].partition("\n")[0] for m in messages if m["role"] == "tool"]
+    return "".join(SIGNS.get(first, ".") for first in firsts)
+
+
+def test_the_version_is_the_one_that_is_claimed() -> None:
+    assert importlib.metadata.version("nano-agent") == "5.0.0"
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_the_same_replies_get_the_same_answers_and_warnings(
+    name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = SCRIPTS[name]
+    ours, stop_reason = play_ours(script, tiny_row)
+    theirs = play_nano(script, tiny_row, tmp_path, monkeypatch)
+    assert chat(ours) == chat(theirs[: len(ours)])
+    assert stop_reason == script.stop_reason
+    assert tuple(m["role"] for m in theirs[len(ours) :]) == script.nano_goes_on
+    assert signs(ours) == script.signs
+    if script.stop_reason == "max_tokens":
+        left = max_tokens(script, tiny_row) - num_tokens(ours)
+        assert left <= nano_agent.Agent.MINIMUM_TOKENS
+
+
+@pytest.mark.parametrize("calls_left", [1, 2, 3, 4, 5, 6, 30])
+def test_every_budget_is_announced_as_nano_does(
+    calls_left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = nano_agent.Agent(token_limit=0, tool_limit=calls_left, log=False)
+    agent.messages, agent.tool_usage = [], 0
+    said, expected = [], []
+    for tokens_left in (-1, 0, 600, 1499, 1500, 1501, 2999, 3000, 3001, 8192):
+        fake = SimpleNamespace(token_counter=lambda *_, left=tokens_left, **__: -left)
+        monkeypatch.setattr(nano_agent, "_litellm", fake)
+        agent._tool_reply({"id": "call_0"}, "output")
+        said.append(agent.messages[-1]["content"])
+        expected.append(budget_warning(tokens_left, calls_left) + "output")
+    assert said == expected
