@@ -12,7 +12,7 @@ class Completion(str):
 
     Args:
         text: The reply.
-        token_ids: The sampled ids, in order.
+        token_ids: The sampled ids, in order; none only where the text is empty too.
         logprobs: One log-probability per id (natural logarithm), or None.
     """
 
@@ -24,13 +24,22 @@ class Completion(str):
     def __new__(
         cls, text: str, token_ids: Sequence[int], logprobs: Sequence[float] | None = None
     ) -> Self:
-        """Makes the text; raises ValueError where ids and log-probabilities differ in number."""
+        """Makes the text.
+
+        Raises:
+            ValueError: Ids and log-probabilities differ in number, or a text has no ids.
+        """
         if logprobs is not None and len(logprobs) != len(token_ids):
             raise ValueError(
                 f"logprobs must have one entry per token id ({len(token_ids)}), got {len(logprobs)}"
             )
         self = super().__new__(cls, text)
         self.token_ids = tuple(int(i) for i in token_ids)
+        if text and not self.token_ids:  # no token budget would ever be charged for it
+            raise ValueError(
+                f"token_ids must be the ids of the text, got none for {len(text)} characters; "
+                "hand over the plain text where its ids are not known"
+            )
         self.logprobs = None if logprobs is None else tuple(float(p) for p in logprobs)
         return self
 

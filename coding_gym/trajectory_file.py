@@ -76,11 +76,11 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     Raises:
         InvalidArgumentError: A line is not a trajectory; the message names it.
     """
-    with Path(path).open(encoding="utf-8") as file:
+    with Path(path).open(encoding="utf-8", errors="replace") as file:  # what we write is ASCII
         for number, line in enumerate(file, start=1):
             try:
                 yield Trajectory.from_json(json.loads(line))
-            except (ValueError, TypeError, KeyError) as problem:
+            except (ValueError, TypeError, KeyError, AttributeError) as problem:
                 raise InvalidArgumentError(
                     f"{path} line {number} is not a trajectory: {problem!r}"
                 ) from None

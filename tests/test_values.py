@@ -84,6 +84,12 @@ def test_a_completion_refuses_log_probabilities_of_another_length() -> None:
         Completion("hi", [5, 6], [-1.0])
 
 
+def test_a_completion_refuses_text_that_no_budget_would_be_charged_for() -> None:
+    with pytest.raises(ValueError, match="must be the ids of the text, got none for 2 characters"):
+        Completion("hi", [])
+    assert Completion("", []).token_ids == ()
+
+
 def test_a_stop_is_text_that_says_why() -> None:
     assert isinstance(pickle.loads(pickle.dumps(Stop("out of budget"))), Stop)  # noqa: S301
     assert Stop("out of budget") == "out of budget"

@@ -45,7 +45,7 @@ class GradedReturns(gym.vector.VectorWrapper):
                 integer is therefore spread, so that no two slots play the same sequence of tasks.
             options: As for the wrapped env.
         """
-        if isinstance(seed, int):
+        if isinstance(seed, int | np.integer):
             seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
         return self.env.reset(seed=seed, options=options)
 

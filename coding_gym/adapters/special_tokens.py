@@ -7,7 +7,7 @@ it read it.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 BREAK = "\u200b"  # ZERO WIDTH SPACE
@@ -37,7 +37,8 @@ def control_tokens(processing_class: Any) -> tuple[str, ...]:
         processing_class: A Hugging Face tokenizer, or a processor that has one.
     """
     tokenizer = getattr(processing_class, "tokenizer", processing_class)
-    template = str(tokenizer.chat_template or "")
+    holders = (tokenizer, processing_class)  # a processor has a template of its own
+    template = " ".join(str(getattr(holder, "chat_template", None) or "") for holder in holders)
     return tuple(
         token.content
         for token in tokenizer.added_tokens_decoder.values()
@@ -70,6 +71,16 @@ class SpecialTokens:
     def restore(self, text: str) -> str:
         """Returns the text that `escape` was given, if no two tokens in it overlap."""
         return self._broken.sub(r"\1", text)
+
+    def restore_all(self, value: Any) -> Any:
+        """Returns JSON's lists and dicts with every text in them restored, keys included."""
+        if isinstance(value, str):
+            return self.restore(value)
+        if isinstance(value, Mapping):
+            return {self.restore_all(key): self.restore_all(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.restore_all(item) for item in value]
+        return value
 
 
 def _at_each(tokens: Collection[str], between: str, removed: str = "") -> re.Pattern[str]:

@@ -91,8 +91,8 @@ class Rollout:
         if self._ended:
             reason = self._info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
-        written = json.dumps(dict(call.arguments), ensure_ascii=False)
-        arguments = json.loads(self._special_tokens.restore(written))
+        # Not as JSON, which would write some tokens otherwise: <|"|>, for one.
+        arguments = self._special_tokens.restore_all(call.arguments)
         self._step(render_calls([ToolCall(call.name, arguments)], FORMAT))
         return self._special_tokens.escape(self._info["text"])
 

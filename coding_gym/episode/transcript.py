@@ -59,7 +59,7 @@ def render(messages: Sequence[Message], footer: str = "") -> str:
     results are indented below their call.
     """
     blocks = [block for m in messages if m["role"] != "system" for block in _blocks(m)]
-    return "\n\n".join([*blocks, footer] if footer else blocks) + "\n"
+    return _visible("\n\n".join([*blocks, footer] if footer else blocks)) + "\n"
 
 
 def _blocks(message: Message) -> list[str]:
@@ -87,12 +87,16 @@ def _show_call(name: str, arguments: str) -> str:
 
 def _shorten(text: str) -> str:
     """Cuts what nobody would read, such as encoded data sent through a shell."""
-    text = _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text)
+    text = _visible(text)  # before it is cut into lines, which some of these characters end
     text = _LONG_WORD.sub(lambda word: f"[{len(word[0]):,} characters]", text)
     lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]
     if len(lines) > _LINES:
         lines[_LINES:] = [f"… {len(lines) - _LINES} more lines"]
     return "\n".join(lines)
+
+
+def _visible(text: str) -> str:
+    return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text)
 
 
 def _indent(text: str) -> str:

@@ -24,6 +24,7 @@ _UNPACK = (
 _RUN = (
     f'#!/bin/sh\nPYTHONPATH="{_FOLDER}${{PYTHONPATH:+:$PYTHONPATH}}" exec python -m {_PACKAGE} "$@"'
 )
+_MAX_REPLY_CHARS = 4 << 20  # packed
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -43,22 +44,26 @@ def install_command() -> str:
 
 
 def ask(command: str, request: Mapping[str, Any]) -> Talk:
-    """Sends one request, and fetches the reply slice by slice where it is cut."""
+    """Sends one request, and fetches the reply slice by slice where it is cut.
+
+    The program under test runs beside the driver and can write replies of its own: whoever reads
+    the object that comes back checks what is in it.
+    """
     output = yield f"{_call(command)} <<'EOF'\n{wire.pack(request)}\nEOF"
     text = ""
     while True:
         found = wire.parse_slice(output)
-        if found is None or found[0] != len(text) or not found[2]:
+        if found is None or found[0] != len(text) or not found[2] or found[1] > _MAX_REPLY_CHARS:
             return None
         text += found[2]
         if len(text) >= found[1]:
             break
         output = yield f"{_call('more')} {len(text)}"
     try:
-        reply: dict[str, Any] = wire.unpack(text)
+        reply = wire.unpack(text)
     except ValueError:
         return None
-    return None if "error" in reply else reply
+    return None if not isinstance(reply, dict) or "error" in reply else reply
 
 
 def trial_request(

@@ -3,16 +3,18 @@
 import heapq
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate, candidates
+from coding_gym.repair.findings import Findings
 from coding_gym.repair.source import Source
 from coding_gym.repair.spectrum import Spectrum, SuspiciousLine, ochiai, statement_scores
 
 _TEST_S = 3.0  # for one test, while lines are counted
 _SUITE_S = 30.0  # for all of them
 _MAX_SOURCE_CHARS = 100_000
+_MAX_FIRST_CHARS = 400_000  # of the first file, which may be larger than that
+_MAX_DEPTH = 200  # of a tree; chains of a thousand `elif` would exhaust the stack
 
 Commands = Generator[str, str, "Localisation | None"]
 """Yields shell commands, is sent their output, returns what was found."""
@@ -82,17 +84,18 @@ def localise(test_arguments: str = "-q") -> Commands:
     yield driver.install_command()
     request = {"arguments": test_arguments, "seconds": _SUITE_S, "test_s": _TEST_S}
     survey = yield from driver.ask("survey", request)
-    if survey is None:
+    found = None if survey is None else Findings.from_reply(survey)
+    if found is None:
         return None
-    sources = (yield from _read_sources(survey)) if survey["failing"] else {}
-    spectrum = _spectrum(survey)
+    sources = (yield from _read_sources(found.sizes)) if found.failing else {}
+    spectrum = Spectrum(len(found.failing), found.num_passed, found.hits)
     return Localisation(
         baseline=Baseline(
-            failing=tuple(survey["failing"]),
-            known_failing=tuple(survey["all_failing"]),
-            num_tests=survey["num_tests"],
-            in_order=survey["in_order"],
-            flags=tuple(survey["flags"]),
+            failing=found.failing,
+            known_failing=found.known_failing,
+            num_tests=found.num_tests,
+            in_order=found.in_order,
+            flags=found.flags,
         ),
         spectrum=spectrum,
         sources=sources,
@@ -100,9 +103,8 @@ def localise(test_arguments: str = "-q") -> Commands:
     )
 
 
-def _read_sources(survey: Mapping[str, Any]) -> Generator[str, str, dict[str, Source]]:
+def _read_sources(sizes: Mapping[str, int]) -> Generator[str, str, dict[str, Source]]:
     """Returns the files that failing tests ran, then others, as far as the limit allows."""
-    sizes = {path: entry["size"] for path, entry in survey["files"].items()} | survey["others"]
     paths: list[str] = []
     total = 0
     for path, size in sizes.items():
@@ -110,19 +112,26 @@ def _read_sources(survey: Mapping[str, Any]) -> Generator[str, str, dict[str, So
         if total <= _MAX_SOURCE_CHARS or not paths:
             paths.append(path)
     reply = yield from driver.ask("sources", {"paths": paths})
-    sources = {}
-    for path, text in (reply or {"texts": {}})["texts"].items():
+    texts = (reply or {}).get("texts")
+    sources: dict[str, Source] = {}
+    room = _MAX_FIRST_CHARS
+    for path in paths:
+        text = texts.get(path) if isinstance(texts, dict) else None
+        if not isinstance(text, str) or len(text) > room:
+            continue
+        room -= len(text)
         try:
-            sources[path] = Source(path, text)
-        except (SyntaxError, ValueError):
+            source = Source(path, text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # what does not parse cannot be edited by its tree
+        if _depth(source) <= _MAX_DEPTH:
+            sources[path] = source
     return sources
 
 
-def _spectrum(survey: Mapping[str, Any]) -> Spectrum:
-    hits = {}
-    for path, entry in survey["files"].items():
-        for counts, lines in entry["groups"].items():
-            failed, passed = (int(part) for part in counts.split(","))
-            hits.update({(path, line): (failed, passed) for line in lines})
-    return Spectrum(len(survey["failing"]), survey["num_passed"], hits)
+def _depth(source: Source) -> int:
+    """Returns how many nodes of a file's tree lie one inside the other, at most."""
+    depths: dict[object, int] = {source.tree: 0}
+    for node, parent in source.parents.items():  # parents come first, save of shared leaves
+        depths[node] = depths.get(parent, 0) + 1
+    return max(depths.values(), default=0)

@@ -30,13 +30,19 @@ def search_and_replace(text: str, edit: Edit) -> tuple[str, str]:
     start = text.rfind("\n", 0, edit.start) + 1
     is_whole_line = edit.start < edit.end and text[edit.end - 1] == "\n"
     end = edit.end if is_whole_line else _line_end(text, edit.end)
-    while text.count(text[start:end]) > 1:
+    while not _occurs_once(text, start, end):
         if end < len(text):
             end = _line_end(text, end + 1)
-        if text.count(text[start:end]) > 1 and start:
+        if not _occurs_once(text, start, end) and start:
             start = text.rfind("\n", 0, start - 1) + 1
     changed = text[start : edit.start] + edit.replacement + text[edit.end : end]
     return text[start:end], changed
+
+
+def _occurs_once(text: str, start: int, end: int) -> bool:
+    """Whether a span's text stands nowhere else; `str.count` misses places that overlap."""
+    part = text[start:end]
+    return (start, end) == (0, len(text)) or text.find(part) == text.rfind(part)
 
 
 def _line_end(text: str, offset: int) -> int:

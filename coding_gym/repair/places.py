@@ -37,7 +37,7 @@ def listing_command(found: Localisation | None) -> str:
         *(f"  {test}" for test in found.baseline.failing),
         "suspicious lines:",
     ]
-    text = "\n".join(lines)
+    text = "\n".join(lines).encode(errors="backslashreplace").decode()  # a name may be no UTF-8
     commands = [f"echo {shlex.quote(text)}"]
     by_path: dict[str, list[int]] = {}
     for suspicious in found.suspicious()[:_MAX_LISTED]:

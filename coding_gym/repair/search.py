@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate
@@ -90,4 +91,13 @@ class Search:
         request = driver.trial_request(
             batch, self._sources, seconds=self._seconds, extra=_EXTRA, full=full
         )
-        return (yield from driver.ask("try", request))
+        reply = yield from driver.ask("try", request)
+        return reply if reply is not None and _fits(reply, len(batch)) else None
+
+
+def _fits(reply: Mapping[str, Any], num_tried: int) -> bool:
+    """Whether a reply is one to so many candidates; the program under test can write others."""
+    codes, fixed = reply.get("codes"), reply.get("fixed")
+    if not isinstance(codes, str) or len(codes) > num_tried or not isinstance(fixed, dict):
+        return False
+    return all(isinstance(f, list) and {type(n) for n in f} <= {int} for f in fixed.values())

@@ -1,6 +1,7 @@
 """The candidates that a menu offers for one program, found once per process and then remembered."""
 
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import Baseline, Commands, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
@@ -19,6 +21,7 @@ from coding_gym.sandbox.protocol import Sandbox
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 180.0  # of one command; the survey limits itself to half of that
+_TOTAL_S = 300.0  # of all commands: what runs in the sandbox could ask for ever more of them
 _MAX_REMEMBERED = 256
 
 
@@ -108,6 +111,12 @@ class Shortlists:
                     entry.shortlist = self._find(sandbox, test_arguments, num_candidates)
             return entry.shortlist
 
+    def after_fork(self) -> None:
+        """Frees the locks, in a child process: the threads that held them stayed in the parent."""
+        self._lock = Lock()
+        for entry in self._entries.values():
+            entry.lock = Lock()
+
 
 class _Entry:
     def __init__(self) -> None:
@@ -128,10 +137,15 @@ def find_shortlist(sandbox: Sandbox, test_arguments: str, num_candidates: int) -
 
 
 def _run_all(sandbox: Sandbox, commands: Commands) -> Localisation | None:
+    end_s = time.monotonic() + _TOTAL_S
     try:
         command = next(commands)
-        while True:
-            command = commands.send(sandbox.run(command, timeout_s=_TIMEOUT_S).output)
+        while (left_s := end_s - time.monotonic()) > 0:
+            output = sandbox.run(command, timeout_s=min(left_s, _TIMEOUT_S)).output
+            command = commands.send(output)
     except StopIteration as end:
         found: Localisation | None = end.value
         return found
+    except InvalidArgumentError:  # names of files that make a command longer than any may be
+        return None
+    return None

@@ -13,7 +13,7 @@ from coding_gym.repair.localisation import Baseline
 _TEST_CPU_S, _TEST_WALL_S = 2.0, 20.0
 _SHOWN = "tail -n 10 | cut -c -160"  # the tools show 2,000 characters, and the end matters
 _SUMMARY = re.compile(
-    r"^failed before: (\d+) of (\d+) pass now; others broken: (\d+)$", re.MULTILINE
+    r"^failed before: (\d{1,9}) of (\d{1,9}) pass now; others broken: (\d{1,9})$", re.MULTILINE
 )
 _PASSED = re.compile(r"^exit code 0$", re.MULTILINE)
 # Plain assertions start a fifth faster, and who only counts outcomes needs no account of them.
@@ -72,6 +72,7 @@ class VisibleTests:
         flags = () if baseline is None else baseline.flags
         self._arguments = f"{arguments} {shlex.join([*_FLAGS, _GO_ON, *flags])}".strip()
         self._files = () if baseline is None or not baseline.failing else _plugin(baseline)
+        self._num_failing = 0 if baseline is None else len(baseline.failing)
         digest = hashlib.sha256("".join(self._files).encode()).hexdigest()[:12]
         # Named by what is in it: a backend without mounts shares one /tmp among episodes.
         self._folder = f"${{TMPDIR:-/tmp}}/failing-first-{digest}"
@@ -96,12 +97,18 @@ class VisibleTests:
         return f"set -o pipefail; {run} 2>&1 | {_SHOWN}; echo exit code $?"
 
     def read(self, reply: str) -> RunReport:
-        """Reads what `run_command` printed, as the tool ``shell`` shows it."""
+        """Reads what `run_command` printed, as the tool ``shell`` shows it.
+
+        A program can print such lines itself and pass for repaired here; the grade is not read
+        from them. A line with numbers that cannot be counts as none.
+        """
         if not self._files:
             passed = _PASSED.search(reply) is not None
             return RunReport(float(passed), broken=not passed, passed=passed)
-        found = (_SUMMARY.findall(reply) or [("0", "1", "1")])[-1]
+        found = (_SUMMARY.findall(reply) or [("0", "0", "1")])[-1]
         num_fixed, num_failing, num_broken = (int(number) for number in found)
+        if num_failing != self._num_failing or num_fixed > num_failing:
+            return RunReport(0.0, broken=True, passed=False)
         all_fixed = num_fixed == num_failing
         return RunReport(num_fixed / num_failing, num_broken > 0, all_fixed and not num_broken)
 

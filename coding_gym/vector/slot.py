@@ -93,6 +93,11 @@ class Slot:
             self._await(self._pool.submit(self._advance, num_skipped))
 
     @property
+    def is_done(self) -> bool:
+        """Whether `take` would not wait."""
+        return self.pending is not None and self.pending.done()
+
+    @property
     def has_failed(self) -> bool:
         """Whether what is done raised something."""
         return self.pending is not None and self.pending.exception() is not None
@@ -106,7 +111,10 @@ class Slot:
             core: Any = self.env.unwrapped
             self.is_ended = self.is_ended or core.episode.ended  # a wrapper may fail after the end
             failure.add_note(f"raised by env {self.index} of a vector env")
-            raise failure
+            try:
+                raise failure
+            finally:
+                del failure, done  # which the traceback would hold, and they it
         transition = done.result()
         self.is_started = True
         self.is_ended = transition.terminated or transition.truncated

@@ -76,8 +76,11 @@ class Slots:
         Raises:
             InvalidArgumentError: One is no slot's number, or there twice.
         """
-        ids = [int(index) for index in env_ids]
-        if len(set(ids)) < len(ids) or not set(ids) <= set(range(len(self.all))):
+        ids = list(env_ids)
+        are_numbers = all(
+            isinstance(index, int | np.integer) and not isinstance(index, bool) for index in ids
+        )
+        if not are_numbers or len(set(ids)) < len(ids) or not set(ids) <= set(range(len(self.all))):
             raise InvalidArgumentError(
                 f"env_ids must be different numbers from 0 to {len(self.all) - 1}, got {ids}"
             )
@@ -92,7 +95,13 @@ class Slots:
         """
         self.check_idle(what, self.all)
         futures = [slot.begin_call(ask) for slot, ask in zip(self.all, asks, strict=True)]
-        wait(futures)
+        try:
+            wait(futures)
+        except BaseException:  # an interrupt; the next action shall not meet a call in its env
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
         return tuple(future.result() for future in futures)
 
     def check_idle(self, what: str, slots: Sequence[Slot]) -> None:
@@ -121,6 +130,8 @@ class Slots:
             raise InvalidArgumentError(
                 f"recv cannot wait for {num} envs: an action is under way in {num_busy}"
             )
+        # An interrupt may have come between a note's arrival and its keeping.
+        self._ready = [slot for slot in self.all if slot.is_done]
         while len(self._ready) < num:
             self._note(*self._done.get())
         with suppress(Empty):
@@ -158,5 +169,6 @@ class Slots:
         self._ready.clear()
 
     def _note(self, slot: Slot, done: "Future[Transition]") -> None:
-        if slot.pending is done:  # else it was dropped meanwhile
+        # Else it was dropped meanwhile, or is there already.
+        if slot.pending is done and slot not in self._ready:
             self._ready.append(slot)

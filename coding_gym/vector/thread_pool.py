@@ -4,13 +4,16 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import RLock, Thread, current_thread
 from typing import Any, ParamSpec, TypeVar
+
+from coding_gym.errors import EpisodeError
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_Job = Callable[[], None]
+_Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class ThreadPool:
@@ -26,9 +29,9 @@ class ThreadPool:
 
     def __init__(self, num_threads: int) -> None:
         self._num_threads = num_threads
-        self._jobs: SimpleQueue[tuple[Future[Any], _Job] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[Thread] = []
-        self._lock = Lock()
+        self._lock = RLock()  # garbage that is collected inside `submit` may `stop` the same pool
         self._is_stopped = False
         self._owner = os.getpid()
 
@@ -38,19 +41,17 @@ class ThreadPool:
         return os.getpid() == self._owner
 
     def submit(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> "Future[_T]":
-        """Returns the future of a call; it is cancelled where the pool was stopped."""
+        """Returns the future of a call; it holds an `EpisodeError` where the pool was stopped."""
         future: Future[_T] = Future()
         with self._lock:
-            if self._is_stopped:
-                future.cancel()
-                return future
-            self._jobs.put((future, lambda: _run(future, lambda: work(*args, **kwargs))))
-            if len(self._threads) < self._num_threads:
+            self._jobs.put((future, partial(work, *args, **kwargs)))
+            if len(self._threads) < self._num_threads and not self._is_stopped:
                 name = f"coding_gym-vector-{len(self._threads)}"
-                self._threads.append(
-                    Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
-                )
-                self._threads[-1].start()
+                thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+            if self._is_stopped:
+                self._refuse_jobs()
         return future
 
     def stop(self) -> None:
@@ -61,23 +62,28 @@ class ThreadPool:
             if self._is_stopped:
                 return
             self._is_stopped = True
-            with suppress(Empty):
-                while job := self._jobs.get_nowait():
-                    job[0].cancel()
-            for _ in self._threads:
-                self._jobs.put(None)
+            self._refuse_jobs()
 
     def join(self) -> None:
         """Waits until every thread has ended; for use after `stop`."""
         for thread in self._threads:
-            if thread is not current_thread():  # garbage may be collected in any of them
+            if thread is not current_thread():  # an env may close them all
                 thread.join()
 
+    def _refuse_jobs(self) -> None:
+        with suppress(Empty):
+            while True:
+                job = self._jobs.get_nowait()
+                if job is not None and job[0].set_running_or_notify_cancel():
+                    job[0].set_exception(EpisodeError("the vector env was closed; make another"))
+        self._jobs.put(None)
 
-def _work(jobs: "SimpleQueue[tuple[Future[Any], _Job] | None]") -> None:
+
+def _work(jobs: "SimpleQueue[_Job | None]") -> None:
     while job := jobs.get():
-        job[1]()
+        _run(*job)
         del job  # a thread that waits holds nothing
+    jobs.put(None)  # for the next thread
 
 
 def _run(future: "Future[_T]", work: Callable[[], _T]) -> None:
@@ -87,5 +93,6 @@ def _run(future: "Future[_T]", work: Callable[[], _T]) -> None:
         result = work()
     except BaseException as error:  # noqa: BLE001 - whoever asks for the result shall get it
         future.set_exception(error)
+        del future  # which the error's traceback would hold, and it the error
     else:
         future.set_result(result)

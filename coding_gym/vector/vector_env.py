@@ -246,12 +246,15 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def close_extras(self, **_kwargs: Any) -> None:
         """Ends all episodes and threads; commands are killed, a grading under way is waited for."""
-        self._let_go()
-        atexit.unregister(self._let_go)
-        self._pool.join()
-        with ExitStack() as closing:  # all of them, whatever one of them raises
+        with ExitStack() as closing:  # all of it, last in first out, whatever one of them raises
             for env in self.envs:
                 closing.callback(env.close)
+            closing.callback(self._pool.join)
+            closing.callback(atexit.unregister, self._let_go)
+            closing.callback(self._let_go)
+
+    def __del__(self) -> None:
+        """Does nothing; Gymnasium 1.2's would wait for threads wherever garbage is collected."""
 
     def _check_open(self) -> None:
         if self.closed or not self._pool.is_mine:
@@ -265,5 +268,6 @@ def _set_attribute(name: str, value: Any, env: gym.Env[Any, Any]) -> None:
 
 def _interrupt(pool: ThreadPool, slots: Sequence[Slot]) -> None:
     pool.stop()
-    for slot in slots:
-        slot.interrupt()
+    with ExitStack() as interrupting:
+        for slot in slots:
+            interrupting.callback(slot.interrupt)

@@ -1,6 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
@@ -25,6 +26,7 @@ __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 _log = logging.getLogger(__name__)
 
 _shortlists = Shortlists()  # of this process; all its envs and threads share them
+os.register_at_fork(after_in_child=_shortlists.after_fork)
 
 Observation = dict[str, Any]
 
@@ -144,11 +146,10 @@ class MenuActions(
         return [meaning(action) for action in range(FIRST_CANDIDATE + self._num_slots)]
 
     def _text(self, menu: Menu, action: Any) -> str:
-        is_number = isinstance(action, int | np.integer) or (
-            isinstance(action, np.ndarray) and np.issubdtype(action.dtype, np.integer)
-        )
-        if not is_number or not self.action_space.contains(np.int64(action)):
-            highest = FIRST_CANDIDATE + self._num_slots - 1
+        number = np.asarray(action) if isinstance(action, int | np.integer | np.ndarray) else None
+        is_number = number is not None and np.issubdtype(number.dtype, np.integer)
+        highest = FIRST_CANDIDATE + self._num_slots - 1
+        if not is_number or np.ndim(action) or not 0 <= int(action) <= highest:
             raise InvalidArgumentError(
                 f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
             )

@@ -30,7 +30,8 @@ class PatchSimilarityReward(
     (``info["mask_sample"]``) there is no part.
 
     Likeness is a weak guide: a change of white space in the right line nearly equals the repair,
-    and a good repair that looks different scores low. Keep the weight small.
+    any change of the right file has a header like the gold's, and a good repair that looks
+    different scores low. Keep the weight small.
 
     Args:
         env: A chain around ``CodingRepair-v0``.

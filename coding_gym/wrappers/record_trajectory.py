@@ -34,7 +34,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
 
     def __init__(self, env: gym.Env[Any, Any], path: str | Path, unfinished: bool = False) -> None:
         core = check_order(RecordTrajectory, env)
-        if not isinstance(path, str | Path) or not str(path):
+        if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
             raise InvalidArgumentError(f"path must name a file, got {path!r}")
         if not isinstance(unfinished, bool):
             raise InvalidArgumentError(f"unfinished must be true or false, got {unfinished!r}")
@@ -59,15 +59,22 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             MachineryError: The episode has ended and could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        self._rewards.append((float(reward), dict(info["reward_parts"])))
+        parts = {name: float(part) for name, part in info["reward_parts"].items()}
+        self._rewards.append((float(reward), parts))
         if terminated or truncated:
             self._record()
         return observation, reward, terminated, truncated, info
 
     def close(self) -> None:
-        """Frees the sandbox; idempotent."""
-        self._record_unfinished()
-        super().close()
+        """Frees the sandbox; idempotent.
+
+        Raises:
+            MachineryError: An unfinished episode was to be kept and could not be written.
+        """
+        try:
+            self._record_unfinished()
+        finally:
+            super().close()
 
     def _record_unfinished(self) -> None:
         if self._unfinished and self._rewards:
@@ -88,12 +95,13 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
 
 def _usable(path: str | Path) -> Path:
     """Returns where the file is, its folder made; absolute, since a process may change folders."""
-    place = Path(path).expanduser().absolute()
     try:
+        place = Path(path).expanduser().absolute()
         place.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no such home folder
+        said = getattr(error, "strerror", None) or error
         raise InvalidArgumentError(
-            f"path must be a file that can be written, got {str(path)!r}: {error.strerror}"
+            f"path must be a file that can be written, got {str(path)!r}: {said}"
         ) from error
     if place.is_dir():
         raise InvalidArgumentError(f"path must be a file, got the folder {str(path)!r}")

@@ -58,11 +58,17 @@ class TranscriptObservation(
 
     Raises:
         InvalidArgumentError: The tokenizer has no chat template, or one without tools, system
-            prompts or tool results, or one that rewrites contents.
+            prompts or tool results, or one that rewrites contents; or ``env`` cannot be wrapped.
     """
 
     def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
         core = check_order(TranscriptObservation, env)
+        inner = env.observation_space
+        if not isinstance(inner, spaces.Dict):
+            raise InvalidArgumentError(
+                f"TranscriptObservation needs Dict observations, got {type(inner).__name__}; put "
+                "it inside the wrapper that changes them"
+            )
         self._max_tokens = at_least_one("max_tokens", max_tokens)
         gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
         gym.ObservationWrapper.__init__(self, env)
@@ -70,11 +76,10 @@ class TranscriptObservation(
         self._chat = _chat(core.tokenizer.name, core.toolset.name, core.tool_format)
         self._ids = TranscriptIds(self._chat, self._max_tokens)
         self._episode: Episode | None = None
-        inner = env.observation_space
         shape = (self._max_tokens,)
         self.observation_space = spaces.Dict(
             {
-                **(inner.spaces if isinstance(inner, spaces.Dict) else {}),
+                **inner.spaces,
                 "input_ids": spaces.Box(0, self._chat.vocab_size - 1, shape, np.int32),
                 "attention_mask": spaces.Box(0, 1, shape, np.int8),
             }

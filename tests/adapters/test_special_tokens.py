@@ -46,6 +46,15 @@ def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
         assert special.restore(special.restore(special.escape(broken))) == text
 
 
+def test_texts_in_arguments_come_back_whatever_json_makes_of_the_token() -> None:
+    special = SpecialTokens(('<|"|>', "<\n>"))
+    texts = ['say <|"|> twice', "<\n>"]
+    broken = [special.escape(text) for text in texts]
+    assert special.restore_all({broken[0]: [{"x": broken[1]}, 1, None]}) == {
+        texts[0]: [{"x": texts[1]}, 1, None]
+    }
+
+
 def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_markup() -> None:
     transformers = pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")
@@ -63,7 +72,10 @@ def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_mark
     assert not {tokenizer.convert_tokens_to_ids(token) for token in tokens} & set(ids)
 
     class Processor:
-        def __init__(self) -> None:
+        def __init__(self, chat_template: str | None = None) -> None:
             self.tokenizer = tokenizer
+            self.chat_template = chat_template
 
     assert control_tokens(Processor()) == tokens
+    tokenizer.chat_template = None  # where the processor has the only one
+    assert set(control_tokens(Processor("<tool_call>"))) == set(tokens)

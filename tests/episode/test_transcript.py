@@ -49,6 +49,9 @@ def test_rendering_says_how_long_encoded_data_is() -> None:
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.tool(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
+    call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
+    messages = [transcript.user("\x1b[2J"), transcript.assistant("", [call])]
+    assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
 def test_rendering_shows_the_arguments_of_other_tools() -> None:

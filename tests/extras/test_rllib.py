@@ -231,7 +231,7 @@ def test_only_masked_ends_stay_truncated() -> None:
 
 def test_neighbouring_seeds_are_spread() -> None:
     vec = ScriptedEnds([False], [False], [False])
-    for seed in (7, 8, 7, None):
+    for seed in (7, 8, np.int64(7), None):
         GradedReturns(vec).reset(seed=seed)
     first, neighbour, again, unseeded = vec.seeds
     assert first is not None

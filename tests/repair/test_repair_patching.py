@@ -56,3 +56,11 @@ def test_line_ends_survive() -> None:
     text = TWINS.replace("\n", "\r\n")
     start = text.rindex("x = a")
     back_and_forth("a.py", text, (Edit("a.py", start, start + 1, "y"),))
+
+
+def test_lines_that_repeat_one_after_the_other_are_told_apart() -> None:
+    text = "x += 1\n" * 5
+    for number in range(5):
+        for length in (6, 7):
+            start = number * 7
+            back_and_forth("a.py", text, (Edit("a.py", start, start + length, f"y -= {number}"),))

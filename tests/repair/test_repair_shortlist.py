@@ -47,6 +47,29 @@ def test_threads_that_ask_together_find_it_once() -> None:
     assert len({id(shortlist) for shortlist in found}) == 1
 
 
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def find(*_: Any) -> Shortlist:
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            assert may_end.wait(30)
+        return Shortlist.of(None, 1)
+
+    shortlists = Shortlists(find)
+
+    def ask() -> Shortlist:
+        return shortlists.get("key", Place, "-q", 3)  # type: ignore[arg-type]
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert begun.wait(30)
+    shortlists.after_fork()
+    assert ask().baseline is None
+    may_end.set()
+    thread.join()
+
+
 def test_other_programs_do_not_wait() -> None:
     def find(sandbox: Any, arguments: str, num_candidates: int) -> Shortlist:
         if num_candidates == 1:

@@ -1,5 +1,6 @@
 """Some envs at a time: nobody waits for whoever is late."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,19 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         assert seen == [(number + 1) % 4 for number in range(len(seen))]
 
 
+def test_what_an_interrupt_kept_from_being_noted_is_received(make: Make) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    vec.send([TRUE] * 2)
+    vec._slots._done.get()  # as where the interrupt comes right after
+    received: list[Any] = []
+    waiting = threading.Thread(target=lambda: received.append(vec.recv(min_envs=2)), daemon=True)
+    waiting.start()
+    waiting.join(timeout=30)
+    assert received[0][4]["env_id"].tolist() == [0, 1]
+    assert vec.step([TRUE] * 2)[4]["turn"].tolist() == [2, 2]
+
+
 def test_a_reset_drops_what_is_under_way(make: Make) -> None:
     vec = make(2)
     vec.reset(seed=0)
@@ -92,14 +106,14 @@ def test_a_reset_drops_what_is_under_way(make: Make) -> None:
         ([TRUE], [-1]),
         ([TRUE, TRUE], [0, 0]),
         ([TRUE], [0, 1]),
+        ([TRUE, TRUE], np.array([True, False])),
+        ([TRUE], [0.5]),
         ([TRUE] * 3, None),
         ("ab", None),
         (None, None),
     ],
 )
-def test_what_is_no_batch_for_these_envs_is_refused(
-    make: Make, actions: Any, env_ids: list[int] | None
-) -> None:
+def test_what_is_no_batch_for_these_envs_is_refused(make: Make, actions: Any, env_ids: Any) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError):

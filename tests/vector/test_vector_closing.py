@@ -1,5 +1,6 @@
 """Nothing of a vector env stays behind, however it ends."""
 
+import contextlib
 import gc
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from batches import SUBMIT, TRUE, shell
 
-from coding_gym.errors import EpisodeError
+from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv
 
 Make = Callable[..., CodingRepairVectorEnv]
@@ -87,6 +88,72 @@ def test_all_envs_are_closed_even_if_one_of_them_fails(
         vec.close()
     assert sorted(closed) == [0, 1, 2]
     assert threads() == []
+
+
+def test_threads_end_and_envs_close_even_if_a_sandbox_cannot(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = CodingRepairVectorEnv(2)
+    vec.reset(seed=0)
+    real = vec.envs[0].unwrapped.close
+
+    def fail() -> None:
+        real()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(vec.envs[0].unwrapped, "close", fail)
+    with pytest.raises(OSError, match="disk full"):
+        vec.close()
+    assert threads() == []
+    assert vec.envs[1].unwrapped.episode._closed
+
+
+def test_closing_wakes_a_thread_that_waits(make: Make) -> None:
+    vec = make(2, num_threads=1)
+    vec.reset(seed=0)
+    started, failures = threading.Event(), []
+
+    def call() -> None:
+        try:
+            vec.call("wait_long")
+        except EpisodeError as error:
+            failures.append(str(error))
+
+    for env in vec.envs:
+        env.unwrapped.wait_long = lambda step=env.step: started.set() or step(shell("sleep 600"))
+    waiting = threading.Thread(target=call, daemon=True)
+    waiting.start()
+    started.wait()
+    vec.close()
+    waiting.join(timeout=30)
+    assert failures == ["the vector env was closed; make another"]
+
+
+def test_collecting_it_as_garbage_waits_for_nothing(make: Make) -> None:
+    vec, begun, gate = CodingRepairVectorEnv(1), threading.Event(), threading.Event()
+    working = vec._pool.submit(lambda: begun.set() or gate.wait(30))
+    begun.wait()
+    del vec
+    gc.collect()
+    assert not working.done()
+    gate.set()
+    working.result()
+
+
+def test_a_failure_that_was_handled_keeps_nothing_alive(make: Make) -> None:
+    gc.disable()
+    try:
+        vec = CodingRepairVectorEnv(1)
+        vec.reset(seed=0)
+        with contextlib.suppress(InvalidArgumentError):
+            vec.step([7])
+        gone, working = weakref.ref(vec), threads()
+        del vec
+        for thread in working:  # one of them may not have let go of its job yet
+            thread.join(timeout=1)
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 LEFT_OPEN = """

@@ -2,7 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,4 +171,34 @@ def test_an_interrupt_leaves_what_is_under_way_to_the_next_reset(
         with pytest.raises(EpisodeError, match="recv its result first, or reset"):
             vec.step([TRUE, TRUE])
         vec.reset(seed=0)
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
+
+
+def test_an_interrupted_call_is_over_when_the_next_action_begins(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = make(2)
+    vec.reset(seed=0)
+    begun, gate = threading.Barrier(3), threading.Event()
+    waits, ended = [], []
+
+    def go_on(index: int) -> None:
+        begun.wait(30)
+        gate.wait(30)
+        ended.append(index)
+
+    def interrupted(futures: Sequence[Future[None]]) -> Any:
+        waits.append(futures)
+        if len(waits) == 1:
+            begun.wait(30)
+            raise KeyboardInterrupt
+        gate.set()
+        return wait(futures)
+
+    for index, env in enumerate(vec.envs):
+        env.unwrapped.go_on = partial(go_on, index)
+    monkeypatch.setattr("coding_gym.vector.slots.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        vec.call("go_on")
+    assert sorted(ended) == [0, 1]
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]

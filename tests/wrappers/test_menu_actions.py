@@ -118,7 +118,7 @@ def test_a_stop_passes_through(env: MenuActions) -> None:
     assert info["stop_reason"] == "stopped"
 
 
-@pytest.mark.parametrize("action", [-1, 12, 1.0, "locate", None, np.array([1, 2])])
+@pytest.mark.parametrize("action", [-1, 12, 1 << 70, True, 1.0, "locate", None, np.array([1, 2])])
 def test_what_is_no_number_of_the_menu_is_refused(env: MenuActions, action: Any) -> None:
     env.reset()
     with pytest.raises(InvalidArgumentError, match="from 0 to 11"):

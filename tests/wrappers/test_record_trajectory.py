@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
@@ -35,7 +36,7 @@ class Bonus(gym.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> Any:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        info["reward_parts"]["bonus"] = 0.25
+        info["reward_parts"]["bonus"] = np.float32(0.25)
         return observation, float(reward) + 0.25, terminated, truncated, info
 
 
@@ -150,7 +151,7 @@ def test_what_cannot_be_a_file_is_refused_at_construction(
     core: CodingRepairEnv, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    for bad in (tmp_path, tmp_path / "file" / "below", "", 3):
+    for bad in (tmp_path, tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError, match=r"path must (name|be) a file"):
             RecordTrajectory(core, bad)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="unfinished must be true or false, got 1"):
@@ -165,6 +166,19 @@ def test_an_episode_that_cannot_be_written_stops_the_caller(
     path.mkdir()
     with pytest.raises(MachineryError, match=r"shapes-area could not be added to .*episodes.jsonl"):
         env.step(SUBMIT)
+    env.close()
+
+
+def test_an_unfinished_episode_that_cannot_be_written_leaves_no_sandbox(
+    core: CodingRepairEnv, path: Path
+) -> None:
+    env = RecordTrajectory(core, path, unfinished=True)
+    env.reset()
+    env.step(LOOK)
+    path.mkdir()
+    with pytest.raises(MachineryError, match="could not be added"):
+        env.close()
+    assert core.episode.template is None
     env.close()
 
 
@@ -238,6 +252,14 @@ def test_a_line_that_a_killed_writer_left_spoils_no_other(path: Path) -> None:
     assert json.loads(path.read_text().splitlines()[2])["task_id"] == "last"
     with pytest.raises(InvalidArgumentError, match="line 2 is not a trajectory"):
         list(read_trajectories(path))
+
+
+def test_a_file_of_another_kind_is_named(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n'):
+        path.write_bytes(data)
+        with pytest.raises(InvalidArgumentError, match="line 1 is not a trajectory"):
+            list(read_trajectories(path))
 
 
 def test_any_text_comes_back(path: Path) -> None:

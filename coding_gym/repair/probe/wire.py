@@ -8,8 +8,10 @@ import re
 import zlib
 from typing import Any
 
+_MAX_BYTES = 16 << 20  # of a value: what the other side sends may be made to fill the memory
+
 # What a reply line looks like: the slice's start, the length of the whole, the slice.
-_SLICE = re.compile(r"^\[(\d+)/(\d+)\] ([0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]*)", re.MULTILINE)
+_SLICE = re.compile(r"^\[(\d{1,9})/(\d{1,9})\] ([0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]*)", re.MULTILINE)
 
 
 def pack(value: Any) -> str:
@@ -25,8 +27,11 @@ def unpack(text: str) -> Any:
         ValueError: The text is not one that `pack` made.
     """
     try:
-        return json.loads(zlib.decompress(base64.b85decode(text.strip())))
-    except zlib.error as problem:
+        raw = zlib.decompressobj().decompress(base64.b85decode(text.strip()), _MAX_BYTES + 1)
+        if len(raw) > _MAX_BYTES:
+            raise ValueError("not a packed value: too large")
+        return json.loads(raw)
+    except (zlib.error, RecursionError) as problem:
         raise ValueError(f"not a packed value: {problem}") from None
 
 

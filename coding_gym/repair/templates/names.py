@@ -8,6 +8,8 @@ from coding_gym.repair.sites import Proposal, Site
 from coding_gym.repair.source import FunctionNode, Source
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
+_MAX_COMPARED = 500  # names, and characters of one: comparing takes their product, or more
+_MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Proposal]:
@@ -101,6 +103,9 @@ def _attributes(source: Source, owner: ast.expr, *, called: bool) -> list[str]:
 
 def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float]]:
     """Yields the most alike other names, each with its weight; ties keep the order given."""
-    likeness = {o: SequenceMatcher(None, name, o).ratio() for o in others if o != name}
+    if len(name) > _MAX_NAME_CHARS:
+        return
+    compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    likeness = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
     best = sorted(likeness, key=lambda other: -likeness[other])
     yield from zip(best, _WEIGHTS, strict=False)
