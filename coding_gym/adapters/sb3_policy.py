@@ -1,0 +1,247 @@
+"""Networks for Stable-Baselines3: text as an embedding, and a policy that reads a menu.
+
+Needs ``pip install 'coding-gym[sb3]'``.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+from gymnasium import spaces
+
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+
+try:
+    import torch
+    from sb3_contrib.common.maskable.policies import MaskableMultiInputActorCriticPolicy
+    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+    from torch import nn
+except ImportError as error:
+    raise MissingDependencyError(
+        "MaskablePPO's policies need sb3-contrib; run: pip install 'coding-gym[sb3]'"
+    ) from error
+
+_MENU_KEYS = ("action_mask", "candidates", "menu")
+_TINY = 1e-8
+_MASKED = -1e8  # as sb3-contrib has it: the exponential is 0, and no gradient is NaN
+
+
+class TokenEmbeddingExtractor(BaseFeaturesExtractor):
+    """Turns an observation into one vector: the mean embedding of its tokens, then all else, flat.
+
+    The stock extractor would take token ids for quantities.
+
+    Args:
+        observation_space: A `Dict` of boxes with ``input_ids`` and ``attention_mask``.
+        embedding_dim: Numbers per token; 0 leaves the text out.
+
+    Attributes:
+        slices: Where the flattened values of each other key lie in the vector.
+    """
+
+    def __init__(self, observation_space: spaces.Dict, embedding_dim: int = 16) -> None:
+        others = {
+            key: space
+            for key, space in observation_space.spaces.items()
+            if key not in ("input_ids", "attention_mask")
+        }
+        self.slices: dict[str, slice] = {}
+        end = embedding_dim
+        for key, space in others.items():
+            size = spaces.flatdim(space)
+            self.slices[key] = slice(end, end + size)
+            end += size
+        super().__init__(observation_space, features_dim=end)
+        if embedding_dim:
+            ids = cast("spaces.Box", observation_space["input_ids"])
+            self.embedding = nn.Embedding(int(ids.high.max()) + 1, embedding_dim)
+
+    def forward(self, observations: dict[str, Any]) -> Any:
+        """Returns features (B, D) of observations whose arrays are (B, ...)."""
+        parts = [observations[key].flatten(1).float() for key in self.slices]
+        if hasattr(self, "embedding"):
+            parts.insert(0, self._mean_embedding(observations))
+        return torch.cat(parts, dim=1)
+
+    def _mean_embedding(self, observations: dict[str, Any]) -> Any:
+        mask = observations["attention_mask"].float()
+        longest = max(1, int(mask.sum(1).max()))  # padding is on the right
+        mask = mask[:, :longest, None]
+        vectors = self.embedding(observations["input_ids"][:, :longest].long())
+        return (vectors * mask).sum(1) / mask.sum(1).clamp(min=1.0)
+
+
+class MenuNetwork(nn.Module):
+    """Scores every candidate by the same weights, and the other actions from the whole menu.
+
+    The probability of an action is that of its kind (one of the fixed actions, or "try a
+    candidate") times, for the latter, that of the candidate among those that may be tried. So an
+    untrained policy tries a candidate as often as it submits, not dozens of times as often.
+
+    Args:
+        features_dim: D of the features.
+        slices: Where ``action_mask``, ``candidates`` and ``menu`` lie in them.
+        candidate_shape: (K, F) of the candidates.
+        hidden_dim: Width of the layers.
+    """
+
+    def __init__(
+        self,
+        features_dim: int,
+        slices: dict[str, slice],
+        candidate_shape: tuple[int, int],
+        hidden_dim: int,
+    ) -> None:
+        super().__init__()
+        self._shape = candidate_shape
+        num_candidates, num_features = candidate_shape
+        self._mask, self._candidates = slices["action_mask"], slices["candidates"]
+        # Not the mask: it would give each slot weights of its own.
+        rest = torch.ones(features_dim, dtype=torch.bool)
+        rest[self._mask] = rest[self._candidates] = False
+        self.register_buffer("_rest", rest, persistent=False)
+        rest_dim = int(rest.sum())
+        self.latent_dim_pi = self._mask.stop - self._mask.start
+        self.latent_dim_vf = hidden_dim
+        self._num_fixed = self.latent_dim_pi - num_candidates
+        self.actor = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.critic = _MenuReader(num_features, rest_dim, hidden_dim)
+        self.kind = nn.Linear(hidden_dim, self._num_fixed + 1)
+        self.score = nn.Sequential(
+            nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
+        )
+        for last in (self.kind, self.score[-1]):  # near-uniform at first
+            nn.init.orthogonal_(last.weight, gain=0.01)
+            nn.init.zeros_(last.bias)
+
+    def forward(self, features: Any) -> tuple[Any, Any]:
+        """Returns logits (B, num actions) and the critic's latent (B, hidden_dim)."""
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: Any) -> Any:
+        """Returns the logits of all actions."""
+        whole, each = self.actor(*self._split(features))
+        pairs = torch.cat([each, whole.unsqueeze(1).expand_as(each)], dim=2)
+        scores = self.score(pairs).squeeze(2)
+        allowed = features[:, self._mask][:, self._num_fixed :] > 0
+        among_candidates = scores.masked_fill(~allowed, _MASKED).log_softmax(dim=1)
+        kinds = self.kind(whole)
+        return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
+
+    def forward_critic(self, features: Any) -> Any:
+        """Returns what the value is read from."""
+        return self.critic(*self._split(features))[0]
+
+    def _split(self, features: Any) -> tuple[Any, Any]:
+        """Returns the candidates (B, K, F), and what is neither they nor the mask (B, R)."""
+        candidates = features[:, self._candidates].unflatten(1, self._shape)
+        return candidates, features[:, self._rest]
+
+
+class _MenuReader(nn.Module):
+    """Encodes each candidate, and the menu with the mean and the maximum of the candidates."""
+
+    def __init__(self, num_features: int, rest_dim: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.each = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
+        self.whole = nn.Sequential(
+            nn.Linear(rest_dim + 2 * hidden_dim, hidden_dim),
+            nn.Tanh(),
+            nn.Linear(hidden_dim, hidden_dim),
+            nn.Tanh(),
+        )
+
+    def forward(self, candidates: Any, rest: Any) -> tuple[Any, Any]:
+        """Returns the encoding of the whole (B, H) and of each candidate (B, K, H)."""
+        exists = (candidates != 0).any(dim=2, keepdim=True)
+        each = self.each(candidates) * exists
+        mean = each.sum(1) / exists.sum(1).clamp(min=1)
+        whole = self.whole(torch.cat([rest, mean, each.amax(1)], dim=1))
+        return whole, each
+
+
+class MenuPolicy(MaskableMultiInputActorCriticPolicy):
+    """Policy for `sb3_contrib.MaskablePPO` on `coding_gym.wrappers.MenuActions`.
+
+    What it learns of one candidate holds for all: a flat network would have to learn each of
+    dozens of slots by itself. Saves and loads as any policy of Stable-Baselines3.
+
+    Args:
+        observation_space: As `MenuActions` gives it.
+        action_space: As `MenuActions` gives it.
+        lr_schedule: Learning rate by progress.
+        hidden_dim: Width of the layers.
+        embedding_dim: Numbers per token of the text; 0 leaves the text out.
+        **kwargs: As for `MaskableMultiInputActorCriticPolicy`, without ``net_arch``.
+
+    Raises:
+        InvalidArgumentError: The observation space is not that of `MenuActions`.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: spaces.Discrete,
+        lr_schedule: Callable[[float], float],
+        *,
+        hidden_dim: int = 64,
+        embedding_dim: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        missing = [key for key in _MENU_KEYS if key not in observation_space.spaces]
+        if missing:
+            raise InvalidArgumentError(
+                f"MenuPolicy reads {', '.join(_MENU_KEYS)}; the observation has no "
+                f"{', '.join(missing)}; wrap the env in MenuActions"
+            )
+        self._hidden_dim = hidden_dim
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            **{
+                "features_extractor_class": TokenEmbeddingExtractor,
+                "features_extractor_kwargs": {"embedding_dim": embedding_dim},
+                "net_arch": [],
+                **kwargs,
+            },
+        )
+
+    def evaluate_actions(
+        self, obs: dict[str, Any], actions: Any, action_masks: Any = None
+    ) -> tuple[Any, Any, Any]:
+        """Returns values, log-probabilities of the actions, and the entropy to reward.
+
+        That is the entropy of the kinds of action plus, on a scale from 0 to 1, that among the
+        candidates. Rewarding the entropy over all actions would be rewarding "try a candidate",
+        for the number of ways to do it.
+        """
+        values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
+        probabilities = self.action_dist.distribution.probs
+        num_candidates = self.observation_space["candidates"].shape[0]
+        fixed, tries = probabilities[:, :-num_candidates], probabilities[:, -num_candidates:]
+        sums = tries.sum(1, keepdim=True)
+        among = _entropy(tries / sums.clamp(min=_TINY)) / math.log(max(2, num_candidates))
+        return values, log_probs, _entropy(torch.cat([fixed, sums], dim=1)) + among
+
+    def _build(self, lr_schedule: Callable[[float], float]) -> None:
+        """Makes the networks and the optimizer; called by the parent's constructor."""
+        space = self.observation_space
+        shape = cast("tuple[int, int]", space["candidates"].shape)
+        self.mlp_extractor = MenuNetwork(
+            self.features_dim, self.features_extractor.slices, shape, self._hidden_dim
+        )
+        self.action_net = nn.Identity()  # the network gives logits already
+        self.value_net = nn.Linear(self.mlp_extractor.latent_dim_vf, 1)
+        self.optimizer = self.optimizer_class(
+            self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
+        )
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super()._get_constructor_parameters()
+        return {**parameters, "hidden_dim": self._hidden_dim}
+
+
+def _entropy(probabilities: Any) -> Any:
+    """Returns the entropy of each row, in nats."""
+    return -(probabilities * probabilities.clamp(min=_TINY).log()).sum(dim=1)

@@ -1,0 +1,318 @@
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
+from coding_gym.wrappers import MenuActions
+
+pytest.importorskip("sb3_contrib")
+
+import torch
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.vec_env import VecMonitor
+
+from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
+from coding_gym.adapters.sb3_policy import MenuPolicy, TokenEmbeddingExtractor
+
+LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST = range(5)
+K = 8
+MENU = {"name": "MenuActions", "kwargs": {"num_candidates": K}}
+
+Make = Callable[..., CodingRepairVecEnv]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tests share the machine with sandboxes; these networks are too small for more threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
+    """Makes vec envs of the tiny task, and closes them."""
+    made = []
+
+    def make_one(num_envs: int = 2, **kwargs: Any) -> CodingRepairVecEnv:
+        usual = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
+        made.append(make_vec_env(num_envs, seed=0, **(usual | kwargs)))
+        return made[-1]
+
+    yield make_one
+    for env in made:
+        env.close()
+
+
+def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
+    return {key: values[index] for key, values in observations.items()}
+
+
+def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert one.keys() == other.keys()
+    for key, values in one.items():
+        np.testing.assert_array_equal(values, other[key], err_msg=key)
+
+
+def test_the_next_episode_begins_in_the_step_that_ends_one(make: Make) -> None:
+    env = make()
+    first = env.reset()
+    observations, rewards, dones, infos = env.step(np.array([SUBMIT, LOCATE]))
+    assert dones.tolist() == [True, False]
+    assert rewards.dtype == np.float32
+    assert_equal(slot(observations, 0), slot(first, 0))
+    assert infos[0]["stop_reason"] == "submitted"
+    assert infos[0]["grade"]["reason"] == "empty_patch"
+    assert env.reset_infos[0]["turn"] == 0
+    final = infos[0]["terminal_observation"]
+    assert env.observation_space.contains(final)
+    assert final["menu"][-1] < first["menu"][0, -1]
+    assert "terminal_observation" not in infos[1]
+    _, _, dones, infos = env.step(np.array([LOCATE, SUBMIT]))
+    assert dones.tolist() == [False, True]
+    assert [info["turn"] for info in infos] == [1, 2]
+
+
+def test_masks_are_those_of_each_slot_now(make: Make) -> None:
+    env = make()
+    env.reset()
+    observations, *_ = env.step(np.array([LOCATE, LOCATE]))
+    masks = env.env_method("action_masks")
+    assert [mask[LOCATE] for mask in masks] == [False, False]
+    observations, *_ = env.step(np.array([SUBMIT, RUN_TESTS]))
+    masks = env.env_method("action_masks")
+    assert [mask[LOCATE] for mask in masks] == [True, False]
+    assert [mask[RUN_TESTS] for mask in masks] == [True, False]
+    np.testing.assert_array_equal(np.stack(masks), observations["action_mask"])
+
+
+def test_a_limit_asks_for_no_bootstrap_since_the_patch_is_graded(make: Make) -> None:
+    env = make(max_turns=1)
+    env.reset()
+    _, _, dones, infos = env.step(np.array([LOCATE, LOCATE]))
+    assert dones.all()
+    for info in infos:
+        assert info["stop_reason"] == "max_turns"
+        assert info["resolved"] is False
+        assert info["TimeLimit.truncated"] is False
+
+
+def test_a_failure_of_our_own_asks_for_a_bootstrap(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise SandboxError("no more room")
+
+    env = make(num_envs=1)
+    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+    env.reset()
+    _, rewards, dones, infos = env.step(np.array([SUBMIT]))
+    assert dones.all()
+    assert rewards.tolist() == [0.0]
+    assert infos[0]["mask_sample"] is True
+    assert infos[0]["TimeLimit.truncated"] is True
+
+
+def test_infos_and_observations_are_those_of_a_single_env(
+    make: Make, tiny_row: dict[str, Any]
+) -> None:
+    vec = make()
+    single = MenuActions(
+        gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=32, max_turns=6), K
+    )
+    observation, info = single.reset(seed=0)
+    assert_equal(slot(vec.reset(), 0), observation)
+    assert vec.reset_infos[0] == info
+    for action in (LOCATE, FIRST, RUN_TESTS, SUBMIT):
+        observations, rewards, dones, infos = vec.step(np.array([action, LOCATE]))
+        observation, reward, terminated, truncated, info = single.step(action)
+        ended = terminated or truncated
+        final = infos[0].pop("terminal_observation") if ended else slot(observations, 0)
+        assert_equal(final, observation)
+        assert (rewards[0], dones[0]) == (reward, ended)
+        assert infos[0].pop("TimeLimit.truncated") is False
+        assert without_times(infos[0]) == without_times(info)
+    single.close()
+
+
+def without_times(info: dict[str, Any]) -> dict[str, Any]:
+    grade = info.get("grade")
+    return info | {"grade": grade and {k: v for k, v in grade.items() if k != "duration_s"}}
+
+
+def test_a_slot_may_be_asked_by_itself(make: Make) -> None:
+    env = make()
+    env.reset()
+    assert len(env.env_method("action_masks", indices=1)) == 1
+    assert env.env_is_wrapped(MenuActions) == [True, True]
+    assert env.env_is_wrapped(gym.wrappers.TimeLimit, indices=[0]) == [False]
+    assert not env.has_attr("no_such_name")
+    env.set_attr("label", "one")
+    env.set_attr("label", "other", indices=[1])
+    assert env.get_attr("label") == ["one", "other"]
+
+
+def test_options_and_seeds_hold_for_one_reset(make: Make, tiny_row: dict[str, Any]) -> None:
+    env = make()
+    other = tiny_row | {"instance_id": "shapes-again"}
+    env.set_options({"task": other})
+    env.reset()
+    assert [info["task_id"] for info in env.reset_infos] == ["shapes-again"] * 2
+    env.reset()
+    assert [info["task_id"] for info in env.reset_infos] == ["shapes-area"] * 2
+    env.set_options([{"task": other}, {}])
+    with pytest.raises(InvalidArgumentError, match="same for all"):
+        env.reset()
+
+
+def test_actions_may_be_token_ids(make: Make) -> None:
+    env = make(wrappers=[{"name": "TokenActions", "kwargs": {"max_new_tokens": 4}}], max_turns=1)
+    first = env.reset()
+    observations, _, dones, infos = env.step(np.ones((2, 4), np.int64))
+    assert dones.all()
+    assert [info["stop_reason"] for info in infos] == ["max_turns"] * 2
+    assert_equal(slot(observations, 1), slot(first, 1))
+
+
+def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="MenuActions"):
+        make_vec_env(1, tasks=[tiny_row])
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, missing in (
+        ("sb3", "stable_baselines3.common.env_util"),
+        ("sb3_policy", "sb3_contrib.common.maskable.policies"),
+    ):
+        monkeypatch.setitem(sys.modules, missing, None)
+        monkeypatch.delitem(sys.modules, f"coding_gym.adapters.{name}")
+        with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[sb3\]'"):
+            importlib.import_module(f"coding_gym.adapters.{name}")
+
+
+def test_the_librarys_own_check_accepts_the_env(tiny_row: dict[str, Any]) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=32, max_turns=6)
+    with_menu = MenuActions(env, K)
+    with pytest.warns(UserWarning, match="candidates .* use a custom policy"):  # MenuPolicy
+        check_env(with_menu)
+    assert with_menu.action_space == gym.spaces.Discrete(4 + K)
+    with_menu.close()
+
+
+def located(env: CodingRepairVecEnv) -> Any:
+    """Returns observations with candidates, as tensors."""
+    env.reset()
+    observations, *_ = env.step(np.full(env.num_envs, LOCATE))
+    return {key: torch.as_tensor(values) for key, values in observations.items()}
+
+
+def new_policy(env: CodingRepairVecEnv, **kwargs: Any) -> MenuPolicy:
+    torch.manual_seed(0)
+    return MenuPolicy(env.observation_space, env.action_space, lambda _: 1e-3, **kwargs)
+
+
+def test_a_candidate_is_judged_by_what_it_is_and_not_by_its_slot(make: Make) -> None:
+    env = make(num_envs=1)
+    observations, policy = located(env), new_policy(env, embedding_dim=4)
+    for parameter in policy.parameters():  # far from the near-uniform start
+        torch.nn.init.normal_(parameter, std=0.5)
+    order = torch.randperm(K, generator=torch.Generator().manual_seed(1))
+    actions = torch.cat([torch.arange(FIRST), FIRST + order])
+    shuffled = observations | {
+        "candidates": observations["candidates"][:, order],
+        "action_mask": observations["action_mask"][:, actions],
+    }
+    before, after = (
+        policy.get_distribution(o).distribution.probs for o in (observations, shuffled)
+    )
+    torch.testing.assert_close(before[:, actions], after)
+    assert before[0, FIRST:].std() > 1e-3
+    torch.testing.assert_close(policy.predict_values(observations), policy.predict_values(shuffled))
+
+
+def test_an_untrained_policy_tries_a_candidate_as_often_as_it_submits(make: Make) -> None:
+    env = make(num_envs=1)
+    observations, policy = located(env), new_policy(env)
+    masks = np.stack(env.env_method("action_masks"))
+    probabilities = policy.get_distribution(observations, masks).distribution.probs[0]
+    assert probabilities[FIRST:].sum().item() == pytest.approx(
+        probabilities[SUBMIT].item(), rel=0.2
+    )
+    assert probabilities[torch.as_tensor(~masks[0])].sum() == 0
+
+
+def test_the_policy_needs_a_menu(make: Make) -> None:
+    env = make(num_envs=1)
+    space = gym.spaces.Dict(
+        {key: env.observation_space[key] for key in ("input_ids", "attention_mask")}
+    )
+    with pytest.raises(InvalidArgumentError, match="MenuActions"):
+        MenuPolicy(space, env.action_space, lambda _: 1e-3)
+
+
+def test_padding_does_not_change_the_embedding_of_a_text(make: Make) -> None:
+    env = make(num_envs=1)
+    extractor = TokenEmbeddingExtractor(env.observation_space, embedding_dim=4)
+    observations = located(env)
+    ids = torch.zeros(2, 32)
+    ids[:, :2] = torch.tensor([7.0, 11.0])
+    ids[1, 2:] = 13.0
+    mask = torch.zeros(2, 32)
+    mask[:, :2] = 1
+    two = {key: values.expand(2, *values.shape[1:]) for key, values in observations.items()}
+    features = extractor(two | {"input_ids": ids, "attention_mask": mask})
+    assert features.shape == (2, extractor.features_dim)
+    torch.testing.assert_close(features[0], features[1])
+    mean = extractor.embedding(torch.tensor([7, 11])).mean(0)
+    torch.testing.assert_close(features[0, :4], mean)
+
+
+class Watch(BaseCallback):
+    """Notes masked actions that were played, and the episodes that ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.num_masked = 0
+        self.episodes: list[dict[str, Any]] = []
+
+    def _on_step(self) -> bool:
+        masks, actions = self.locals["action_masks"], self.locals["actions"]
+        self.num_masked += int((~masks[np.arange(len(actions)), actions]).sum())
+        self.episodes += [info for info in self.locals["infos"] if "episode" in info]
+        return True
+
+
+def test_maskable_ppo_learns_to_repair_the_tiny_task(make: Make, tmp_path: Any) -> None:
+    env = VecMonitor(make(num_envs=8))
+    model = MaskablePPO(
+        MenuPolicy, env, n_steps=32, batch_size=128, learning_rate=3e-3, seed=0, device="cpu"
+    )
+    before = [parameter.detach().clone() for parameter in model.policy.parameters()]
+    watch = Watch()
+    model.learn(2_000, callback=watch)
+    assert model.num_timesteps >= 2_000
+    assert all(
+        not torch.equal(old, new)
+        for old, new in zip(before, model.policy.parameters(), strict=True)
+    )
+    assert watch.num_masked == 0
+    assert {"r", "l", "t"} <= watch.episodes[-1]["episode"].keys()
+    early, late = watch.episodes[:50], watch.episodes[-50:]
+    assert sum(e["resolved"] for e in late) > sum(e["resolved"] for e in early)
+
+    model.save(tmp_path / "model.zip")
+    loaded = MaskablePPO.load(tmp_path / "model.zip", device="cpu")
+    observations = env.reset()
+    masks = np.stack(env.env_method("action_masks"))
+    one, other = (
+        m.predict(observations, deterministic=True, action_masks=masks)[0] for m in (model, loaded)
+    )
+    np.testing.assert_array_equal(one, other)
