@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
 MAX_SECONDS = 1e9  # about 32 years; some clocks cannot wait for much more
@@ -22,6 +24,17 @@ def at_least_one(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
     return int(value)
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """Returns ``value`` if it is a bool; the text "false" would count as true otherwise.
+
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(f"{name} must be true or false, got {value!r}")
+    return bool(value)
 
 
 def positive_seconds(name: str, value: Any) -> float:

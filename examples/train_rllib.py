@@ -9,7 +9,8 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from coding_gym import load_tasks
-from coding_gym.adapters.rllib import MenuModule, register
+from coding_gym.adapters.rllib import register
+from coding_gym.adapters.rllib_module import MenuModule
 
 
 def main() -> None:

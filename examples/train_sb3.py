@@ -13,7 +13,7 @@ from coding_gym.adapters.sb3 import make_vec_env
 from coding_gym.adapters.sb3_policy import MenuPolicy
 
 
-class ResolvedRate(BaseCallback):  # type: ignore[misc] # Any to who type-checks without the library
+class ResolvedRate(BaseCallback):
     """Prints the share of resolved episodes after every rollout."""
 
     resolved: tuple[bool, ...] = ()

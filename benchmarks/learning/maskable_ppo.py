@@ -68,7 +68,7 @@ def make_env(seed: int, sampler: str, num_envs: int) -> CodingRepairVecEnv:
     )
 
 
-class Curve(BaseCallback):  # type: ignore[misc] # Any to who type-checks without the library
+class Curve(BaseCallback):
     """Notes of every training episode when it ended, its task, and whether it was resolved."""
 
     def __init__(self) -> None:

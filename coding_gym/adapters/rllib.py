@@ -1,26 +1,13 @@
 """RLlib, new API stack: the native vector env under a name that every Ray process knows."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.vector import make_vec
-
-if TYPE_CHECKING:
-    from coding_gym.adapters.rllib_module import MenuModule
-
-__all__ = ["GradedReturns", "MenuModule", "make_vector_env", "register"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "MenuModule":  # on first use: its bases are Ray's
-        from coding_gym.adapters.rllib_module import MenuModule
-
-        return MenuModule
-    raise AttributeError(f"module 'coding_gym.adapters.rllib' has no attribute {name!r}")
 
 
 class GradedReturns(gym.vector.VectorWrapper):

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from gymnasium import spaces
 
+from coding_gym.adapters.menu_network import MenuNetwork
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 
 try:
@@ -23,7 +24,6 @@ except ImportError as error:
 
 _MENU_KEYS = ("action_mask", "candidates", "menu")
 _TINY = 1e-8
-_MASKED = -1e8  # as sb3-contrib has it: the exponential is 0, and no gradient is NaN
 
 
 class TokenEmbeddingExtractor(BaseFeaturesExtractor):
@@ -37,9 +37,17 @@ class TokenEmbeddingExtractor(BaseFeaturesExtractor):
 
     Attributes:
         slices: Where the flattened values of each other key lie in the vector.
+
+    Raises:
+        InvalidArgumentError: There is no ``input_ids``.
     """
 
     def __init__(self, observation_space: spaces.Dict, embedding_dim: int = 16) -> None:
+        if "input_ids" not in observation_space.spaces:
+            raise InvalidArgumentError(
+                "TokenEmbeddingExtractor reads input_ids, got an observation of "
+                f"{sorted(observation_space.spaces)}"
+            )
         others = {
             key: space
             for key, space in observation_space.spaces.items()
@@ -52,35 +60,34 @@ class TokenEmbeddingExtractor(BaseFeaturesExtractor):
             self.slices[key] = slice(end, end + size)
             end += size
         super().__init__(observation_space, features_dim=end)
+        self.embedding: nn.Embedding | None = None
         if embedding_dim:
             ids = cast("spaces.Box", observation_space["input_ids"])
             self.embedding = nn.Embedding(int(ids.high.max()) + 1, embedding_dim)
 
-    def forward(self, observations: dict[str, Any]) -> Any:
-        """Returns features (B, D) of observations whose arrays are (B, ...)."""
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Returns features, float32 (B, D), of observations whose arrays are (B, ...)."""
         parts = [observations[key].flatten(1).float() for key in self.slices]
-        if hasattr(self, "embedding"):
-            parts.insert(0, self._mean_embedding(observations))
+        if self.embedding is not None:
+            parts.insert(0, self._mean_embedding(observations, self.embedding))
         return torch.cat(parts, dim=1)
 
-    def _mean_embedding(self, observations: dict[str, Any]) -> Any:
+    def _mean_embedding(
+        self, observations: dict[str, torch.Tensor], embedding: nn.Embedding
+    ) -> torch.Tensor:
         mask = observations["attention_mask"].float()
         longest = max(1, int(mask.sum(1).max()))  # padding is on the right
         mask = mask[:, :longest, None]
-        vectors = self.embedding(observations["input_ids"][:, :longest].long())
+        vectors = embedding(observations["input_ids"][:, :longest].long())
         return (vectors * mask).sum(1) / mask.sum(1).clamp(min=1.0)
 
 
-class MenuNetwork(nn.Module):
-    """Scores every candidate by the same weights, and the other actions from the whole menu.
-
-    The probability of an action is that of its kind (one of the fixed actions, or "try a
-    candidate") times, for the latter, that of the candidate among those that may be tried. So an
-    untrained policy tries a candidate as often as it submits, not dozens of times as often.
+class _FlatMenuNetwork(MenuNetwork):
+    """A `MenuNetwork` on flat features, as Stable-Baselines3 hands them over.
 
     Args:
         features_dim: D of the features.
-        slices: Where ``action_mask``, ``candidates`` and ``menu`` lie in them.
+        slices: Where ``action_mask`` and ``candidates`` lie in them.
         candidate_shape: (K, F) of the candidates.
         hidden_dim: Width of the layers.
     """
@@ -92,72 +99,35 @@ class MenuNetwork(nn.Module):
         candidate_shape: tuple[int, int],
         hidden_dim: int,
     ) -> None:
-        super().__init__()
         self._shape = candidate_shape
-        num_candidates, num_features = candidate_shape
         self._mask, self._candidates = slices["action_mask"], slices["candidates"]
         # Not the mask: it would give each slot weights of its own.
         rest = torch.ones(features_dim, dtype=torch.bool)
         rest[self._mask] = rest[self._candidates] = False
-        self.register_buffer("_rest", rest, persistent=False)
-        rest_dim = int(rest.sum())
+        num_candidates, num_features = candidate_shape
         self.latent_dim_pi = self._mask.stop - self._mask.start
         self.latent_dim_vf = hidden_dim
-        self._num_fixed = self.latent_dim_pi - num_candidates
-        self.actor = _MenuReader(num_features, rest_dim, hidden_dim)
-        self.critic = _MenuReader(num_features, rest_dim, hidden_dim)
-        self.kind = nn.Linear(hidden_dim, self._num_fixed + 1)
-        self.score = nn.Sequential(
-            nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
+        super().__init__(
+            num_features, int(rest.sum()), self.latent_dim_pi - num_candidates, hidden_dim
         )
-        for last in (self.kind, self.score[-1]):  # near-uniform at first
-            nn.init.orthogonal_(last.weight, gain=0.01)
-            nn.init.zeros_(last.bias)
+        self.register_buffer("_rest", rest, persistent=False)
 
-    def forward(self, features: Any) -> tuple[Any, Any]:
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns logits (B, num actions) and the critic's latent (B, hidden_dim)."""
         return self.forward_actor(features), self.forward_critic(features)
 
-    def forward_actor(self, features: Any) -> Any:
+    def forward_actor(self, features: torch.Tensor) -> torch.Tensor:
         """Returns the logits of all actions."""
-        whole, each = self.actor(*self._split(features))
-        pairs = torch.cat([each, whole.unsqueeze(1).expand_as(each)], dim=2)
-        scores = self.score(pairs).squeeze(2)
-        allowed = features[:, self._mask][:, self._num_fixed :] > 0
-        among_candidates = scores.masked_fill(~allowed, _MASKED).log_softmax(dim=1)
-        kinds = self.kind(whole)
-        return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
+        return self.logits(*self._split(features), features[:, self._mask])
 
-    def forward_critic(self, features: Any) -> Any:
+    def forward_critic(self, features: torch.Tensor) -> torch.Tensor:
         """Returns what the value is read from."""
-        return self.critic(*self._split(features))[0]
+        return self.latent(*self._split(features))
 
-    def _split(self, features: Any) -> tuple[Any, Any]:
+    def _split(self, features: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the candidates (B, K, F), and what is neither they nor the mask (B, R)."""
         candidates = features[:, self._candidates].unflatten(1, self._shape)
         return candidates, features[:, self._rest]
-
-
-class _MenuReader(nn.Module):
-    """Encodes each candidate, and the menu with the mean and the maximum of the candidates."""
-
-    def __init__(self, num_features: int, rest_dim: int, hidden_dim: int) -> None:
-        super().__init__()
-        self.each = nn.Sequential(nn.Linear(num_features, hidden_dim), nn.Tanh())
-        self.whole = nn.Sequential(
-            nn.Linear(rest_dim + 2 * hidden_dim, hidden_dim),
-            nn.Tanh(),
-            nn.Linear(hidden_dim, hidden_dim),
-            nn.Tanh(),
-        )
-
-    def forward(self, candidates: Any, rest: Any) -> tuple[Any, Any]:
-        """Returns the encoding of the whole (B, H) and of each candidate (B, K, H)."""
-        exists = (candidates != 0).any(dim=2, keepdim=True)
-        each = self.each(candidates) * exists
-        mean = each.sum(1) / exists.sum(1).clamp(min=1)
-        whole = self.whole(torch.cat([rest, mean, each.amax(1)], dim=1))
-        return whole, each
 
 
 class MenuPolicy(MaskableMultiInputActorCriticPolicy):
@@ -228,7 +198,7 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         """Makes the networks and the optimizer; called by the parent's constructor."""
         space = self.observation_space
         shape = cast("tuple[int, int]", space["candidates"].shape)
-        self.mlp_extractor = MenuNetwork(
+        self.mlp_extractor = _FlatMenuNetwork(
             self.features_dim, self.features_extractor.slices, shape, self._hidden_dim
         )
         self.action_net = nn.Identity()  # the network gives logits already

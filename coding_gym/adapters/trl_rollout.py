@@ -20,6 +20,7 @@ from coding_gym.errors import (
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import render_calls
 from coding_gym.tools.functions import function_from_schema
+from coding_gym.trajectory import StopReason
 
 FORMAT = "json"  # TRL reads the policy's calls; the environment gets them in this form
 TASK_COLUMNS = ("task_id", "task")
@@ -107,7 +108,7 @@ class Rollout:
 
     def _lose(self, failure: MachineryError) -> None:
         self._ended = True
-        lost = {"text": "", "stop_reason": "sandbox_error", "mask_sample": True}
+        lost = {"text": "", "stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
         self._info = {**self._info, **lost, "error": str(failure)}
 
 

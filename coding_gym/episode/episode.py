@@ -169,6 +169,16 @@ class Episode:
         self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
         return outcome
 
+    def lose(self, failure: MachineryError) -> None:
+        """Gives the sandbox up because our side failed: the next action ends the episode, masked.
+
+        For who drives the episode, and fails where the episode itself did not.
+        """
+        context, self._context = self._context, None
+        if context is not None and not self.ended:
+            self.error = str(failure)
+            context.sandbox.close()
+
     def _play(self, action: str) -> Played:
         if self._context is None:
             return Played(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)

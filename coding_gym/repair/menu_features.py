@@ -92,7 +92,7 @@ def static_features(
     rows = np.zeros((num_slots, len(CANDIDATE_FEATURES)), np.float32)
     for number, candidate in enumerate(candidates):
         failed, passed = spectrum.hits.get((candidate.path, candidate.line), (0, 0))
-        rows[number, :9] = (
+        known = (
             1.0,
             candidate.suspicion,
             1 - number / num_slots,
@@ -103,6 +103,7 @@ def static_features(
             failed / max(1, spectrum.num_failed),
             passed / max(1, spectrum.num_passed),
         )
+        rows[number, : len(known)] = known
         rows[number, _COLUMN[f"template_{candidate.template}"]] = 1.0
     return rows
 

@@ -1,6 +1,7 @@
 """The candidates that a menu offers for one program, found once per process and then remembered."""
 
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -81,6 +82,7 @@ class Shortlists:
         self._max_remembered = max_remembered
         self._entries: OrderedDict[tuple[str, str, int], _Entry] = OrderedDict()
         self._lock = Lock()
+        os.register_at_fork(after_in_child=self.after_fork)
 
     def get(
         self,

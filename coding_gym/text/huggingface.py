@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
+from coding_gym.text.tokenizers import END_TOKENS
 from coding_gym.text.unicode import well_formed
 
 
@@ -86,14 +87,14 @@ def load_huggingface(name: str) -> HuggingFaceTokenizer:
 
 
 def _wrap(name: str, backend: Any) -> HuggingFaceTokenizer:
-    ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None] or [0]
+    ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
     special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
-    turn_end = [special[token] for token in ("<|im_end|>",) if token in special]
+    turn_end = [special[token] for token in END_TOKENS if token in special]
     return HuggingFaceTokenizer(
         name,
         backend,
         vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
-        pad_id=ends[0],
+        pad_id=next(iter(ends), 0),
         special_tokens=special,
         end_ids=frozenset({*ends, *turn_end}),
     )

@@ -11,12 +11,10 @@ import tiktoken.registry
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError, TokenizerError
 from coding_gym.text import bundled
+from coding_gym.text.tokenizers import END_TOKENS, PAD_TOKENS
 
 # tiktoken downloads with no time limit of its own.
 DOWNLOAD_TIMEOUT_S = 20.0
-
-PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
-END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class TiktokenTokenizer:
     def end_ids(self) -> frozenset[int]:
         """The ids that end a reply."""
         ends = (self.special_tokens[t] for t in END_TOKENS if t in self.special_tokens)
-        return frozenset({self.pad_id, *ends})
+        return frozenset(ends)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text``, in which nothing is a control token."""

@@ -15,6 +15,8 @@ from typing import Protocol
 from coding_gym.errors import InvalidArgumentError
 
 DEFAULT_TOKENIZER = "coding_gym_16k"
+PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
+END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
 
 
 class Tokenizer(Protocol):

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coding_gym.errors import InvalidArgumentError
 
-Seed = int | Sequence[int | None] | None
+Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
 
 
 def seeds_of_slots(seed: Seed, num_envs: int, group_size: int) -> list[int | None]:
@@ -25,17 +26,25 @@ def seeds_of_slots(seed: Seed, num_envs: int, group_size: int) -> list[int | Non
     seeds: Iterable[int | None]
     if seed is None:
         seeds = [None] * num_groups
-    elif isinstance(seed, int | np.integer) and seed is not True and seed is not False:
-        seeds = [int(seed) + number for number in range(num_groups)]
-    elif isinstance(seed, list | tuple | np.ndarray) and len(seed) == num_groups:
+    elif _is_seed(seed):
+        seeds = [int(seed) + number for number in range(num_groups)]  # type: ignore[arg-type] # it is one
+    elif (
+        isinstance(seed, list | tuple | np.ndarray)
+        and len(seed) == num_groups
+        and all(one is None or _is_seed(one) for one in seed)
+    ):
         seeds = [None if one is None else int(one) for one in seed]
     else:
         each = "env" if group_size == 1 else "group"
         raise InvalidArgumentError(
-            f"seed must be None, an integer, or a list of {num_groups}, one for each {each}, "
-            f"got {seed!r}"
+            f"seed must be None, an integer of at least 0, or a list of {num_groups}, one for each "
+            f"{each}, got {seed!r}"
         )
     return [one for one in seeds for _ in range(group_size)]
+
+
+def _is_seed(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
 def split_options(

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, true_or_false
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch, unstack
 from coding_gym.vector.reset_arguments import Seed, seeds_of_slots, split_options
@@ -81,7 +81,10 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space = batch_space(first.observation_space, self.num_envs)
         self._pool = ThreadPool(threads)
         self._slots = Slots(
-            self.envs, self._pool, group_size=self.group_size, prefetch=bool(prefetch)
+            self.envs,
+            self._pool,
+            group_size=self.group_size,
+            prefetch=true_or_false("prefetch", prefetch),
         )
         self._let_go = weakref.finalize(self, _interrupt, self._pool, self._slots.all)
         self._let_go.atexit = False

@@ -47,11 +47,11 @@ def check_order(
         **(never_around or {}),
     }
     for layer in layers(env):
-        name = type(layer).__name__
-        if isinstance(layer, gym.Wrapper) and name in refused:
-            raise InvalidArgumentError(
-                f"{wrapper.__name__} cannot be put around {name}: {refused[name]}"
-            )
+        for name in (kind.__name__ for kind in type(layer).__mro__):  # subclasses count too
+            if isinstance(layer, gym.Wrapper) and name in refused:
+                raise InvalidArgumentError(
+                    f"{wrapper.__name__} cannot be put around {name}: {refused[name]}"
+                )
     core = env.unwrapped
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(

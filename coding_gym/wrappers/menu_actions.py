@@ -1,7 +1,5 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-import logging
-import os
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
 
@@ -23,10 +21,7 @@ from coding_gym.wrappers.chain import check_order
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
-_log = logging.getLogger(__name__)
-
 _shortlists = Shortlists()  # of this process; all its envs and threads share them
-os.register_at_fork(after_in_child=_shortlists.after_fork)
 
 Observation = dict[str, Any]
 
@@ -120,16 +115,12 @@ class MenuActions(
             EpisodeError: There is no running episode.
             InvalidArgumentError: The action is not one of the menu's numbers.
         """
-        if self._menu is None:
-            raise EpisodeError("there is no episode yet; call reset first")
-        if isinstance(action, Stop):
-            text: str = action
-        else:
-            text = self._text(self._menu, action)
+        menu = self._running_menu
+        text = action if isinstance(action, Stop) else self._text(menu, action)
         observation, reward, terminated, truncated, info = self.env.step(text)
         if not isinstance(action, Stop):
-            self._menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
-        return self._observe(self._menu, observation, info), reward, terminated, truncated, info
+            menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
+        return self._observe(menu, observation, info), reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns which actions make sense now, shape (4 + K,); at least one does.
@@ -137,13 +128,17 @@ class MenuActions(
         Raises:
             EpisodeError: There was no `reset` yet.
         """
-        if self._menu is None:
-            raise EpisodeError("there is no episode yet; call reset first")
-        return self._menu.mask()
+        return self._running_menu.mask()
 
     def action_meanings(self) -> list[str]:
         """Returns what each action does, in words."""
         return [meaning(action) for action in range(FIRST_CANDIDATE + self._num_slots)]
+
+    @property
+    def _running_menu(self) -> Menu:
+        if self._menu is None:
+            raise EpisodeError("there is no episode yet; call reset first")
+        return self._menu
 
     def _text(self, menu: Menu, action: Any) -> str:
         number = np.asarray(action) if isinstance(action, int | np.integer | np.ndarray) else None
@@ -168,7 +163,7 @@ class MenuActions(
         }
 
     def _shortlist(self, arguments: str) -> Shortlist:
-        """Returns the task's candidates; none where our own side fails to find them."""
+        """Returns the task's candidates; where our own side fails to find them, all is lost."""
         episode = self._core.episode
         template, backend = episode.template, episode.backend
         if template is None:  # stillborn: the action that asks will end the episode
@@ -181,7 +176,7 @@ class MenuActions(
                 self._num_slots,
             )
         except MachineryError as failure:
-            _log.error("no candidates for %s: %s", episode.task.task_id, failure)
+            episode.lose(failure)
             return Shortlist.of(None, self._num_slots)
 
 

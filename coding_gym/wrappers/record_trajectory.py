@@ -6,6 +6,7 @@ from typing import Any, SupportsFloat
 
 import gymnasium as gym
 
+from coding_gym.arguments import true_or_false
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory_file import append_trajectory
 from coding_gym.wrappers.chain import check_order
@@ -36,11 +37,9 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         core = check_order(RecordTrajectory, env)
         if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
             raise InvalidArgumentError(f"path must name a file, got {path!r}")
-        if not isinstance(unfinished, bool):
-            raise InvalidArgumentError(f"unfinished must be true or false, got {unfinished!r}")
         self._path = _usable(path)
-        self._unfinished = unfinished
-        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), unfinished=unfinished)
+        self._unfinished = true_or_false("unfinished", unfinished)
+        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), unfinished=self._unfinished)
         gym.Wrapper.__init__(self, env)
         self._core = core
         self._rewards: list[tuple[float, dict[str, float]]] = []

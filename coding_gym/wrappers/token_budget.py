@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, true_or_false
 from coding_gym.wrappers.chain import check_order
 
 
@@ -47,7 +47,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
             core.limits,
             max_tokens=at_least_one("max_tokens", max_tokens),
             reserve_tokens=reserve_tokens,
-            warn_tokens=bool(warnings),
+            warn_tokens=true_or_false("warnings", warnings),
         )
         gym.utils.RecordConstructorArgs.__init__(
             self,

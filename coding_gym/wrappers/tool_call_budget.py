@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, true_or_false
 from coding_gym.wrappers.chain import check_order
 
 
@@ -41,7 +41,7 @@ class ToolCallBudget(
         limits = replace(
             core.limits,
             max_tool_calls=at_least_one("max_tool_calls", max_tool_calls),
-            warn_tool_calls=bool(warnings),
+            warn_tool_calls=true_or_false("warnings", warnings),
         )
         gym.utils.RecordConstructorArgs.__init__(
             self, max_tool_calls=limits.max_tool_calls, warnings=limits.warn_tool_calls

@@ -58,7 +58,7 @@ def build(env_config: dict[str, Any], **env_runners: Any) -> Any:
     from ray.rllib.algorithms.ppo import PPOConfig
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    from coding_gym.adapters.rllib import MenuModule
+    from coding_gym.adapters.rllib_module import MenuModule
 
     settings = {
         "num_env_runners": 0,
@@ -247,7 +247,7 @@ def test_single_environments_are_refused_with_the_setting_to_change() -> None:
 
 
 def test_the_module_refuses_observations_without_a_menu() -> None:
-    from coding_gym.adapters.rllib import MenuModule
+    from coding_gym.adapters.rllib_module import MenuModule
 
     space = gym.spaces.Dict({"menu": gym.spaces.Box(0, 1, (2,))})
     with pytest.raises(InvalidArgumentError, match=r"put \{'name': 'MenuActions'"):

@@ -169,6 +169,7 @@ def test_a_step_plays_real_tool_calls_and_learns_from_their_grades(trainer: Any)
     assert "submitted" in masked
     assert '"name": "shell"' not in masked
     learned = any(not b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
+    # Of eight rollouts two thirds repair: hardly ever all alike, but that depends on the processor.
     assert learned == (len(set(rewards)) == 2)
 
 

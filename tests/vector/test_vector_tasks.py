@@ -102,7 +102,9 @@ def test_sizes_that_cannot_be_are_refused(kwargs: dict[str, Any]) -> None:
         CodingRepairVectorEnv(**kwargs)
 
 
-@pytest.mark.parametrize("seed", ["7", True, [1, 2, 3, 4], 1.5], ids=str)
+@pytest.mark.parametrize(
+    "seed", ["7", True, -1, 1.5, [1, 2, 3, 4], ["7", "8"], [1.5, 2], [True, 1], [0, -1]], ids=str
+)
 def test_seeds_that_fit_no_group_are_refused(make: Make, seed: Any) -> None:
     vec = make(4, group_size=2)
     with pytest.raises(InvalidArgumentError, match="a list of 2, one for each group"):

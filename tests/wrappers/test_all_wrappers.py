@@ -1,9 +1,12 @@
 """What holds for every wrapper of the package, and for every pair of them."""
 
+import importlib
 import inspect
 import itertools
 import json
+import pkgutil
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
@@ -54,12 +57,26 @@ def test_every_wrapper_is_listed_here() -> None:
     assert sorted(coding_gym.wrappers.__all__) == coding_gym.wrappers.__all__ == NAMES
 
 
-def test_every_file_of_the_room_holds_one_wrapper_that_is_exported() -> None:
-    folder = Path(str(coding_gym.wrappers.__file__)).parent
-    files = {path.stem for path in folder.glob("*.py")}
-    classes = [getattr(coding_gym.wrappers, name) for name in NAMES]
-    assert {c.__module__.rpartition(".")[2] for c in classes} <= files
-    assert len({c.__module__ for c in classes}) == len(classes)
+def test_every_wrapper_of_the_room_is_exported_and_has_a_file_of_its_own() -> None:
+    room = coding_gym.wrappers
+    modules = [
+        importlib.import_module(f"{room.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(room.__path__)
+    ]
+    wrappers = [
+        [name for name, kind in vars(module).items() if is_wrapper_of(module, kind)]
+        for module in modules
+    ]
+    assert sorted(itertools.chain(*wrappers)) == room.__all__
+    assert max(len(names) for names in wrappers) == 1
+
+
+def is_wrapper_of(module: ModuleType, kind: object) -> bool:
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, gym.Wrapper)
+        and kind.__module__ == module.__name__
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -114,6 +131,14 @@ def test_a_pair_composes_or_is_refused_by_name(
 def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} wraps CodingRepair-v0, got CartPole"):
         wrap(gym.make("CartPole-v1").unwrapped, name, tmp_path)
+
+
+def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_path: Path) -> None:
+    class Mine(coding_gym.wrappers.RecordTrajectory):
+        pass
+
+    with pytest.raises(InvalidArgumentError, match="around RecordTrajectory: "):
+        coding_gym.wrappers.TestPassReward(Mine(env, tmp_path / "episodes.jsonl"))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from shelf_menu import LOCATE, RUN_TESTS, SUBMIT, TRY, digest, make, play_seeded
+from shelf_menu import LOCATE, RUN_TESTS, TRY, digest, make, play_seeded
 
 import coding_gym
 from coding_gym.errors import SandboxError
@@ -85,8 +85,8 @@ def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(set(digests)) == 1
 
 
-def test_our_own_failure_leaves_an_episode_without_candidates(
-    env: MenuActions, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_our_own_failure_ends_the_episode_masked(
+    env: MenuActions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_sandbox(*_: Any, **__: Any) -> Any:
         raise SandboxError("no room left")
@@ -95,9 +95,9 @@ def test_our_own_failure_leaves_an_episode_without_candidates(
         patch.setattr(menu_actions, "open_sandbox", open_sandbox)
         patch.setattr(menu_actions, "_shortlists", Shortlists())
         env.reset()
-        env.step(LOCATE)
-        assert "no room left" in caplog.text
-        assert np.flatnonzero(env.action_masks()).tolist() == [RUN_TESTS, SUBMIT]
+        _, reward, terminated, truncated, info = env.step(LOCATE)
+    assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
+    assert (info["stop_reason"], info["error"]) == ("sandbox_error", "no room left")
     env.reset()
     env.step(LOCATE)
     assert env.action_masks()[TRY]

@@ -17,6 +17,7 @@ from coding_gym import Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.wrappers.menu_actions import MenuActions
 from coding_gym.wrappers.token_actions import TokenActions
 from coding_gym.wrappers.transcript_observation import TranscriptObservation
 
@@ -152,8 +153,5 @@ def test_a_vector_of_them_takes_a_batch(tiny_row: dict[str, Any]) -> None:
 
 
 def test_a_menu_inside_is_refused(tiny_row: dict[str, Any]) -> None:
-    class MenuActions(gym.Wrapper[Any, Any, Any, Any]):
-        pass
-
     with pytest.raises(InvalidArgumentError, match="around MenuActions: both replace the action"):
         TokenActions(MenuActions(CodingRepairEnv(tasks=[tiny_row])))
