@@ -4,7 +4,7 @@ NumPy's numbers are welcome; a bool is a number too, but never meant as one.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -54,6 +54,43 @@ def positive_seconds(name: str, value: Any) -> float:
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     """Returns the error for a name that nothing has, with what is near it and what there is."""
     names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    near = f"; did you mean {close[0]!r}?" if close else ";"
-    return UnknownNameError(f"no {kind} is called {name!r}{near} there are {', '.join(names)}")
+    near = nearest(name, names)
+    meant = f"; did you mean {near!r}?" if near else ";"
+    return UnknownNameError(f"no {kind} is called {name!r}{meant} there are {', '.join(names)}")
+
+
+def nearest(name: Any, known: Iterable[str]) -> str | None:
+    """Returns which of the known names was probably meant, case and underscores apart, or None."""
+    folded = {_folded(one): one for one in known}
+    close = difflib.get_close_matches(_folded(str(name)), folded, n=1)
+    return folded[close[0]] if close else None
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def check_arguments(
+    owner: str,
+    given: Iterable[str],
+    known: Iterable[str],
+    *,
+    elsewhere: Mapping[str, str] | None = None,
+) -> None:
+    """Looks for keyword arguments that nobody has, before Python would refuse them by type.
+
+    Args:
+        owner: Whose arguments they are, for the message.
+        given: The names given.
+        known: The names there are.
+        elsewhere: What other libraries call an argument, and what it is called here.
+
+    Raises:
+        InvalidArgumentError: A name is not known.
+    """
+    names = list(known)
+    for name in given:
+        if name not in names:
+            near = (elsewhere or {}).get(name) or nearest(name, names)
+            way_out = f"did you mean {near!r}?" if near else f"it has {', '.join(names)}"
+            raise InvalidArgumentError(f"{owner} has no argument {name!r}; {way_out}")

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
+from coding_gym.arguments import at_least_one, check_arguments, positive_seconds, unknown_name
 from coding_gym.errors import InvalidArgumentError, last_line
 
 
@@ -31,6 +31,23 @@ def test_an_unknown_name_says_what_is_near_and_what_there_is() -> None:
         "no agent is called 'glod'; did you mean 'gold'? there are gold, noop"
     )
     assert str(unknown_name("agent", 3, ["noop"])) == "no agent is called 3; there are noop"
+
+
+def test_a_name_is_found_whatever_its_case_and_underscores() -> None:
+    assert "did you mean 'MenuActions'?" in str(unknown_name("w", "menu_actions", ["MenuActions"]))
+    assert "did you mean 'nano'?" in str(unknown_name("toolset", "NANO", ["nano"]))
+
+
+def test_an_unknown_argument_says_what_was_probably_meant() -> None:
+    check_arguments("X", ["size"], ["size", "depth"])
+    for given, said in (
+        ("sizes", "did you mean 'size'?"),
+        ("height", "did you mean 'depth'?"),
+        ("q", "it has size, depth"),
+    ):
+        with pytest.raises(InvalidArgumentError) as refused:
+            check_arguments("X", [given], ["size", "depth"], elsewhere={"height": "depth"})
+        assert str(refused.value) == f"X has no argument {given!r}; {said}"
 
 
 def test_the_last_line_is_what_errors_quote() -> None:

@@ -1,13 +1,31 @@
+import importlib
+
 import gymnasium as gym
+import pytest
 
-import coding_gym
+
+@pytest.mark.parametrize(
+    "name",
+    ["coding_gym", "coding_gym.rewards", "coding_gym.vector", "coding_gym.wrappers"],
+)
+def test_the_public_names_are_sorted_and_exist(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__all__ == sorted(module.__all__)
+    assert all(hasattr(module, public) for public in module.__all__)
 
 
-def test_the_public_names_are_sorted_and_exist() -> None:
-    assert coding_gym.__all__ == sorted(coding_gym.__all__)
-    assert all(hasattr(coding_gym, name) for name in coding_gym.__all__)
+@pytest.mark.parametrize("name", ["rewards", "vector", "wrappers"])
+def test_all_that_a_room_takes_from_its_own_modules_is_public(name: str) -> None:
+    module = importlib.import_module(f"coding_gym.{name}")
+    taken = [
+        public
+        for public, value in vars(module).items()
+        if getattr(value, "__module__", "").startswith(f"coding_gym.{name}.")
+    ]
+    assert sorted(taken) == module.__all__
 
 
 def test_the_env_is_registered_without_a_time_limit() -> None:
+    importlib.import_module("coding_gym")
     spec = gym.spec("CodingRepair-v0")
     assert spec.max_episode_steps is None

@@ -1,5 +1,6 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
@@ -25,6 +26,7 @@ from coding_gym.workspace import TemplateStore
 
 Observation = dict[str, Any]
 
+_log = logging.getLogger(__name__)
 _template_store = cache(TemplateStore)  # one per backend and process, shared by all its envs
 
 
@@ -99,6 +101,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._backend = sandbox if sandbox == "auto" else get_backend(sandbox).name
         self._command_timeout_s = positive_seconds("command_timeout_s", command_timeout_s)
         self._episode: Episode | None = None
+        self._num_dropped = 0  # episodes in a row that were played, and dropped by a reset
         ids_high = self.tokenizer.vocab_size - 1
         self.observation_space = spaces.Dict(
             {
@@ -125,6 +128,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a running one is dropped ungraded.
 
+        Two such in a row are logged as a warning: a ``TimeLimit`` outside, which the env cannot
+        see, drops every episode.
+
         Args:
             seed: Seeds the choice of tasks.
             options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` gives a
@@ -138,7 +144,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             self._sampler = get_sampler(self._sampler_name, self._tasks)
         task = self._pick_task({} if options is None else options)
         if self._episode is not None:
-            self._episode.close()
+            self._drop(self._episode)
         self._episode = Episode(
             task,
             _template_store(self._backend).get,
@@ -151,6 +157,21 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         )
         outcome = self._episode.start()
         return self._observe(outcome), self._info(outcome)
+
+    def _drop(self, episode: Episode) -> None:
+        is_running = episode.template is not None
+        if is_running and episode.usage.turns:
+            self._num_dropped += 1
+            if self._num_dropped == 2:  # once is a caller's choice
+                _log.warning(
+                    "reset dropped two running episodes in a row, ungraded, the last one after %d "
+                    "turns; if a TimeLimit ends them (max_episode_steps of gym.make), leave it out "
+                    "and give max_turns instead",
+                    episode.usage.turns,
+                )
+        elif episode.ended:
+            self._num_dropped = 0
+        episode.close()
 
     def _pick_task(self, options: Mapping[str, Any]) -> Task:
         if not isinstance(options, Mapping) or not options.keys() <= {"task_id", "task"}:

@@ -129,7 +129,14 @@ class Episode:
         text = transcript.seen_text(self.messages)
         self._player.count_tokens(*(m["content"] for m in self.messages))
         if self.usage.spent(self.limits):
-            _log.warning("%s: the prompt alone spends the token budget", self.task.task_id)
+            _log.warning(
+                "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
+                "the first action will end the episode; raise max_tokens",
+                self.task.task_id,
+                self.usage.tokens,
+                self.limits.max_tokens,
+                self.limits.reserve_tokens,
+            )
         return Outcome(messages=tuple(self.messages), text=text)
 
     def _open(self) -> None:

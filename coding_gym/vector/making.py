@@ -6,7 +6,7 @@ from typing import Any, cast
 import gymnasium as gym
 
 from coding_gym.envs.registration import ENV_ID
-from coding_gym.vector.vector_env import CodingRepairVectorEnv
+from coding_gym.vector.vector_env import CodingRepairVectorEnv, check_vector_arguments
 
 
 def make_vec(
@@ -28,8 +28,9 @@ def make_vec(
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
-    if wrappers:
-        kwargs["env_wrappers"] = list(wrappers)  # a tuple would not come back from JSON as one
+    check_vector_arguments(kwargs)
+    if wrappers:  # a tuple would not come back from JSON as one
+        kwargs["env_wrappers"] = list(wrappers) if isinstance(wrappers, tuple) else wrappers
     env = gym.make_vec(ENV_ID, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
     return cast("CodingRepairVectorEnv", env)
 

@@ -80,6 +80,7 @@ class Slots:
         are_numbers = all(
             isinstance(index, int | np.integer) and not isinstance(index, bool) for index in ids
         )
+        ids = [int(index) for index in ids] if are_numbers else ids
         if not are_numbers or len(set(ids)) < len(ids) or not set(ids) <= set(range(len(self.all))):
             raise InvalidArgumentError(
                 f"env_ids must be different numbers from 0 to {len(self.all) - 1}, got {ids}"
@@ -128,7 +129,8 @@ class Slots:
         num_busy = sum(slot.pending is not None for slot in self.all)
         if num > num_busy:
             raise InvalidArgumentError(
-                f"recv cannot wait for {num} envs: an action is under way in {num_busy}"
+                f"recv cannot wait for {num} envs: an action is under way in {num_busy}; "
+                "send actions first"
             )
         # An interrupt may have come between a note's arrival and its keeping.
         self._ready = [slot for slot in self.all if slot.is_done]

@@ -1,18 +1,20 @@
 """The single envs of a vector env, made as ``gym.make`` makes them from a spec."""
 
-import importlib
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import WrapperSpec
 
-from coding_gym.arguments import unknown_name
+from coding_gym.arguments import check_arguments
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chain import check_ends_are_graded
 from coding_gym.envs.registration import ENV_ID
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.vector.wrapper_entries import wrapper_specs
 
-WRAPPERS = "coding_gym.wrappers"
+_ELSEWHERE = {"n_envs": "num_envs", "env_wrappers": "wrappers"}
 
 
 def make_envs(
@@ -26,23 +28,20 @@ def make_envs(
         env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
-        InvalidArgumentError, UnknownNameError: An entry of ``wrappers`` cannot be used.
-        TypeError: `CodingRepairEnv` or a wrapper has no such argument.
+        InvalidArgumentError, UnknownNameError: An argument or an entry of ``wrappers`` cannot be
+            used.
     """
-    if "max_episode_steps" in env_kwargs:
-        raise InvalidArgumentError(
-            "max_episode_steps would end episodes without a grade; use max_turns"
-        )
-    if not isinstance(wrappers, list | tuple):
-        raise InvalidArgumentError(f"wrappers must be a list, got {wrappers!r}")
+    check_env_arguments(env_kwargs)
+    specs = wrapper_specs(wrappers)
     envs: list[gym.Env[Any, Any]] = []
     try:
         for _ in range(num_envs):
             spec = deepcopy(gym.spec(ENV_ID))
             spec.kwargs = dict(env_kwargs)
-            spec.additional_wrappers = tuple(_wrapper_spec(entry) for entry in wrappers)
+            spec.additional_wrappers = deepcopy(specs)
             # The checker would look at the first step of each env; it changes nothing.
             envs.append(gym.make(spec, disable_env_checker=True))
+            check_ends_are_graded(envs[-1])
     except BaseException:
         for env in envs:
             env.close()
@@ -50,28 +49,19 @@ def make_envs(
     return envs
 
 
-def _wrapper_spec(entry: Any) -> WrapperSpec:
-    if not isinstance(entry, Mapping) or not {"name"} <= entry.keys() <= {"name", "kwargs"}:
+def check_env_arguments(given: Iterable[str], more: Sequence[str] = ()) -> None:
+    """Looks at the names of keyword arguments.
+
+    Args:
+        given: The names.
+        more: Names that are known besides the arguments of `CodingRepairEnv`.
+
+    Raises:
+        InvalidArgumentError: One is not known.
+    """
+    if "max_episode_steps" in given:
         raise InvalidArgumentError(
-            f'a wrapper is given as {{"name": ..., "kwargs": {{...}}}}, got {entry!r}'
+            "max_episode_steps would end episodes without a grade; use max_turns"
         )
-    name, kwargs = entry["name"], entry.get("kwargs", {})
-    if not isinstance(name, str) or not isinstance(kwargs, Mapping):
-        raise InvalidArgumentError(f"a wrapper's name is a text, its kwargs a dict, got {entry!r}")
-    path, _, last = name.rpartition(":")
-    path = path or WRAPPERS
-    _check_exists(path, last)
-    return WrapperSpec(name=last, entry_point=f"{path}:{last}", kwargs=deepcopy(dict(kwargs)))
-
-
-def _check_exists(path: str, name: str) -> None:
-    """Gymnasium's own errors would not say what there is."""
-    try:
-        module = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        raise InvalidArgumentError(
-            f"the wrapper {path}:{name} cannot be imported: {error}; a wrapper is named by its "
-            f"class in {WRAPPERS}, or as 'module:Class'"
-        ) from error
-    if not hasattr(module, name):
-        raise unknown_name("wrapper", name, getattr(module, "__all__", vars(module)))
+    own = list(inspect.signature(CodingRepairEnv).parameters)
+    check_arguments(ENV_ID, given, [*more, *own], elsewhere=_ELSEWHERE if more else None)

@@ -1,8 +1,9 @@
 """Many episodes at once: ordinary envs on threads of one process."""
 
 import atexit
+import inspect
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -18,7 +19,7 @@ from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch, unst
 from coding_gym.vector.reset_arguments import Seed, seeds_of_slots, split_options
 from coding_gym.vector.slot import Slot
 from coding_gym.vector.slots import Slots
-from coding_gym.vector.sub_envs import make_envs
+from coding_gym.vector.sub_envs import check_env_arguments, make_envs
 from coding_gym.vector.thread_pool import ThreadPool
 
 
@@ -64,6 +65,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         **env_kwargs: Any,
     ) -> None:
         self.closed = True  # until there is something to close
+        check_vector_arguments(env_kwargs)
         self.num_envs = at_least_one("num_envs", num_envs)
         self.group_size = at_least_one("group_size", group_size)
         if self.num_envs % self.group_size:
@@ -263,6 +265,17 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         if self.closed or not self._pool.is_mine:
             why = "is closed" if self.closed else "belongs to the process that made it"
             raise EpisodeError(f"this vector env {why}; make another")
+
+
+def check_vector_arguments(given: Iterable[str]) -> None:
+    """Looks at the names of keyword arguments of `CodingRepairVectorEnv`.
+
+    Raises:
+        InvalidArgumentError: Neither it nor `CodingRepairEnv` has one of them.
+    """
+    parameters = inspect.signature(CodingRepairVectorEnv).parameters.values()
+    own = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
+    check_env_arguments(given, own)
 
 
 def _set_attribute(name: str, value: Any, env: gym.Env[Any, Any]) -> None:

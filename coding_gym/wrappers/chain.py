@@ -1,26 +1,14 @@
 """What may be put around what: checks that every wrapper of this package makes at construction."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
+from gymnasium import spaces
 
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chain import UNGRADED, class_names, layers
 from coding_gym.errors import InvalidArgumentError
-
-# Wrappers of Gymnasium that no wrapper of ours may be put around.
-_NEVER_INSIDE = {
-    "TimeLimit": "it ends an episode without a grade; use max_turns of CodingRepair-v0",
-    "Autoreset": "it hides the end of an episode; use a vector env",
-}
-
-
-def layers(env: gym.Env[Any, Any]) -> Iterator[gym.Env[Any, Any]]:
-    """Yields ``env`` and what it wraps, from the outside in."""
-    while isinstance(env, gym.Wrapper):
-        yield env
-        env = env.env
-    yield env
 
 
 def check_order(
@@ -41,20 +29,38 @@ def check_order(
         InvalidArgumentError: There is no `CodingRepairEnv` at the core, the same wrapper is inside
             already, or one that must not be inside is.
     """
-    refused = {
-        wrapper.__name__: "once is enough; remove one of the two",
-        **_NEVER_INSIDE,
-        **(never_around or {}),
-    }
-    for layer in layers(env):
-        for name in (kind.__name__ for kind in type(layer).__mro__):  # subclasses count too
-            if isinstance(layer, gym.Wrapper) and name in refused:
-                raise InvalidArgumentError(
-                    f"{wrapper.__name__} cannot be put around {name}: {refused[name]}"
-                )
-    core = env.unwrapped
+    core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
             f"{wrapper.__name__} wraps CodingRepair-v0, got {type(core).__name__}"
         )
+    refused = {
+        wrapper.__name__: "once is enough; remove one of the two",
+        **UNGRADED,
+        **(never_around or {}),
+    }
+    for name in class_names(env):
+        if name in refused:
+            raise InvalidArgumentError(
+                f"{wrapper.__name__} cannot be put around {name}: {refused[name]}"
+            )
     return core
+
+
+def dict_space(
+    wrapper: type[gym.Wrapper[Any, Any, Any, Any]], env: gym.Env[Any, Any]
+) -> spaces.Dict:
+    """Returns the observation space of ``env``, to which ``wrapper`` will add keys.
+
+    Raises:
+        InvalidArgumentError: A wrapper inside has made something else of the Dict.
+    """
+    space = env.observation_space
+    if isinstance(space, spaces.Dict):
+        return space
+    others = [e for e in layers(env) if not isinstance(e.observation_space, spaces.Dict)]
+    name = type(others[-1]).__name__
+    raise InvalidArgumentError(
+        f"{wrapper.__name__} cannot be put around {name}: it needs Dict observations, got "
+        f"{type(space).__name__}; put {name} outside"
+    )

@@ -17,7 +17,7 @@ from coding_gym.repair.shortlist import Shortlist, Shortlists
 from coding_gym.repair.visible_tests import arguments_from
 from coding_gym.sandbox import open_sandbox
 from coding_gym.tools.formats import render_calls
-from coding_gym.wrappers.chain import check_order
+from coding_gym.wrappers.chain import check_order, dict_space
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -78,6 +78,7 @@ class MenuActions(
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
+        inner = dict_space(MenuActions, env)
         num_slots = at_least_one("num_candidates", num_candidates)
         gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
         gym.Wrapper.__init__(self, env)
@@ -86,7 +87,7 @@ class MenuActions(
         self._max_turns: int | None = None
         num_actions = FIRST_CANDIDATE + num_slots
         self.action_space = spaces.Discrete(num_actions)
-        self.observation_space = _with_menu(env.observation_space, num_actions, num_slots)
+        self.observation_space = _with_menu(inner, num_actions, num_slots)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -180,11 +181,7 @@ class MenuActions(
             return Shortlist.of(None, self._num_slots)
 
 
-def _with_menu(space: spaces.Space[Any], num_actions: int, num_slots: int) -> spaces.Dict:
-    if not isinstance(space, spaces.Dict):
-        raise InvalidArgumentError(
-            f"MenuActions needs Dict observations, got {type(space).__name__}"
-        )
+def _with_menu(space: spaces.Dict, num_actions: int, num_slots: int) -> spaces.Dict:
     return spaces.Dict(
         {
             **space.spaces,

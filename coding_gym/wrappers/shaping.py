@@ -13,9 +13,10 @@ import gymnasium as gym
 from gymnasium.core import ObsType
 
 from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
-from coding_gym.wrappers.chain import check_order, layers
+from coding_gym.wrappers.chain import check_order
 
 Step = tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]
 """What ``step`` returns: observation, reward, terminated, truncated, info."""
@@ -43,7 +44,10 @@ def check_shaping(
     core = check_order(wrapper, env, never_around=_NEVER_AROUND)
     is_number = not isinstance(weight, bool) and isinstance(weight, Real)
     if not is_number or not 0 < float(weight) < 1:
-        raise InvalidArgumentError(f"weight must be a number above 0 and below 1, got {weight!r}")
+        way_out = "; leave the wrapper out" if is_number and weight == 0 else ""
+        raise InvalidArgumentError(
+            f"weight must be a number above 0 and below 1, got {weight!r}{way_out}"
+        )
     inside = [(type(e).__name__, getattr(e, "shaping_weight", 0.0)) for e in layers(env)]
     weights = [(wrapper.__name__, float(weight)), *((n, w) for n, w in inside if w)]
     total = math.fsum(w for _, w in weights)

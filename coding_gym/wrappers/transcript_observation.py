@@ -19,7 +19,7 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.transcript_ids import TranscriptIds
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import render_calls
-from coding_gym.wrappers.chain import check_order
+from coding_gym.wrappers.chain import check_order, dict_space
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -63,12 +63,7 @@ class TranscriptObservation(
 
     def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
         core = check_order(TranscriptObservation, env)
-        inner = env.observation_space
-        if not isinstance(inner, spaces.Dict):
-            raise InvalidArgumentError(
-                f"TranscriptObservation needs Dict observations, got {type(inner).__name__}; put "
-                "it inside the wrapper that changes them"
-            )
+        inner = dict_space(TranscriptObservation, env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
         gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
         gym.ObservationWrapper.__init__(self, env)

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import gymnasium as gym
+import pytest
 from moves import FIX, SUBMIT, shell
 
 from coding_gym import Stop
@@ -57,3 +59,33 @@ def test_calls_of_one_action_run_in_order_and_end_at_submit(env: CodingRepairEnv
     assert roles == ["assistant", "tool", "tool", "tool"]
     called = [c["id"] for c in info["messages"][0]["tool_calls"]]
     assert [m["tool_call_id"] for m in info["messages"][1:]] == called[:3]
+
+
+def test_a_time_limit_outside_is_named_in_the_log_once(
+    tiny_row: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_episode_steps=1)
+    for number in range(4):
+        env.reset()
+        assert len(caplog.messages) == (number >= 2)
+        assert env.step(shell("true"))[3]
+    assert "after 1 turns; if a TimeLimit ends them" in caplog.text
+    assert "max_turns" in caplog.text
+    env.close()
+
+
+def test_episodes_that_end_or_are_closed_or_never_played_are_not_called_dropped(
+    env: CodingRepairEnv, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        env.reset()
+        env.step(shell("true"))  # dropped, but one at a time
+        env.reset()
+        env.step(SUBMIT)
+        env.reset()
+        env.reset()
+        env.step(shell("true"))
+        env.close()
+        env.reset()
+        env.step(SUBMIT)
+    assert caplog.messages == []

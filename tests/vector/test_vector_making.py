@@ -10,6 +10,8 @@ from gymnasium.envs.registration import EnvSpec
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector.sub_envs import make_envs
+from coding_gym.wrappers import TokenBudget
 
 Make = Callable[..., CodingRepairVectorEnv]
 MODE = "vector_entry_point"
@@ -67,25 +69,96 @@ def test_wrappers_go_on_from_the_inside_out(make: Make) -> None:
     [
         ([{"name": "TokenBudge"}], UnknownNameError, "did you mean 'TokenBudget'?"),
         ([{"name": "none.such:Wrapper"}], InvalidArgumentError, "cannot be imported"),
-        ([{"name": "gymnasium.wrappers:Nope"}], UnknownNameError, "no wrapper is called 'Nope'"),
-        (["ClipReward"], InvalidArgumentError, "got 'ClipReward'"),
+        ([{"name": "menu_actions"}], UnknownNameError, "did you mean 'MenuActions'?"),
+        ([{"name": "chain"}], UnknownNameError, "no wrapper is called 'chain'"),
+        (
+            [{"name": "gymnasium.wrappers:Nope"}],
+            UnknownNameError,
+            "^gymnasium.wrappers has no class 'Nope'$",
+        ),
+        (
+            [{"name": "gymnasium.wrappers:clip_reward"}],
+            UnknownNameError,
+            "no class 'clip_reward'; did you mean 'ClipReward'?",
+        ),
+        ([{"name": "gymnasium:Env"}], InvalidArgumentError, "not a class of gymnasium.Wrapper"),
+        (["TokenBudget"], InvalidArgumentError, 'write {"name": "TokenBudget"}'),
+        ([TokenBudget], InvalidArgumentError, 'write {"name": "TokenBudget"}'),
+        (
+            [gym.wrappers.ClipReward],
+            InvalidArgumentError,
+            'write {"name": "gymnasium.wrappers.transform_reward:ClipReward"}',
+        ),
+        ("TokenBudget", InvalidArgumentError, "wrappers must be a list of"),
+        (
+            [{"name": "TokenBudget", "max_tokens": 3000}],
+            InvalidArgumentError,
+            "put max_tokens under 'kwargs'",
+        ),
+        (
+            [{"name": "TokenBudget", "kwargs": {"max_token": 3000}}],
+            InvalidArgumentError,
+            "TokenBudget has no argument 'max_token'; did you mean 'max_tokens'?",
+        ),
+        (
+            [{"name": "TokenBudget", "kwargs": {"env": 1}}],
+            InvalidArgumentError,
+            "no argument 'env'",
+        ),
+        (
+            [{"name": "RecordTrajectory"}],
+            InvalidArgumentError,
+            'needs path; write {"name": "RecordTrajectory", "kwargs": {"path": ...}}',
+        ),
         ([{"kwargs": {}}], InvalidArgumentError, '{"name": ...'),
         ([CLIP | {"kwarg": 1}], InvalidArgumentError, "'kwarg': 1"),
         ([CLIP | {"kwargs": [1]}], InvalidArgumentError, "its kwargs a dict"),
         ([{"name": 7}], InvalidArgumentError, "a wrapper's name is a text"),
         ({"name": "ClipReward"}, InvalidArgumentError, "wrappers must be a list"),
-        ([{"name": "gymnasium.wrappers:ClipReward", "kwargs": {"x": 1}}], TypeError, "'x'"),
+        ([CLIP | {"kwargs": {"x": 1}}], InvalidArgumentError, "it has min_reward, max_reward"),
     ],
 )
 def test_wrappers_that_cannot_be_are_refused(
     wrappers: Any, error: type[Exception], said: str
 ) -> None:
-    with pytest.raises(error, match=said):
-        CodingRepairVectorEnv(1, wrappers=wrappers)
+    for make in (CodingRepairVectorEnv, make_vec):
+        with pytest.raises(error, match=said.replace("?", r"\?")):
+            make(1, wrappers=wrappers)
 
 
-def test_arguments_that_nobody_has_are_refused() -> None:
-    with pytest.raises(TypeError, match="max_turn"):
-        make_vec(1, max_turn=3)
-    with pytest.raises(InvalidArgumentError, match="use max_turns"):
-        make_vec(1, max_episode_steps=3)
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_turn": 3}, "CodingRepair-v0 has no argument 'max_turn'; did you mean 'max_turns'?"),
+        ({"n_envs": 3}, "did you mean 'num_envs'?"),
+        ({"prefetc": True}, "did you mean 'prefetch'?"),
+        ({"env_wrappers": []}, "did you mean 'wrappers'?"),
+        ({"vectorization_mode": "sync"}, "no argument 'vectorization_mode'; it has num_envs, wrap"),
+        ({"max_episode_steps": 3}, "use max_turns"),
+        ({"prefetch": "yes"}, "prefetch must be true or false, got 'yes'"),
+    ],
+)
+def test_arguments_that_nobody_has_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said.replace("?", r"\?")):
+        make_vec(**given)
+
+
+def test_arguments_of_a_single_env_are_not_looked_for_among_those_of_many() -> None:
+    with pytest.raises(InvalidArgumentError, match="has no argument 'n_envs'; it has tasks, "):
+        make_envs(1, [], {"n_envs": 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "said"),
+    [
+        ("TimeLimit", {"max_episode_steps": 1}, "without a grade; use max_turns"),
+        ("Autoreset", {}, "use a vector env"),
+    ],
+)
+def test_wrappers_that_spoil_an_episodes_end_are_refused_anywhere(
+    name: str, kwargs: dict[str, Any], said: str, rows: list[dict[str, Any]]
+) -> None:
+    entry = {"name": f"gymnasium.wrappers:{name}", "kwargs": kwargs}
+    for wrappers in ([entry], [CLIP, entry], [entry, CLIP]):
+        with pytest.raises(InvalidArgumentError, match=f"{name} cannot wrap .* {said}"):
+            make_vec(2, wrappers=wrappers, tasks=rows)

@@ -130,7 +130,7 @@ def test_a_pair_composes_or_is_refused_by_name(
 @pytest.mark.parametrize("name", NAMES)
 def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} wraps CodingRepair-v0, got CartPole"):
-        wrap(gym.make("CartPole-v1").unwrapped, name, tmp_path)
+        wrap(gym.make("CartPole-v1"), name, tmp_path)  # with the TimeLimit it comes with
 
 
 def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_path: Path) -> None:

@@ -217,9 +217,15 @@ def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: gym.Env[Any, A
     assert [m["content"] for m in trajectory.messages[-2:]] == [few(2) + "one", LAST + "two"]
 
 
-def test_a_prompt_beyond_the_budget_ends_with_the_first_step(env: gym.Env[Any, Any]) -> None:
+def test_a_prompt_beyond_the_budget_ends_with_the_first_step(
+    env: gym.Env[Any, Any], caplog: pytest.LogCaptureFixture
+) -> None:
     wrapped = TokenBudget(env, max_tokens=601)
     _, info = wrapped.reset()
+    assert caplog.messages == [
+        f"shapes-area: the prompt has {prompt_tokens(info)} tokens, of max_tokens=601 with "
+        "reserve_tokens=600, so that the first action will end the episode; raise max_tokens"
+    ]
     assert (info["stop_reason"], info["budget"]["tokens"]) == (None, 601 - prompt_tokens(info))
     _, reward, terminated, truncated, info = wrapped.step(FIX)
     assert (reward, terminated, truncated) == (0.0, False, True)

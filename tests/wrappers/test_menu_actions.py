@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from gymnasium.wrappers import TransformObservation
+from gymnasium.wrappers import FlattenObservation, TransformObservation
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, VIEW, make, menu, solve
 
 from coding_gym import Stop
@@ -200,6 +200,8 @@ def test_it_is_refused_where_it_cannot_work() -> None:
     for number in numbers:
         with pytest.raises(InvalidArgumentError, match="num_candidates"):
             MenuActions(inner, number)
+    with pytest.raises(InvalidArgumentError, match="put FlattenObservation outside"):
+        MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="once is enough"):
         MenuActions(MenuActions(inner))
     env = MenuActions(inner)

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
-from gymnasium.wrappers import FlattenObservation
+from gymnasium.wrappers import ClipReward, FlattenObservation
 
 from coding_gym import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -245,8 +245,13 @@ def test_a_template_without_tools_is_refused_at_construction(
 
 def test_observations_that_cannot_hold_the_chat_are_refused(tiny_row: dict[str, Any]) -> None:
     flat = FlattenObservation(CodingRepairEnv(tasks=[tiny_row]))
-    with pytest.raises(InvalidArgumentError, match="needs Dict observations, got Box; put it ins"):
-        TranscriptObservation(flat)
+    for env in (flat, ClipReward(flat, 0, 1)):
+        with pytest.raises(
+            InvalidArgumentError,
+            match="TranscriptObservation cannot be put around FlattenObservation: it needs Dict "
+            "observations, got Box; put FlattenObservation outside",
+        ):
+            TranscriptObservation(env)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "many"])
