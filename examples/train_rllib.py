@@ -1,34 +1,34 @@
-"""Trains PPO of RLlib on the menu of repair candidates. Needs: pip install 'coding-gym[rllib]'."""
+"""Trains PPO of RLlib on the menu of repair candidates. Needs: pip install -e '.[rllib]'."""
 
 import argparse
 import os
+import time
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # on small machines torch's threads cost the most
+
+from coding_gym import load_tasks
+from coding_gym.adapters.rllib import register
+from coding_gym.errors import MissingDependencyError
+
+try:
+    from coding_gym.adapters.rllib_module import MenuModule
+except MissingDependencyError as missing:
+    raise SystemExit(str(missing)) from None
 
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from coding_gym import load_tasks
-from coding_gym.adapters.rllib import register
-from coding_gym.adapters.rllib_module import MenuModule
 
-
-def main() -> None:
-    """Prints the mean return (1 is resolved) after every iteration."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--iterations", type=int, default=10)
-    parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
-    parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
-    parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
-    arguments = parser.parse_args()
-
+def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
+    """Returns the configuration of PPO."""
     env_config = {
-        "task_ids": [task.task_id for task in load_tasks("bundled", split="train")],
+        "task_ids": task_ids,
         "wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
         "max_obs_tokens": 64,  # MenuModule does not read them
     }
-    config = (
+    return (
         PPOConfig()
         .environment(register(), env_config=env_config)
         .env_runners(
@@ -46,12 +46,44 @@ def main() -> None:
         )
         .rl_module(rl_module_spec=RLModuleSpec(module_class=MenuModule))
     )
-    algorithm = config.build_algo()
+
+
+def outcome(sampled: dict[str, Any]) -> str:
+    """Returns what became of the episodes that ended in an iteration, in words."""
+    if "episode_return_mean" not in sampled:
+        return "no episode ended yet"
+    count = min(100, int(sampled["num_episodes"]))  # RLlib averages over no more
+    return f"resolved {sampled['episode_return_mean']:.1%} of {count} episodes"
+
+
+def main() -> None:
+    """Prints the share of resolved episodes after every iteration."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--iterations", type=int, default=10, help="how often the policy changes")
+    parser.add_argument("--env-runners", type=int, default=0, help="0 samples in this process")
+    parser.add_argument("--envs", type=int, default=8, help="episodes at once, per runner")
+    parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
+    arguments = parser.parse_args()
+    if min(arguments.iterations, arguments.envs, arguments.steps) < 1 or arguments.env_runners < 0:
+        parser.error(
+            "--iterations, --envs and --steps must be at least 1, --env-runners at least 0"
+        )
+    task_ids = [task.task_id for task in load_tasks("bundled", split="train")]
+    print(
+        f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once per runner; Ray "
+        f"starts first, then comes a line after every {arguments.steps} turns",
+        flush=True,
+    )
+    algorithm = make_config(arguments, task_ids).build_algo()
     for iteration in range(1, arguments.iterations + 1):
+        began = time.monotonic()
         sampled = algorithm.train()["env_runners"]
-        mean = sampled.get("episode_return_mean", float("nan"))  # none ended yet: not there
-        print(f"iteration {iteration}: return {mean:.3f}, {sampled['num_episodes']:.0f} episodes")
+        seconds = time.monotonic() - began
+        print(f"iteration {iteration} ({seconds:.0f} s): {outcome(sampled)}", flush=True)
     algorithm.stop()
+    print("done", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,53 +1,91 @@
-"""Trains MaskablePPO on the menu of repair candidates. Needs: pip install 'coding-gym[sb3]'."""
+"""Trains MaskablePPO on the menu of repair candidates. Needs: pip install -e '.[sb3]'."""
 
 import argparse
+import math
 import os
+import time
+from collections import deque
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the network is too small for more threads
+
+from coding_gym import load_tasks
+from coding_gym.errors import MissingDependencyError
+
+try:
+    from coding_gym.adapters.sb3 import make_vec_env
+    from coding_gym.adapters.sb3_policy import MenuPolicy
+except MissingDependencyError as missing:
+    raise SystemExit(str(missing)) from None
 
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
-from coding_gym import load_tasks
-from coding_gym.adapters.sb3 import make_vec_env
-from coding_gym.adapters.sb3_policy import MenuPolicy
+REPORT_EVERY_S = 10.0
+ROLLOUT_STEPS = 512
 
 
-class ResolvedRate(BaseCallback):
-    """Prints the share of resolved episodes after every rollout."""
+class Progress(BaseCallback):
+    """Prints how far training is, about every ten seconds and at the end."""
 
-    resolved: tuple[bool, ...] = ()
+    def _on_training_start(self) -> None:
+        self.began = self.last_report = time.monotonic()
+        self.num_episodes = 0
+        self.recent: deque[bool] = deque(maxlen=100)
 
     def _on_step(self) -> bool:
-        infos = self.locals["infos"]
-        self.resolved += tuple(info["resolved"] for info in infos if "resolved" in info)
+        ended = [info["resolved"] for info in self.locals["infos"] if "resolved" in info]
+        self.num_episodes += len(ended)
+        self.recent.extend(ended)
+        if time.monotonic() - self.last_report >= REPORT_EVERY_S:
+            self.last_report = time.monotonic()
+            self.report("")
         return True
 
-    def _on_rollout_end(self) -> None:
-        rate = sum(self.resolved) / max(1, len(self.resolved))
-        print(f"{self.num_timesteps} steps: {rate:.1%} of {len(self.resolved)} episodes resolved")
-        self.resolved = ()
+    def _on_training_end(self) -> None:
+        self.report("done: ")
+
+    def report(self, prefix: str) -> None:
+        """Prints one line."""
+        speed = self.num_timesteps / (time.monotonic() - self.began)
+        rate = sum(self.recent) / max(1, len(self.recent))
+        print(
+            f"{prefix}{self.num_timesteps} steps ({speed:.1f} per second), {self.num_episodes} "
+            f"episodes, of the last {len(self.recent)} resolved: {rate:.1%}",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Reads the command line and trains."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=20_000, help="actions to play, at least")
     parser.add_argument("--envs", type=int, default=8, help="episodes at once")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of tasks, network and choices")
     arguments = parser.parse_args()
+    if min(arguments.steps, arguments.envs) < 1 or arguments.seed < 0:
+        parser.error("--steps and --envs must be at least 1, --seed at least 0")
+    task_ids = [task.task_id for task in load_tasks(split="train")]
+    steps_each = max(2, math.ceil(min(ROLLOUT_STEPS, arguments.steps) / arguments.envs))
+    rollout = steps_each * arguments.envs
+    print(
+        f"training on {len(task_ids)} tasks, {arguments.envs} episodes at once; progress about "
+        f"every {REPORT_EVERY_S:.0f} s, the policy changes every {rollout} steps",
+        flush=True,
+    )
     env = make_vec_env(
         arguments.envs,
         wrappers=[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
-        task_ids=[task.task_id for task in load_tasks(split="train")],
+        task_ids=task_ids,
         max_turns=24,
         max_obs_tokens=64,  # MenuPolicy reads numbers, not text, unless it is given an embedding
     )
     model = MaskablePPO(
         MenuPolicy,
         env,
-        n_steps=512 // arguments.envs,
-        batch_size=256,
+        n_steps=steps_each,
+        batch_size=min(256, rollout),
         learning_rate=2e-3,
         gamma=0.97,
         ent_coef=0.02,
@@ -55,7 +93,7 @@ def main() -> None:
         seed=arguments.seed,
         device="cpu",
     )
-    model.learn(arguments.steps, callback=ResolvedRate())  # then model.save("model.zip")
+    model.learn(arguments.steps, callback=Progress())  # then model.save("model.zip")
     env.close()
 
 

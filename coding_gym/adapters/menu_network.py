@@ -10,6 +10,9 @@ except ImportError as error:
         "torch is not installed; run: pip install 'coding-gym[sb3]' or 'coding-gym[rllib]'"
     ) from error
 
+MENU_KEYS = ("action_mask", "candidates", "menu")
+"""What is read of the observations of `MenuActions`."""
+
 MASKED = -1e8
 """The logit of an action that makes no sense: its probability is exactly 0 in float32, and neither
 entropy nor gradient is NaN."""

@@ -48,12 +48,14 @@ def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any,
 
     Args:
         config: ``env_config``, whose keys are the keyword arguments of
-            `coding_gym.vector.make_vec`, with the ``num_envs`` that RLlib adds.
+            `coding_gym.vector.make_vec`, with the ``num_envs`` that RLlib sets to its
+            ``num_envs_per_env_runner``.
 
     Raises:
         InvalidArgumentError: RLlib wants single environments; the message says how to change it.
     """
-    if "num_envs" not in config:
+    # RLlib makes a plain dict where it adds num_envs; a user's own comes in an EnvContext.
+    if "num_envs" not in config or hasattr(config, "worker_index"):
         raise InvalidArgumentError(
             "RLlib asked for a single environment; this one comes as a vector: "
             "config.env_runners(gym_env_vectorize_mode='vector_entry_point')"

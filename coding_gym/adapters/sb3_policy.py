@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from gymnasium import spaces
 
-from coding_gym.adapters.menu_network import MenuNetwork
+from coding_gym.adapters.menu_network import MENU_KEYS, MenuNetwork
+from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 
 try:
@@ -22,7 +23,6 @@ except ImportError as error:
         "MaskablePPO's policies need sb3-contrib; run: pip install 'coding-gym[sb3]'"
     ) from error
 
-_MENU_KEYS = ("action_mask", "candidates", "menu")
 _TINY = 1e-8
 
 
@@ -39,10 +39,12 @@ class TokenEmbeddingExtractor(BaseFeaturesExtractor):
         slices: Where the flattened values of each other key lie in the vector.
 
     Raises:
-        InvalidArgumentError: There is no ``input_ids``.
+        InvalidArgumentError: There is no ``input_ids``, or ``embedding_dim`` is not of use.
     """
 
     def __init__(self, observation_space: spaces.Dict, embedding_dim: int = 16) -> None:
+        if embedding_dim != 0:
+            at_least_one("embedding_dim, if not 0,", embedding_dim)
         if "input_ids" not in observation_space.spaces:
             raise InvalidArgumentError(
                 "TokenEmbeddingExtractor reads input_ids, got an observation of "
@@ -145,7 +147,8 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         **kwargs: As for `MaskableMultiInputActorCriticPolicy`, without ``net_arch``.
 
     Raises:
-        InvalidArgumentError: The observation space is not that of `MenuActions`.
+        InvalidArgumentError: The observation space is not that of `MenuActions`, the algorithm
+            knows no masks, or an argument is not of use.
     """
 
     def __init__(
@@ -158,13 +161,20 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         embedding_dim: int = 0,
         **kwargs: Any,
     ) -> None:
-        missing = [key for key in _MENU_KEYS if key not in observation_space.spaces]
+        if "use_sde" in kwargs:  # PPO and A2C give it, MaskablePPO does not
+            raise InvalidArgumentError("MenuPolicy is for sb3_contrib.MaskablePPO")
+        if kwargs.get("net_arch"):  # an empty one comes from a saved policy
+            raise InvalidArgumentError(
+                "MenuPolicy has a network of its own, whose width is hidden_dim; omit net_arch"
+            )
+        keys = getattr(observation_space, "spaces", {})
+        missing = [key for key in MENU_KEYS if key not in keys]
         if missing:
             raise InvalidArgumentError(
-                f"MenuPolicy reads {', '.join(_MENU_KEYS)}; the observation has no "
+                f"MenuPolicy reads {', '.join(MENU_KEYS)}; the observation has no "
                 f"{', '.join(missing)}; wrap the env in MenuActions"
             )
-        self._hidden_dim = hidden_dim
+        self._hidden_dim = at_least_one("hidden_dim", hidden_dim)
         super().__init__(
             observation_space,
             action_space,

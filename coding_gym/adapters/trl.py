@@ -19,6 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+
 from coding_gym.adapters.special_tokens import WELL_KNOWN_TOKENS, SpecialTokens, control_tokens
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.envs.spaces import ActionText
@@ -50,10 +52,16 @@ def environment_factory(
 
     Raises:
         UnknownNameError: There is no such toolset.
-        InvalidArgumentError: ``tool_format`` is given, or a tool cannot be a method.
+        InvalidArgumentError: ``tool_format`` is given, ``processing_class`` is a name, or a tool
+            cannot be a method.
     """
     if "tool_format" in env_kwargs:
         raise InvalidArgumentError("TRL reads the calls of its policy itself; omit tool_format")
+    if isinstance(processing_class, str):
+        raise InvalidArgumentError(
+            f"processing_class must be the tokenizer, got its name {processing_class!r}; give "
+            "AutoTokenizer.from_pretrained(...)"
+        )
     toolset = get_toolset(env_kwargs.get("toolset", "nano"))
     rollout_class(toolset.name)
     tokens = WELL_KNOWN_TOKENS if processing_class is None else control_tokens(processing_class)
@@ -96,8 +104,19 @@ def _make(
 ) -> Rollout:
     (env,) = make_envs(1, wrappers, {**env_kwargs, "tool_format": FORMAT})
     if not isinstance(env.action_space, ActionText):
+        name = _replacer(env)
+        env.close()
         raise InvalidArgumentError(
-            "TRL's policy writes tool calls; leave out the wrapper whose actions are "
-            f"{env.action_space}"
+            f"TRL's policy writes tool calls; leave out {name}, which takes other actions"
         )
     return rollout_class(toolset)(env, SpecialTokens(tokens))
+
+
+def _replacer(env: gym.Env[Any, Any]) -> str:
+    """Returns the name of the innermost wrapper whose actions are no texts."""
+    name = ""
+    while isinstance(env, gym.Wrapper):
+        if not isinstance(env.action_space, ActionText):
+            name = type(env).__name__
+        env = env.env
+    return name

@@ -81,7 +81,7 @@ class Rollout:
         None where our own machinery failed; then the reward says nothing of the policy.
 
         Raises:
-            ResetNeeded: There was no `reset`.
+            EpisodeError: There was no `reset`, or it failed.
         """
         if not self._ended:
             self._step(Stop("the trainer ended the rollout"))
@@ -98,6 +98,8 @@ class Rollout:
         return self._special_tokens.escape(self._info["text"])
 
     def _step(self, action: str) -> None:
+        if not self._info:
+            raise EpisodeError("there is no episode to play; call reset first")
         try:
             _, reward, terminated, truncated, self._info = self._env.step(action)
         except MachineryError as failure:  # of a wrapper; the environment's own are in its info

@@ -254,7 +254,9 @@ def test_the_factory_checks_its_arguments() -> None:
         environment_factory(toolset="nanoo")
     with pytest.raises(InvalidArgumentError, match="omit tool_format"):
         environment_factory(tool_format="hermes")
-    with pytest.raises(TypeError, match="max_truns"):
+    with pytest.raises(InvalidArgumentError, match=r"the tokenizer, got its name 'Qwen/Qwen3'"):
+        environment_factory(processing_class="Qwen/Qwen3")
+    with pytest.raises(InvalidArgumentError, match="max_truns"):
         environment_factory(max_truns=3)()
 
 
@@ -269,8 +271,20 @@ def test_a_factory_pickles_with_its_wrappers(tiny_row: dict[str, Any]) -> None:
 
 
 def test_wrappers_that_take_other_actions_than_texts_are_refused(make: Make) -> None:
-    with pytest.raises(InvalidArgumentError, match="leave out the wrapper whose actions are"):
-        make(wrappers=[{"name": "TokenActions"}])
+    for name in ("TokenActions", "MenuActions"):
+        with pytest.raises(InvalidArgumentError, match=f"leave out {name}, which takes other"):
+            make(wrappers=[{"name": name}, {"name": "TokenBudget", "kwargs": {"max_tokens": 9000}}])
+
+
+def test_a_tool_before_reset_says_what_to_call(make: Make) -> None:
+    rollout = make()
+    with pytest.raises(EpisodeError, match="call reset first"):
+        rollout.shell(cmd="ls")
+    rollout.reset(**ROW)
+    with pytest.raises(UnknownTaskError):
+        rollout.reset(task_id="shapes")
+    with pytest.raises(EpisodeError, match="call reset first"):  # not the episode before
+        rollout.get_reward()
 
 
 def test_prompt_rows_hold_a_chat_and_a_task_but_not_the_report(tiny_row: dict[str, Any]) -> None:

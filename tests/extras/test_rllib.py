@@ -27,15 +27,13 @@ WRAPPERS = [{"name": "MenuActions", "kwargs": {"num_candidates": 8}}]
 
 
 @pytest.fixture(scope="module")
-def ray_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def ray_session(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Ray on this machine, small, torch on one thread, and RLlib's logs away from the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         import ray
-        import torch
 
-        torch.set_num_threads(1)
         logs = str(tmp_path_factory.mktemp("ray_results"))
         patch.setattr("ray.tune.trainable.trainable.DEFAULT_STORAGE_PATH", logs)
         ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
@@ -180,7 +178,13 @@ def test_the_example_trains(
     small = ["--iterations", "1", "--steps", "24", "--envs", "2"]
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), *small])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
-    assert "iteration 1: return " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "training on 7 tasks, 2 episodes at once per runner" in said
+    assert re.search(
+        r"(?m)^iteration 1 \(\d+ s\): (resolved \d+\.\d% of \d+ episodes$|no episode ended yet)",
+        said,
+    )
+    assert said.endswith("done\n")
 
 
 def test_the_configuration_in_the_documentation_builds(ray_session: None) -> None:
@@ -242,8 +246,59 @@ def test_neighbouring_seeds_are_spread() -> None:
 
 
 def test_single_environments_are_refused_with_the_setting_to_change() -> None:
-    with pytest.raises(InvalidArgumentError, match="gym_env_vectorize_mode='vector_entry_point'"):
-        make_vector_env({"max_turns": 3})
+    from ray.rllib.env.env_context import EnvContext
+
+    for config in ({"max_turns": 3}, EnvContext({"num_envs": 2}, worker_index=0)):
+        with pytest.raises(InvalidArgumentError, match="vectorize_mode='vector_entry_point'"):
+            make_vector_env(config)
+
+
+def new_module(**model_config: Any) -> Any:
+    """Returns a module for 8 candidates of 5 features, 4 other actions and 6 other numbers."""
+    from coding_gym.adapters.rllib_module import MenuModule
+
+    shapes = {"action_mask": (12,), "candidates": (8, 5), "menu": (6,)}
+    space = gym.spaces.Dict({key: gym.spaces.Box(-1, 1, shape) for key, shape in shapes.items()})
+    actions = gym.spaces.Discrete(12)
+    return MenuModule(observation_space=space, action_space=actions, model_config=model_config)
+
+
+def test_permuting_candidates_permutes_their_logits_and_changes_nothing_else(
+    one_thread: None,
+) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    module = new_module(hidden_size=16)
+    for parameter in module.parameters():  # far from the near-uniform start
+        torch.nn.init.normal_(parameter, std=0.5)
+    observations = {
+        "candidates": torch.randn(3, 8, 5),
+        "menu": torch.randn(3, 6),
+        "action_mask": (torch.rand(3, 12) > 0.3).float(),
+    }
+    order = torch.randperm(8)
+    actions = torch.cat([torch.arange(4), 4 + order])
+    shuffled = observations | {
+        "candidates": observations["candidates"][:, order],
+        "action_mask": observations["action_mask"][:, actions],
+    }
+    before, after = (
+        module.forward_inference({"obs": o})["action_dist_inputs"] for o in (observations, shuffled)
+    )
+    torch.testing.assert_close(before[:, actions], after)
+    assert before[:, 4:].std(dim=1).min() > 1e-3
+    torch.testing.assert_close(
+        module.compute_values({"obs": observations}), module.compute_values({"obs": shuffled})
+    )
+
+
+def test_the_module_refuses_settings_that_nobody_reads() -> None:
+    new_module(hidden_size=16, vf_share_layers=False)  # which RLlib adds itself
+    with pytest.raises(InvalidArgumentError, match=r"reads .*'hidden_size'.*, got 'hiden_size'"):
+        new_module(hiden_size=16)
+    with pytest.raises(InvalidArgumentError, match="hidden_size must be an integer of at least 1"):
+        new_module(hidden_size=0)
 
 
 def test_the_module_refuses_observations_without_a_menu() -> None:

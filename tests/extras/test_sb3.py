@@ -17,6 +17,7 @@ pytest.importorskip("sb3_contrib")
 
 import torch
 from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import VecMonitor
@@ -24,21 +25,14 @@ from stable_baselines3.common.vec_env import VecMonitor
 from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
 from coding_gym.adapters.sb3_policy import MenuPolicy, TokenEmbeddingExtractor
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).parents[2]
 LOCATE, VIEW, RUN_TESTS, SUBMIT, FIRST = range(5)
 K = 8
 MENU = {"name": "MenuActions", "kwargs": {"num_candidates": K}}
 
 Make = Callable[..., CodingRepairVecEnv]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tests share the machine with sandboxes; these networks are too small for more threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -253,8 +247,53 @@ def test_the_policy_needs_a_menu(make: Make) -> None:
     space = gym.spaces.Dict(
         {key: env.observation_space[key] for key in ("input_ids", "attention_mask")}
     )
-    with pytest.raises(InvalidArgumentError, match="MenuActions"):
-        MenuPolicy(space, env.action_space, lambda _: 1e-3)
+    for other in (space, gym.spaces.Box(0, 1, (4,))):
+        with pytest.raises(InvalidArgumentError, match="MenuActions"):
+            MenuPolicy(other, env.action_space, lambda _: 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"hidden_dim": 0}, "hidden_dim must be an integer of at least 1, got 0"),
+        ({"hidden_dim": "64"}, "hidden_dim must be an integer of at least 1, got '64'"),
+        ({"embedding_dim": -1}, "embedding_dim, if not 0, must be an integer of at least 1, got"),
+        ({"net_arch": [64, 64]}, "whose width is hidden_dim; omit net_arch"),
+    ],
+)
+def test_arguments_of_the_policy_are_checked(
+    kwargs: dict[str, Any], message: str, make: Make
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        MaskablePPO(MenuPolicy, make(num_envs=1), policy_kwargs=kwargs, device="cpu")
+
+
+def test_an_algorithm_without_masks_is_told_of_the_one_that_has_them(make: Make) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"MenuPolicy is for sb3_contrib\.MaskablePPO"):
+        PPO(MenuPolicy, make(num_envs=1), device="cpu")
+
+
+def test_a_policy_saved_by_itself_loads(make: Make, tmp_path: Path) -> None:
+    env = make(num_envs=1)
+    policy = new_policy(env, hidden_dim=8, embedding_dim=4)
+    policy.save(tmp_path / "policy.pt")
+    loaded = MenuPolicy.load(tmp_path / "policy.pt", device="cpu")
+    observations = located(env)
+    torch.testing.assert_close(
+        policy.predict_values(observations), loaded.predict_values(observations)
+    )
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "7", True])
+def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="seed must be an integer of at least 0, got"):
+        make_vec_env(1, wrappers=[MENU], tasks=[tiny_row], seed=seed)
+
+
+def test_what_is_printed_of_an_env_names_its_number_and_its_wrappers(make: Make) -> None:
+    assert re.fullmatch(
+        r"CodingRepairVecEnv\(2 of <MenuActions<.*CodingRepair-v0.*\)", repr(make())
+    )
 
 
 def test_padding_does_not_change_the_embedding_of_a_text(make: Make) -> None:
@@ -323,7 +362,9 @@ def test_the_example_trains(
     example = ROOT / "examples" / "train_sb3.py"
     monkeypatch.setattr(sys, "argv", [str(example), "--steps", "64", "--envs", "8"])
     runpy.run_path(str(example), run_name="__main__")
-    assert re.search(r"^512 steps: .* episodes resolved$", capsys.readouterr().out, re.MULTILINE)
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("training on 7 tasks, 8 episodes at once; ")
+    assert re.fullmatch(r"done: 64 steps \(.* per second\), \d+ episodes, of the .*: .*%", last)
 
 
 def test_the_code_in_the_documentation_makes_a_model() -> None:

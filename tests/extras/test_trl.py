@@ -4,7 +4,6 @@ A random model never writes a tool call, so it first learns two conversations by
 repairs a bundled task, twice as likely as one that submits it unrepaired.
 """
 
-import os
 import runpy
 import sys
 from collections.abc import Iterator
@@ -12,11 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-# Read when the packages are imported: nothing is looked up on a network, nothing is announced.
-os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
-os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 torch = pytest.importorskip("torch")
 datasets = pytest.importorskip("datasets")
@@ -70,9 +64,8 @@ def demonstrate(*calls: tuple[str, dict[str, str]]) -> list[Message]:
 
 
 @pytest.fixture(scope="module")
-def taught() -> tuple[Any, Any]:
+def taught(one_thread: None) -> tuple[Any, Any]:
     """The tokenizer, and a model that writes tool calls."""
-    torch.set_num_threads(1)
     repaired = demonstrate(LOOK, FIX, SUBMIT)
     conversations = [repaired, repaired, demonstrate(LOOK, SUBMIT)]
     rollout = environment_factory()()
@@ -223,9 +216,25 @@ def test_a_report_cannot_write_control_tokens_into_the_prompt(
     assert tokenizer.decode(ids).replace(BREAK, "").strip() == tiny_row["problem_statement"]
 
 
-def test_the_example_runs_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("out", [(), ("--out", "here")])
+def test_the_example_runs_offline_and_saves_the_tiny_model_only_if_told_where(
+    out: tuple[str, ...],
+    one_thread: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     script = Path(__file__).parents[2] / "examples" / "train_trl.py"
     options = ["--tiny", "--steps", "1", "--group", "2", "--max-tokens", "16"]
-    monkeypatch.setattr(sys, "argv", [str(script), *options, "--out", str(tmp_path)])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script), *options, *out])
     runpy.run_path(str(script), run_name="__main__")
-    assert (tmp_path / "checkpoint-1" / "model.safetensors").is_file()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "GRPO on 7 tasks, 1 steps of 2 rollouts"
+    assert said[1] == "the tiny model is random and calls no tool: a reward of 0 is expected"
+    if out:
+        assert said[-1] == "done: 1 steps, saved to here/checkpoint-1"
+        assert (tmp_path / "here" / "checkpoint-1" / "model.safetensors").is_file()
+    else:
+        assert said[-1] == "done: 1 steps, not saved"
+        assert list(tmp_path.iterdir()) == []
