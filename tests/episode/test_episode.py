@@ -73,7 +73,8 @@ def test_a_prompt_beyond_the_budget_is_logged_and_ends_with_the_first_action(
 ) -> None:
     episode = make(limits=Limits(max_tokens=10))
     episode.start()
-    assert "shapes-area: the prompt alone spends the token budget" in caplog.text
+    assert "shapes-area: the prompt has 350 tokens, of max_tokens=10 with" in caplog.text
+    assert "raise max_tokens" in caplog.text
     outcome = episode.step(Completion(shells("echo one > one"), range(7)))
     assert (outcome.stop_reason, outcome.messages) == (StopReason.MAX_TOKENS, ())
     assert episode.patch().is_empty
