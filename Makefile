@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TRAINERS_VENV ?= .venv-trainers
+PYTEST ?= # more options for pytest
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
@@ -16,7 +17,7 @@ demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be grad
 	@$(BIN)/coding-gym demo
 
 test: $(VENV)/.installed-dev ## run the tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PYTEST)
 
 test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and nano-agent
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
@@ -36,6 +37,8 @@ format: $(VENV)/.installed-dev ## mend what ruff can mend
 
 bench: $(VENV)/.installed-dev ## print the speed figures of this machine, as ratios
 	@$(BIN)/python benchmarks/bench_core.py
+	-@$(BIN)/python benchmarks/bench_sandbox.py --results .bench
+	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
 
 clean: ## remove the virtual environments and what tools left
 	rm -rf $(VENV) $(TRAINERS_VENV) .mypy_cache .pytest_cache .ruff_cache

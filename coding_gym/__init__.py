@@ -10,7 +10,9 @@ observation, reward, terminated, truncated, info = env.step(action)
 """
 
 from coding_gym.action import Completion, Stop
+from coding_gym.envs.forking import fork, restore, snapshot
 from coding_gym.envs.registration import register_envs
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import CodingGymError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.patch import Patch
@@ -23,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CodingGymError",
     "Completion",
+    "EnvSnapshot",
     "Grade",
     "GradeReason",
     "Patch",
@@ -32,7 +35,10 @@ __all__ = [
     "TestStatus",
     "Trajectory",
     "Turn",
+    "fork",
     "load_tasks",
+    "restore",
+    "snapshot",
 ]
 
 register_envs()

@@ -1,15 +1,11 @@
 """One software bug to repair, in SWE-bench's schema and a little beyond it."""
 
-import ast
-import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from numbers import Real
+from pathlib import PurePosixPath
 from typing import Any
 
-from coding_gym.arguments import MAX_SECONDS
-from coding_gym.errors import InvalidTaskError
+from coding_gym.row_reader import RowReader
 
 # SWE-bench's key for each field whose Python name differs.
 _ROW_KEYS = {
@@ -56,7 +52,12 @@ class GitTree:
     repository: str
 
 
-Tree = FilesTree | FolderTree | GitTree
+@dataclass(frozen=True, slots=True)
+class ImageTree:
+    """The tree that the task's image has at its ``image_path``, without its history."""
+
+
+Tree = FilesTree | FolderTree | GitTree | ImageTree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,13 @@ class Task:
         difficulty: A label of the source's own.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or a label of the source's own.
+        image: What the sandbox's root is, where ``interpreter`` is one of the image: a tar of
+            ``docker save``, an OCI layout folder, or a name.
+        image_path: Where the image has the project; the workspace shows there too, with what the
+            image has beside the tree's files, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
-            pytest only), or a version such as ``3.9`` that is found on the machine.
+            pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
+            the ``python`` of the image, with the image's pytest, or the path of another in it.
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
@@ -113,6 +119,8 @@ class Task:
     difficulty: str = ""
     language: str = "python"
     split: str = ""
+    image: str = ""
+    image_path: str = ""
     interpreter: str = "base"
     install_commands: tuple[str, ...] = ()
     visible_test_command: str = "python -m pytest -q"
@@ -123,6 +131,29 @@ class Task:
     def expected_tests(self) -> tuple[str, ...]:
         """Every test id that must pass, without repeats."""
         return tuple(dict.fromkeys(self.fail_to_pass + self.pass_to_pass))
+
+    @property
+    def is_in_image(self) -> bool:
+        """Whether commands run in the image, with what is installed there."""
+        return self.interpreter == "image" or self.interpreter.startswith("/")
+
+    @property
+    def has_own_pytest(self) -> bool:
+        """Whether the environment brings pytest, and plug-ins for it, along."""
+        return bool(self.install_commands) or self.is_in_image
+
+    def image_problem(self) -> tuple[str, str] | None:
+        """Returns the field that an image task has wrong, and how; None where all is well."""
+        path = PurePosixPath(self.image_path)
+        if self.image_path and (not path.is_absolute() or ".." in path.parts or path.name == ""):
+            return "image_path", f"must be an absolute path below /, got {self.image_path!r}"
+        if isinstance(self.tree, ImageTree) and not self.image_path:
+            return "image_path", "is missing, and the tree is that of the image"
+        if not self.image and (self.image_path or self.is_in_image):
+            return "image", "is missing, and 'image_path' or 'interpreter' is about one"
+        if self.is_in_image and self.install_commands:
+            return "install_commands", "must be empty: the image brings its environment along"
+        return None
 
     def to_row(self) -> dict[str, Any]:
         """Returns the task as a JSON object that `from_row` reads back to an equal task."""
@@ -145,14 +176,15 @@ class Task:
             row: The JSON object. Lists may be lists, or text that holds one in JSON or as a Python
                 literal. Beyond SWE-bench's keys it may hold this class's own (``interpreter``,
                 ``install_commands`` …) and one of ``files``, ``folder`` (with ``reverse_patch``)
-                and ``repository``; without any, the tree is ``https://github.com/<repo>``. Keys
-                that are not known are ignored, as every dataset adds some, but not misspelt ones.
+                and ``repository``; without any, the tree is that of the image where there is an
+                ``image_path``, else ``https://github.com/<repo>``. Keys that are not known are
+                ignored, as every dataset adds some, but not misspelt ones.
             where: Names the row in errors, such as ``tasks.jsonl line 3``.
 
         Raises:
             InvalidTaskError: A field is missing or is not what it must be.
         """
-        reader = _RowReader(row, where)
+        reader = RowReader(row, where)
         values: dict[str, Any] = {}
         keys = {_ROW_KEYS.get(spec.name, spec.name) for spec in fields(cls)}
         reader.refuse_typos((keys - {"tree"}) | {"files", "folder", "reverse_patch", "repository"})
@@ -161,12 +193,16 @@ class Task:
                 raise reader.error(key, "is missing")
         for spec in fields(cls):
             if spec.name == "tree":
-                values["tree"] = reader.tree()
+                values["tree"] = _read_tree(reader)
                 continue
             key = _ROW_KEYS.get(spec.name, spec.name)
             if row.get(key) is not None:
                 values[spec.name] = reader.read(key, spec.type)
+        if values.get("image_path"):
+            values.setdefault("interpreter", "image")
         task = cls(**values)
+        if problem := task.image_problem():
+            raise reader.error(*problem)
         if isinstance(task.tree, GitTree) and not task.base_commit:
             raise reader.error("base_commit", "is missing, and the tree is a git repository")
         return task
@@ -182,96 +218,27 @@ def _tree_to_row(tree: Tree) -> dict[str, Any]:
         return {"files": dict(tree.files)}
     if isinstance(tree, FolderTree):
         return {"folder": tree.folder, "reverse_patch": tree.reverse_patch}
+    if isinstance(tree, ImageTree):
+        return {}
     return {"repository": tree.repository}
 
 
-@dataclass(frozen=True, slots=True)
-class _RowReader:
-    """Reads one row; every error names the row, the field and the value."""
-
-    row: Mapping[str, Any]
-    where: str
-    shown: int = field(default=80)
-
-    def error(self, key: str, problem: str) -> InvalidTaskError:
-        name = self.row.get("instance_id")
-        row = " ".join(str(p) for p in (self.where, name and f"({name})") if p) or "task row"
-        return InvalidTaskError(f"{row}: field {key!r} {problem}")
-
-    def refuse_typos(self, known: set[str]) -> None:
-        for key in sorted(key for key in self.row.keys() - known if isinstance(key, str)):
-            close = difflib.get_close_matches(key, known - self.row.keys(), n=1, cutoff=0.85)
-            if close:
-                raise self.error(key, f"is not known; did you mean {close[0]!r}?")
-
-    def wrong(self, key: str, wanted: str) -> InvalidTaskError:
-        value = repr(self.row[key])
-        cut = value if len(value) <= self.shown else value[: self.shown] + "…"
-        return self.error(key, f"must be {wanted}, got {cut}")
-
-    def read(self, key: str, kind: Any) -> Any:
-        if kind is str:
-            return self.text(key)
-        if kind is float:
-            return self.seconds(key)
-        return self.texts(key)
-
-    def seconds(self, key: str) -> float:
-        value = self.row[key]
-        is_number = not isinstance(value, bool) and isinstance(value, Real)
-        may_be_zero = key == "gold_duration_s"
-        if is_number and 0 <= value <= MAX_SECONDS and (value or may_be_zero):
-            return float(value)
-        least = "of 0 or more" if may_be_zero else "above 0"
-        raise self.wrong(key, f"a number of seconds {least} and at most {MAX_SECONDS:g}")
-
-    def text(self, key: str) -> str:
-        value = self.row[key]
-        if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
-            return str(value)
-        if not isinstance(value, str):
-            raise self.wrong(key, "text")
-        if key == "instance_id" and not value.strip():
-            raise self.wrong(key, "a name")
-        return value
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.row[key]
-        if isinstance(value, str):
-            value = self.parse_list(key, value)
-        elif hasattr(value, "tolist"):  # a NumPy array, as Parquet readers give
-            value = value.tolist()
-        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise self.wrong(key, "a list of texts, or such a list written as JSON")
-        if key == "install_commands" and any("\0" in command for command in value):
-            raise self.wrong(key, "commands for a shell, which cannot hold NUL")
-        return tuple(value)
-
-    def parse_list(self, key: str, text: str) -> Any:
-        if not text.strip():
-            return []
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            raise self.wrong(key, "a list of texts, or such a list written as JSON") from None
-
-    def tree(self) -> Tree:
-        if self.row.get("files") is not None:
-            files = self.row["files"]
-            if not isinstance(files, Mapping) or not all(
-                isinstance(k, str) and isinstance(v, str) for k, v in files.items()
-            ):
-                raise self.wrong("files", "an object of texts by path")
-            return FilesTree(dict(files))
-        if self.row.get("folder") is not None:
-            reverse = self.text("reverse_patch") if self.row.get("reverse_patch") else ""
-            return FolderTree(self.text("folder"), reverse)
-        if self.row.get("repository") is not None:
-            return GitTree(self.text("repository"))
-        if not self.row.get("repo"):
-            raise self.error("repo", "is missing, and there is no 'files', 'folder', 'repository'")
-        return GitTree(default_url(self.text("repo")))
+def _read_tree(reader: RowReader) -> Tree:
+    if reader.row.get("files") is not None:
+        files = reader.row["files"]
+        if not isinstance(files, Mapping) or not all(
+            isinstance(k, str) and isinstance(v, str) for k, v in files.items()
+        ):
+            raise reader.wrong("files", "an object of texts by path")
+        return FilesTree(dict(files))
+    if reader.row.get("folder") is not None:
+        reverse = reader.text("reverse_patch") if reader.row.get("reverse_patch") else ""
+        return FolderTree(reader.text("folder"), reverse)
+    if reader.row.get("repository") is not None:
+        return GitTree(reader.text("repository"))
+    if reader.row.get("image_path"):
+        return ImageTree()
+    if not reader.row.get("repo"):
+        others = "'files', 'folder', 'repository', 'image_path'"
+        raise reader.error("repo", f"is missing, and there is no {others}")
+    return GitTree(default_url(reader.text("repo")))

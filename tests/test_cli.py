@@ -1,6 +1,7 @@
 """The command as a user runs it, in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -74,10 +75,42 @@ def test_an_exported_source_is_one_that_can_be_played(rows: str, tmp_path: Path)
     assert "resolved" in run("play", "shapes-area", "--source", str(out), "--agent", "gold")
 
 
-def test_doctor_names_every_backend() -> None:
-    text = run("doctor")
-    assert "namespace: works" in text
-    assert "process" in text
+def test_doctor_names_every_backend_and_what_auto_means() -> None:
+    text = run("doctor", "--episodes", "2")
+    for name in ("apptainer", "docker", "landlock", "namespace", "process"):
+        assert f" {name} " in text
+    assert "auto: namespace\n" in text
+    assert "process does not keep:\n  - host files are out of reach\n" in text
+
+
+def test_doctor_says_the_same_in_json() -> None:
+    report = json.loads(run("doctor", "--json"))
+    assert report["automatic"] == "namespace"
+    assert report["backends"]["namespace"]["works"] is True
+    assert [step["ok"] for step in report["backends"]["namespace"]["steps"]] == [True] * 11
+
+
+def test_doctor_ends_with_1_where_nothing_isolates() -> None:
+    script = (
+        "from coding_gym.sandbox.zygote import seccomp, syscalls; import struct; "
+        "syscalls.prctl(38, 1); "
+        "code = [(0x20, 0, 0, 0), (0x35, 0, 2, 444), (0x25, 1, 0, 446), (0x06, 0, 0, 0x50026), "
+        "(0x06, 0, 0, 0x7FFF0000)]; "
+        "syscalls.install_filter(b''.join(struct.pack('HBBI', *one) for one in code)); "
+        "syscalls.install_filter(seccomp.program(syscalls.machine())); "
+        "from coding_gym.cli.app import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "doctor"],
+        env={**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "auto: none works" in done.stdout
+    assert "namespace: to mend it: " in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -98,3 +131,13 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert message in text
     assert text.startswith("error: ")
     assert len(text.splitlines()) == 1
+
+
+def test_the_sandbox_is_a_name_or_options_as_json(rows: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"name": "shell", "arguments": {"cmd": "ulimit -n"}}\n')
+    common = ["play", "--source", rows, "--agent", "scripted", "--script", str(script)]
+    said = run(*common, "--sandbox", '{"limits": {"num_open_files": 99}}')
+    assert "$ ulimit -n\n\n  99\n" in said
+    wrong = run(*common, "--sandbox", '{"limits": {"num_files": 99}}', code=2)
+    assert wrong.startswith("error: sandbox limits has no argument 'num_files'; did you mean")

@@ -5,7 +5,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Annotated
+from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
@@ -40,11 +40,12 @@ def demo(
     """Let an agent repair the bundled tasks: the first one turn by turn, then all the others."""
     agent_factory(agent)  # a wrong name is told before anything is built
     options.check_writable(out)
+    chosen = options.parse_sandbox(sandbox)
     console = terminal()
     tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
     first, *others = (task.task_id for task in tasks)
     console.rule(f"{agent} on {first}")
-    played = [_play(first, agent, sandbox, _printer(console))]
+    played = [_play(first, agent, chosen, _printer(console))]
     console.print(Syntax(played[0][0].patch, "diff", theme="ansi_dark", word_wrap=True))
     console.print(_outcome(*played[0]), style="bold")
     console.rule(f"{agent} on the other {len(others)} tasks")
@@ -52,7 +53,7 @@ def demo(
     try:
         with Progress(console=console, transient=True) as progress:
             bar = progress.add_task("episodes", total=len(others))
-            futures = [pool.submit(_play, task_id, agent, sandbox) for task_id in others]
+            futures = [pool.submit(_play, task_id, agent, chosen) for task_id in others]
             for future in as_completed(futures):
                 played.append(future.result())
                 progress.console.print(_outcome(*played[-1]))
@@ -74,7 +75,10 @@ def demo(
 
 
 def _play(
-    task_id: str, agent: str, sandbox: str, on_info: Callable[[Info], None] | None = None
+    task_id: str,
+    agent: str,
+    sandbox: str | dict[str, Any],
+    on_info: Callable[[Info], None] | None = None,
 ) -> tuple[Trajectory, float]:
     """Plays one episode in an env of its own; returns it and its wall time in seconds."""
     began = time.perf_counter()

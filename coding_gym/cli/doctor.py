@@ -1,22 +1,62 @@
 """``coding-gym doctor``: what this machine can run."""
 
+import json
+from typing import Annotated
+
 import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
 
 from coding_gym.cli.console import terminal
-from coding_gym.sandbox.doctor import diagnose
+from coding_gym.sandbox.doctor import Diagnosis, Report, examine
+from coding_gym.sandbox.remedies import apparmor_profile
 
 
-def doctor() -> None:
+def doctor(
+    episodes: Annotated[
+        int, typer.Option(min=1, help="How many sandboxes should be open at a time.")
+    ] = 64,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
     """Say which sandboxes work on this machine, why not the others, and how to change that."""
+    report = examine(num_episodes=episodes)
     console = terminal()
-    usable = False
-    for name, probe in diagnose():
-        mark, style = ("works", "green") if probe.available else ("does not work", "red")
-        console.print(f"{name}: {mark} - {probe.detail}", style=style)
-        if probe.remedy:
-            console.print(f"    to mend it: {probe.remedy}")
-        if probe.missing:
-            console.print(f"    not covered: {', '.join(probe.missing)}")
-        usable |= probe.available and name != "process"
-    if not usable:
+    if as_json:
+        console.print(json.dumps(report.to_json(), indent=2))
+    else:
+        _show(report, console)
+    if not report.automatic:
         raise typer.Exit(1)
+
+
+def _show(report: Report, console: Console) -> None:
+    table = Table(
+        Column("backend", no_wrap=True), "works", Column("what was seen", ratio=1), box=None
+    )
+    for one in report.backends:
+        mark = "[green]yes" if one.works else "[red]no"
+        table.add_row(one.name, Text.from_markup(mark), Text(one.failure or _summary(one)))
+    console.print(table)
+    for one in report.backends:
+        if one.remedy:
+            console.print(f"\n{one.name}: to mend it: {one.remedy}")
+            if one.name == "namespace" and (profile := apparmor_profile()):
+                console.print(f"or, for this interpreter alone:\n{profile}")
+    for one in report.backends:
+        if one.works and one.probe.missing:
+            console.print(f"\n{one.name} does not keep:")
+            for promise in one.probe.missing:
+                console.print(f"  - {promise}")
+    console.print(f"\nauto: {report.automatic or 'none works'}")
+    console.print(f"cgroups: {report.cgroups}")
+    for lack in report.shortages:
+        console.print(
+            f"{report.num_episodes} sandboxes at a time need {lack.needs} {lack.limit}, "
+            f"allowed are {lack.has}: {lack.remedy}"
+        )
+
+
+def _summary(one: Diagnosis) -> str:
+    steps = f"; {len(one.steps)} steps went well" if one.steps else ""
+    return f"{one.probe.detail}{steps}"

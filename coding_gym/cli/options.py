@@ -1,17 +1,24 @@
 """Options that several commands have, and what they do with files."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
 Source = Annotated[
     str, typer.Option("--source", "-s", help="'bundled', or a path to rows or task folders.")
 ]
-Sandbox = Annotated[str, typer.Option(help="The sandbox backend.")]
+Sandbox = Annotated[
+    str,
+    typer.Option(
+        help='The sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.'
+    ),
+]
 Split = Annotated[str | None, typer.Option(help="Only this split.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many tasks.")]
 Workers = Annotated[
@@ -27,6 +34,22 @@ Environments = Annotated[
 Trajectories = Annotated[
     Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")
 ]
+
+
+def parse_sandbox(text: str) -> str | dict[str, Any]:
+    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or what JSON says.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: It cannot be used.
+    """
+    value: str | dict[str, Any] = text
+    if text.lstrip().startswith("{"):
+        try:
+            value = json.loads(text)
+        except ValueError as problem:
+            raise InvalidArgumentError(f"--sandbox is not JSON: {problem}, got {text!r}") from None
+    SandboxOptions.parse(value)
+    return value
 
 
 def check_writable(path: Path | None) -> None:

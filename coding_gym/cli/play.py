@@ -27,7 +27,8 @@ def play(
     """Play one episode and print its transcript."""
     player = agent_factory(agent, script=script)
     options.check_writable(out)
-    env = gym.make("CodingRepair-v0", tasks=source, sandbox=sandbox, render_mode="ansi")
+    chosen = options.parse_sandbox(sandbox)
+    env = gym.make("CodingRepair-v0", tasks=source, sandbox=chosen, render_mode="ansi")
     try:
         trajectory = play_episode(env, player, task_id=task_id, seed=seed)
         text = str(env.render())

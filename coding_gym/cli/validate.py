@@ -51,7 +51,7 @@ def validate(
 
         reports = validate_tasks(
             tasks,
-            backend=sandbox,
+            sandbox=options.parse_sandbox(sandbox),
             repeats=repeats,
             num_workers=workers or os.cpu_count() or 1,
             on_result=show,

@@ -2,20 +2,21 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
-import numpy as np
-from gymnasium import spaces
 
 from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
-from coding_gym.envs.spaces import ActionText
+from coding_gym.envs.forking import fork, restore
+from coding_gym.envs.randomness import Randomness
+from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
+from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, Limits, Outcome
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.patch import Patch
-from coding_gym.sandbox import get_backend
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler, load_tasks
 from coding_gym.text.observation import encode_observation
@@ -60,7 +61,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
         max_turns: Actions per episode.
-        sandbox: ``"auto"`` or a backend's name.
+        sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
+            (``"fresh"``, ``"waiting"``, ``"persistent"``), ``image``, and ``limits``, which maps
+            fields of `coding_gym.sandbox.SandboxLimits` to numbers.
         command_timeout_s: Seconds that one command may take.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
@@ -81,7 +84,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         tokenizer: str = "coding_gym_16k",
         max_obs_tokens: int = 4096,
         max_turns: int = 50,
-        sandbox: str = "auto",
+        sandbox: str | Mapping[str, Any] = "auto",
         command_timeout_s: float = 120.0,
         render_mode: str | None = None,
     ) -> None:
@@ -93,22 +96,16 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.toolset = get_toolset(toolset)
         self.tokenizer = get_tokenizer(tokenizer)
         self.limits = Limits(max_turns=max_turns)
-        self._tasks = load_tasks(tasks, task_ids=task_ids)
+        self._tasks = tuple(load_tasks(tasks, task_ids=task_ids))
         self._sampler_name = sampler
         self._sampler = get_sampler(sampler, self._tasks)
         self.tool_format = tool_format
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
-        self._backend = sandbox if sandbox == "auto" else get_backend(sandbox).name
+        self._sandbox = SandboxOptions.parse(sandbox)
         self._command_timeout_s = positive_seconds("command_timeout_s", command_timeout_s)
         self._episode: Episode | None = None
         self._num_dropped = 0  # episodes in a row that were played, and dropped by a reset
-        ids_high = self.tokenizer.vocab_size - 1
-        self.observation_space = spaces.Dict(
-            {
-                "input_ids": spaces.Box(0, ids_high, (max_obs_tokens,), np.int32),
-                "attention_mask": spaces.Box(0, 1, (max_obs_tokens,), np.int8),
-            }
-        )
+        self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
         self.action_space = ActionText(toolset)
 
     @property
@@ -134,33 +131,35 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         Args:
             seed: Seeds the choice of tasks.
             options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` gives a
-                task as a row; without either the sampler picks.
+                task as a row, and ``{"snapshot": moment}`` begins where an `EnvSnapshot` was
+                taken; without any the sampler picks a task.
 
         Returns:
-            The observation of the problem statement, and info.
+            The observation of the problem statement (of a snapshot: the last one), and info.
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self._sampler = get_sampler(self._sampler_name, self._tasks)
         task = self._pick_task({} if options is None else options)
+        moment: EnvSnapshot | None = (options or {}).get(OPTION)
         if self._episode is not None:
-            self._drop(self._episode)
-        self._episode = Episode(
+            self._drop(self._episode, is_meant=moment is not None)
+        episode = self._episode = Episode(
             task,
-            _template_store(self._backend).get,
+            _template_store(self._sandbox.name).get,
             toolset=self.toolset,
             tokenizer=self.tokenizer,
             tool_format=self.tool_format,
             limits=self.limits,
-            backend=self._backend,
+            sandbox=self._sandbox,
             command_timeout_s=self._command_timeout_s,
         )
-        outcome = self._episode.start()
+        outcome = episode.start() if moment is None else episode.restore(moment.episode)
         return self._observe(outcome), self._info(outcome)
 
-    def _drop(self, episode: Episode) -> None:
+    def _drop(self, episode: Episode, *, is_meant: bool) -> None:
         is_running = episode.template is not None
-        if is_running and episode.usage.turns:
+        if is_running and episode.usage.turns and not is_meant:
             self._num_dropped += 1
             if self._num_dropped == 2:  # once is a caller's choice
                 _log.warning(
@@ -174,10 +173,17 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         episode.close()
 
     def _pick_task(self, options: Mapping[str, Any]) -> Task:
-        if not isinstance(options, Mapping) or not options.keys() <= {"task_id", "task"}:
-            raise InvalidArgumentError(f"reset options are 'task_id' and 'task', got {options!r}")
+        known = ("task_id", "task", OPTION)
+        if not isinstance(options, Mapping) or not options.keys() <= set(known):
+            raise InvalidArgumentError(
+                f"reset options are {', '.join(map(repr, known))}, got {options!r}"
+            )
         if len(options) > 1:
-            raise InvalidArgumentError("reset takes either a task_id or a task, got both")
+            raise InvalidArgumentError(f"reset takes one of its options, got {', '.join(options)}")
+        if OPTION in options:
+            moment = checked(options[OPTION])
+            moment.check_settings(self._settings())
+            return moment.episode.task
         if "task" in options:
             return load_tasks([options["task"]])[0]
         if "task_id" in options:
@@ -218,6 +224,59 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended."""
         return self.episode.patch()
+
+    def snapshot(self) -> EnvSnapshot:
+        """Returns this moment, without the wrappers around this env: `coding_gym.snapshot`.
+
+        Raises:
+            EpisodeError: No episode is running.
+            SandboxError: The sandbox died.
+        """
+        return EnvSnapshot(
+            episode=self.episode.snapshot(),
+            settings=self._settings() | {"limits": self.episode.limits},
+            tasks=self._tasks,
+            sampler=self._sampler.copy(),
+            randomness=Randomness.of(self),
+        )
+
+    def restore(self, moment: EnvSnapshot) -> tuple[Observation, dict[str, Any]]:
+        """Brings this env to a snapshot, without its wrappers: `coding_gym.restore`."""
+        return restore(self, moment)
+
+    def fork(self) -> gym.Env[Observation, str]:
+        """Returns a new env that goes on from here, without the wrappers: `coding_gym.fork`."""
+        return fork(self)
+
+    def twin(self) -> Self:
+        """Returns an env with the same arguments and no episode; they share what never changes."""
+        twin = copy(self)
+        twin._episode, twin._num_dropped = None, 0
+        twin._np_random = twin._np_random_seed = None
+        twin._sampler = get_sampler(self._sampler_name, self._tasks)
+        twin.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
+        twin.action_space = ActionText(self.toolset.name)
+        return twin
+
+    def check_restorable(self, moment: EnvSnapshot) -> None:
+        """Raises InvalidArgumentError where `restore` could not keep its word."""
+        moment.check_settings(self._settings())
+        moment.check_sequence(self._tasks, self._sampler)
+
+    def resume(self, moment: EnvSnapshot) -> None:
+        """Takes up the sequence of tasks where a snapshot was taken."""
+        self._sampler = moment.sampler.copy()
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "toolset": self.toolset.name,
+            "tool_format": self.tool_format,
+            "tokenizer": self.tokenizer.name,
+            "max_obs_tokens": self._max_obs_tokens,
+            "limits": self.limits,
+            "sandbox": self._sandbox,
+            "command_timeout_s": self._command_timeout_s,
+        }
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

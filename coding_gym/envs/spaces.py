@@ -1,4 +1,4 @@
-"""The action space: any text, sampled as valid tool calls."""
+"""The spaces: token ids with their mask; any text, sampled as valid tool calls."""
 
 import json
 from typing import Any
@@ -7,6 +7,17 @@ import numpy as np
 from gymnasium import spaces
 
 from coding_gym.tools import get_toolset
+
+
+def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
+    """Returns the space of ``input_ids`` and ``attention_mask``, each of shape (num_tokens,)."""
+    shape = (num_tokens,)
+    return spaces.Dict(
+        {
+            "input_ids": spaces.Box(0, vocab_size - 1, shape, np.int32),
+            "attention_mask": spaces.Box(0, 1, shape, np.int8),
+        }
+    )
 
 
 class ActionText(spaces.Text):

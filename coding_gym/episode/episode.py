@@ -1,26 +1,23 @@
 """One repair attempt, from a clean checkout to a graded patch. It knows nothing of Gymnasium."""
 
-import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Stop
 from coding_gym.episode import transcript
-from coding_gym.episode.context import Context
 from coding_gym.episode.ending import Ending, finish
 from coding_gym.episode.limits import Limits, Usage
+from coding_gym.episode.occupancy import Occupancy, alone, shared
+from coding_gym.episode.opening import open_clean, open_restored, open_twice, warn_of_prompt
 from coding_gym.episode.outcome import Outcome
 from coding_gym.episode.playing import Played, Player
 from coding_gym.episode.recording import record_turn, with_token_ids
-from coding_gym.errors import (
-    EpisodeError,
-    MachineryError,
-    SandboxUnavailableError,
-    TemplateError,
-)
+from coding_gym.episode.snapshot import EpisodeSnapshot
+from coding_gym.errors import EpisodeError, MachineryError
 from coding_gym.patch import Patch
-from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import Tokenizer
 from coding_gym.tools.protocol import Toolset
@@ -28,9 +25,8 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
 if TYPE_CHECKING:
+    from coding_gym.episode.context import Context
     from coding_gym.grade import Grade
-
-_log = logging.getLogger(__name__)
 
 
 class Episode:
@@ -38,7 +34,8 @@ class Episode:
 
     `start` opens the sandbox, `step` plays one action, and whichever action ends the episode also
     grades it. A failure of our own side ends the episode too: its stop reason says so, `error` has
-    the message, and nothing is raised.
+    the message, and nothing is raised. Between two turns `snapshot` gives all that the attempt is,
+    and `restore` starts another episode with it.
 
     Args:
         task: The bug.
@@ -48,7 +45,7 @@ class Episode:
         tokenizer: Counts tokens and encodes plain replies for the trajectory.
         tool_format: How tool calls are written; see `coding_gym.tools.formats`.
         limits: Upper bounds.
-        backend: Name of the sandbox backend.
+        sandbox: Where commands run.
         command_timeout_s: Seconds that one tool call may take.
     """
 
@@ -61,7 +58,7 @@ class Episode:
         tokenizer: Tokenizer,
         tool_format: str = "auto",
         limits: Limits | None = None,
-        backend: str = "auto",
+        sandbox: SandboxOptions | None = None,
         command_timeout_s: float = 120.0,
     ) -> None:
         self.task = task
@@ -73,13 +70,15 @@ class Episode:
         self.stop_reason: StopReason | None = None
         self.grade: Grade | None = None
         self.error = ""
+        self.sandbox = sandbox or SandboxOptions()
         self._template = template
-        self.backend = backend
         self._timeout_s = command_timeout_s
         self._turns: list[Turn] = []
         self._context: Context | None = None
+        self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
+        self.occupancy = Occupancy()
         self._player = Player(
             toolset, tokenizer, tool_format=tool_format, limits=self.limits, usage=self.usage
         )
@@ -110,41 +109,68 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
-        for attempt in ("first", "second"):
-            try:
-                self._open()
-                break
-            except SandboxUnavailableError:
-                raise
-            except TemplateError as failure:  # would fail the same way, perhaps after half an hour
-                self.error = str(failure)
-                _log.error("%s could not be started: %s", self.task.task_id, self.error)
-                break
-            except MachineryError as failure:
-                _log.info("%s attempt to start %s: %s", attempt, self.task.task_id, failure)
-                self.error = str(failure)
-        else:
-            _log.error("%s could not be started: %s", self.task.task_id, self.error)
+        self._context, self.error = open_twice(
+            self.task.task_id,
+            lambda: open_clean(lambda: self._template(self.task), self.sandbox, self._timeout_s),
+        )
         self.messages = transcript.opening(self.toolset.system_prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
         self._player.count_tokens(*(m["content"] for m in self.messages))
-        if self.usage.spent(self.limits):
-            _log.warning(
-                "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
-                "the first action will end the episode; raise max_tokens",
-                self.task.task_id,
-                self.usage.tokens,
-                self.limits.max_tokens,
-                self.limits.reserve_tokens,
-            )
-        return Outcome(messages=tuple(self.messages), text=text)
+        warn_of_prompt(self.task.task_id, self.usage, self.limits)
+        self._outcome = Outcome(messages=tuple(self.messages), text=text)
+        return self._outcome
 
-    def _open(self) -> None:
-        template = self._template(self.task)
-        sandbox = open_sandbox(template.spec, backend=self.backend)
-        self._context = Context(sandbox, template, self._timeout_s)
-        self.error = ""
+    @shared
+    def snapshot(self) -> EpisodeSnapshot:
+        """Returns all that the running episode is: files, chat, turns, and what it has used.
 
+        Processes are not part of it, nor is the state of a persistent shell.
+
+        Raises:
+            EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
+                an action is under way in another thread.
+            SandboxError: The sandbox died.
+        """
+        self._check_open("snapshot")
+        if self._context is None or self._outcome is None:
+            raise EpisodeError(f"the episode has no sandbox to take a snapshot of: {self.error}")
+        return EpisodeSnapshot(
+            task=self.task,
+            template=self._context.template,
+            files=self._context.sandbox.snapshot(),
+            messages=tuple(self.messages),
+            turns=self.turns,
+            usage=replace(self.usage),
+            outcome=self._outcome,
+        )
+
+    def restore(self, snapshot: EpisodeSnapshot) -> Outcome:
+        """Opens a sandbox with a snapshot's files instead of `start`, and goes on from there.
+
+        Toolset, tokenizer, limits and sandbox are to be those of the episode it was taken of.
+        Where our own side fails the episode is stillborn, as for `start`.
+
+        Args:
+            snapshot: Of an episode of this task.
+
+        Returns:
+            What the policy got last.
+
+        Raises:
+            EpisodeError: The episode was started, or is of another task.
+            SandboxUnavailableError: This machine cannot run the sandbox at all.
+        """
+        if self.messages or snapshot.task != self.task:
+            raise EpisodeError("a snapshot restores into a new episode of its task")
+        self._context, self.error = open_twice(
+            self.task.task_id, lambda: open_restored(snapshot, self._timeout_s)
+        )
+        self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
+        self.usage.become(snapshot.usage)
+        self._outcome = snapshot.outcome
+        return snapshot.outcome
+
+    @alone
     def step(self, action: str) -> Outcome:
         """Plays one action.
 
@@ -155,9 +181,10 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed.
+            EpisodeError: The episode was not started, has ended, or was closed; or another action
+                or a snapshot is under way in another thread.
         """
-        self._check_open()
+        self._check_open("step")
         began = time.perf_counter()
         self.usage.turns += 1
         played = self._play(action)
@@ -174,6 +201,7 @@ class Episode:
         )
         duration_s = time.perf_counter() - began
         self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
+        self._outcome = outcome
         return outcome
 
     def lose(self, failure: MachineryError) -> None:
@@ -204,7 +232,7 @@ class Episode:
             if context is not None:
                 context.sandbox.close()
         else:
-            ending = finish(self.task, context, reason, self.backend)
+            ending = finish(self.task, context, reason, self.sandbox.name)
         self.stop_reason, self.grade = ending.stop_reason, ending.grade
         self.error, self._patch = ending.error, ending.patch
         return float(ending.grade is not None and ending.grade.resolved)
@@ -266,9 +294,9 @@ class Episode:
         if context is not None:
             context.sandbox.close()
 
-    def _check_open(self) -> None:
+    def _check_open(self, what: str) -> None:
         if not self.messages:
-            raise EpisodeError("step was called before start")
+            raise EpisodeError(f"{what} was called before start")
         if self.ended:
             raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
         if self._closed:

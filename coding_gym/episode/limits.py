@@ -80,6 +80,10 @@ class Usage:
             "tokens": rest(limits.max_tokens, self.tokens),
         }
 
+    def become(self, other: "Usage") -> None:
+        """Takes over what another episode has used."""
+        self.turns, self.tool_calls, self.tokens = other.turns, other.tool_calls, other.tokens
+
     def warning(self, limits: Limits) -> str:
         """Returns what to put in front of the next tool's reply, before that call is counted."""
         left = self.left(limits)

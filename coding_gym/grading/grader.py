@@ -12,11 +12,13 @@ from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import GradingError, PatchError, SandboxError, SandboxUnavailableError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading.canaries import plant
+from coding_gym.grading.retaking import retake
 from coding_gym.grading.selection import CONFIG_FILES, Selection, collection_patterns, select
 from coding_gym.grading.supervision import run_tests
 from coding_gym.grading.verdict import Run, judge
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
@@ -24,6 +26,7 @@ from coding_gym.workspace import Template, apply_patch
 
 _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
+_MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
 _GOLD_FACTOR = 10.0
 
 # Second tries, most of them of runs that were short of CPU time, do not compete with one another.
@@ -44,7 +47,8 @@ def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto"
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are left out
-    of the patch and reported. A patch that changes nothing, or nothing else, is not run.
+    of the patch and reported. A patch that changes nothing, or nothing else, is not run. What
+    counts is what git makes of the text, without new files that the base's ``.gitignore`` names.
 
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
     is more. One that takes longer is repeated only if it hardly got any CPU time.
@@ -82,12 +86,17 @@ class _Grading:
     def __init__(
         self, task: Task, template: Template, patch: Patch, backend: str, timeout_s: float
     ) -> None:
-        self._task, self._spec = task, _roomier(template.spec)
+        self._task, self._template = task, template
+        self._spec = _roomier(template.spec)
         self._patch, self._backend, self._timeout_s = patch, backend, timeout_s
         self._paths = sorted({test.partition("::")[0] for test in task.expected_tests})
         self._avoid: frozenset[str] = frozenset()
 
     def verdict(self) -> Grade:
+        try:
+            self._patch = retake(self._patch, self._template, self._spec, backend=self._backend)
+        except PatchError as error:
+            return _refuse(GradeReason.PATCH_NOT_APPLIED, str(error))
         if self._patch.is_empty:
             return _refuse(GradeReason.EMPTY_PATCH, "nothing was changed")
         for gate in (nullcontext(), _second_try):
@@ -142,7 +151,7 @@ class _Grading:
             sandbox,
             self._paths,
             timeout_s=self._timeout_s,
-            has_own_pytest=bool(self._task.install_commands),
+            has_own_pytest=self._task.has_own_pytest,
         )
         wanted = tests | changed
         is_edited = _read_files(sandbox, wanted) != wanted
@@ -160,13 +169,14 @@ def _check(task: Task) -> None:
 
 
 def _roomier(spec: SandboxSpec) -> SandboxSpec:
-    """Tests may need more than the repair did."""
+    """Tests may need more than the repair did, and no shell that outlives its command."""
     limits = replace(
         spec.limits,
         disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
         num_processes=max(spec.limits.num_processes, _MIN_PROCESSES),
+        num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
-    return replace(spec, limits=limits)
+    return with_fresh_shells(replace(spec, limits=limits))
 
 
 def _read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:

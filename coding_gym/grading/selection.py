@@ -74,10 +74,13 @@ def select(task: Task, patch: Patch, patterns: Iterable[str] = _DEFAULT_PATTERNS
             for path in paths
         )
 
-    dropped = [change for change in patch.files if belongs_to_graders(change)]
-    kept = "".join(change.text for change in patch.files if change not in dropped)
-    paths = {path for c in dropped for path in (c.old_path, c.new_path) if path}
-    return Selection(Patch(kept), tuple(sorted(paths)))
+    kept, dropped = [], set()
+    for change in patch.files:
+        if belongs_to_graders(change):
+            dropped |= {path for path in (change.old_path, change.new_path) if path}
+        else:
+            kept.append(change.text)
+    return Selection(Patch("".join(kept)), tuple(sorted(dropped)))
 
 
 def collection_patterns(configs: Mapping[str, str]) -> tuple[str, ...]:

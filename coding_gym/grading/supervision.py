@@ -35,8 +35,8 @@ def run_tests(
         sandbox: Where; it holds the files already.
         paths: The files, relative to the workspace; those that do not exist are left out.
         timeout_s: After so many seconds the run is killed.
-        has_own_pytest: Whether the environment was made by install commands, so that pytest and the
-            plug-ins that it loads are theirs.
+        has_own_pytest: Whether install commands made the environment, or an image brought it, so
+            that pytest and the plug-ins that it loads are theirs.
 
     Returns:
         What was reported; None where the supervisor was stopped or killed, as code under test can.

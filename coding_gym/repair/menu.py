@@ -1,7 +1,9 @@
 """A repair episode as a menu: locate, view, run the tests, submit, or put candidate k in place."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +86,14 @@ class Menu:
         elif self._played is not None and self._played >= FIRST_CANDIDATE:
             self._note_put(self._played - FIRST_CANDIDATE, replies)
 
+    def state(self) -> dict[str, Any]:
+        """Returns all that an episode has made of this menu, for `restore`."""
+        return _copied({name: value for name, value in vars(self).items() if name != "_find"})
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over the `state` of a menu that was made with the same arguments."""
+        vars(self).update(_copied(state))
+
     def candidate_features(self) -> NDArray[np.float32]:
         """Returns one row per slot, shape (K, F), from 0 to 1; see `menu_features`."""
         if self._shortlist is None:
@@ -162,6 +172,12 @@ class Menu:
                 broken=report.broken,
                 passed=report.passed,
             )
+
+
+def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a menu's attributes, sharing nothing that changes."""
+    standings, views = state["_standings"], state["_views"]
+    return {**state, "_standings": [replace(s) for s in standings], "_views": list(views)}
 
 
 def meaning(action: int) -> str:

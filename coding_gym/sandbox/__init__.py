@@ -1,7 +1,8 @@
 """Isolated places to run commands: one protocol, interchangeable backends."""
 
 from coding_gym.sandbox.interpreters import default_interpreter, find_interpreter
-from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.select import backend_names, get_backend, open_sandbox
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, Mount, SandboxLimits, SandboxSpec
 
@@ -11,10 +12,12 @@ __all__ = [
     "Interpreter",
     "Mount",
     "Probe",
+    "Promise",
     "Sandbox",
     "SandboxBackend",
     "SandboxLimits",
     "SandboxSpec",
+    "Snapshot",
     "backend_names",
     "default_interpreter",
     "find_interpreter",

@@ -1,16 +1,22 @@
 """The owner's end of a sandbox's channel: one message out, one answer back."""
 
 import contextlib
+import io
 import os
 import socket
+import struct
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, MAX_CHUNK_BYTES
 
 _CLOSE_TIMEOUT_S = 5.0
+# SCM_CREDENTIALS: pid, uid and gid.
+_CREDENTIALS_KIND, _CREDENTIALS = 2, struct.Struct("iII")
 
 
 class Channel:
@@ -34,17 +40,93 @@ class Channel:
         Raises:
             SandboxError: The other side is gone, or does not answer in time, or answers nonsense.
         """
+        with self._in_use(timeout_s):
+            if message:
+                self._stream.sendall(message)
+            return self._receive(timeout_s, max_body_bytes)
+
+    def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
+        """Sends a message and returns what is answered in chunks.
+
+        Args:
+            message: What asks for them.
+            timeout_s: How long the next chunk may take.
+            max_bytes: How much all of them may hold.
+
+        Raises:
+            SandboxError: As `call`; or the answer is larger, or says what went wrong.
+        """
+        # Its value shares the memory of the buffer.
+        data = io.BytesIO()
+        with self._in_use(timeout_s):
+            self._stream.sendall(message)
+            more = True
+            while more:
+                header, chunk = self._receive(timeout_s, MAX_CHUNK_BYTES)
+                data.write(chunk)
+                if "error" in header:
+                    raise wire.ProtocolError(header["error"])
+                if data.tell() > max_bytes:
+                    raise wire.ProtocolError(f"its changes are more than {max_bytes} bytes")
+                more = bool(header.get("more"))
+        return data.getvalue()
+
+    def upload(self, data: bytes, *, timeout_s: float) -> None:
+        """Sends data in chunks, each of which may take ``timeout_s``; no answer is read.
+
+        The other side may refuse them half-way. It has said why then, for the next call to read.
+
+        Raises:
+            SandboxError: As `call`.
+        """
+        view = memoryview(data)
+        with self._in_use(timeout_s), contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for start in range(0, max(len(view), 1), CHUNK_BYTES):
+                chunk = view[start : start + CHUNK_BYTES]
+                more = start + CHUNK_BYTES < len(view)
+                self._stream.settimeout(timeout_s)
+                self._stream.sendall(wire.pack({"more": more}, bytes(chunk)))
+
+    def peer_pid(self, *, timeout_s: float) -> int:
+        """Returns the id of the process at the other end, as this process sees it.
+
+        Raises:
+            SandboxError: As `call`.
+        """
+        # The kernel writes the sender's id on a message, in terms of the receiver's namespace.
+        question = wire.pack({"op": "read", "path": "/dev/null", "max_bytes": 0})
+        with self._in_use(timeout_s):
+            self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+            try:
+                self._stream.sendall(question)
+                _, found, _, _ = self._stream.recvmsg(
+                    1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
+                )
+                self._receive(timeout_s, 0)
+            finally:
+                self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+            for _, kind, data in found:
+                pid, _, _ = _CREDENTIALS.unpack(data) if kind == _CREDENTIALS_KIND else (0, 0, 0)
+                if pid:
+                    return int(pid)
+            raise wire.ProtocolError("the kernel does not say who answered")
+
+    def require_open(self) -> None:
+        """Raises SandboxError where a call would, without one."""
         if os.getpid() != self._owner:
             raise SandboxError("the sandbox belongs to the process that opened it; open another")
-        with self._lock:
-            if self._is_closed or self._why_dead:
-                raise SandboxError(self._why_dead or "the sandbox is closed")
-            return self._exchange(message, timeout_s, max_body_bytes)
+        if self._is_closed or self._why_dead:
+            raise SandboxError(self._why_dead or "the sandbox is closed")
 
     def give_up(self, reason: str) -> SandboxError:
         """Returns the error that this and every later call raises."""
         self._why_dead = reason
         return SandboxError(reason)
+
+    def shut(self) -> None:
+        """Begins to end the sandbox, and does not wait."""
+        with contextlib.suppress(OSError):
+            self._stream.shutdown(socket.SHUT_WR)
 
     def close(self) -> bool:
         """Ends the sandbox and waits until its processes are dead; False when that was done."""
@@ -55,8 +137,7 @@ class Channel:
             # A copy that a fork made: the sandbox is the parent's.
             self._stream.close()
             return False
-        with contextlib.suppress(OSError):
-            self._stream.shutdown(socket.SHUT_WR)
+        self.shut()
         # A call in another thread sees the end of the stream first.
         is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         with contextlib.suppress(OSError):
@@ -70,19 +151,24 @@ class Channel:
         self._stream.close()
         return True
 
-    def _exchange(
-        self, message: bytes, timeout_s: float, max_body_bytes: int
-    ) -> tuple[dict[str, Any], bytes]:
+    def _receive(self, timeout_s: float, max_body_bytes: int) -> tuple[dict[str, Any], bytes]:
         deadline = time.monotonic() + timeout_s
-        try:
-            self._stream.settimeout(timeout_s)
-            if message:
-                self._stream.sendall(message)
-            return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
-        except (OSError, EOFError, wire.ProtocolError) as error:
-            reason = "the sandbox is closed" if self._is_closed else f"the sandbox died: {error}"
-            raise self.give_up(reason) from error
-        except BaseException:
-            # The answer may still come, and would be taken for that of the next call.
-            self._why_dead = "a call was interrupted"
-            raise
+        return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
+
+    @contextlib.contextmanager
+    def _in_use(self, timeout_s: float) -> Iterator[None]:
+        """Holds the stream for one call; whatever fails in it is the end of the sandbox."""
+        self.require_open()
+        with self._lock:
+            self.require_open()
+            try:
+                self._stream.settimeout(timeout_s)
+                yield
+            except (OSError, EOFError, wire.ProtocolError) as error:
+                is_closed = self._is_closed
+                reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
+                raise self.give_up(reason) from error
+            except BaseException:
+                # The answer may still come, and would be taken for that of the next call.
+                self._why_dead = "a call was interrupted"
+                raise

@@ -2,8 +2,8 @@
 
 Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can neither
 remove nor replace a folder of its lower layers. There the changes go to a folder of the user's
-cache. Each is removed when its sandbox closes; all of a process are removed by its zygote when the
-process dies, and what even that missed, by the next process that needs such a folder.
+cache. Each is removed when its sandbox closes; all of a process when it ends, by its zygote when it
+is killed, and what even that missed, by the next process that needs such a folder.
 """
 
 import contextlib
@@ -14,12 +14,13 @@ from pathlib import Path
 
 import platformdirs
 
+from coding_gym.sandbox.processes import start_time
 from coding_gym.sandbox.removal import remove_folder
 
 
 def process_folder() -> Path:
     """Returns the folder for the sandboxes of this process, which need not exist yet."""
-    return _base() / f"{os.getpid()}-{_start_time(os.getpid())}"
+    return _base() / f"{os.getpid()}-{start_time(os.getpid())}"
 
 
 def make(owner: tuple[int, int]) -> Path:
@@ -43,6 +44,13 @@ def remove(folder: Path) -> None:
         folder.parent.rmdir()
 
 
+def remove_all() -> None:
+    """Removes the folders of this process's sandboxes, all of which have ended."""
+    with contextlib.suppress(PermissionError):  # the process became somebody else meanwhile
+        if process_folder().exists():
+            remove_folder(process_folder())
+
+
 def _new_folder() -> Path:
     ours = process_folder()
     while True:
@@ -61,18 +69,9 @@ def _sweep(_pid: int) -> None:
         folders = tuple(_base().iterdir())
     for folder in folders:
         pid, _, started = folder.name.partition("-")
-        if pid.isdecimal() and _start_time(int(pid)) != started:
+        if pid.isdecimal() and start_time(int(pid)) != started:
             remove_folder(folder)
 
 
 def _base() -> Path:
     return platformdirs.user_cache_path("coding_gym") / "uppers"
-
-
-def _start_time(pid: int) -> str:
-    """Returns when a process started, in clock ticks since boot; "" where there is no such one."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return text.rpartition(")")[2].split()[19]

@@ -1,5 +1,7 @@
 """The environment variables that commands see: fixed ones, so that runs repeat byte for byte."""
 
+from collections.abc import Mapping
+
 from coding_gym.sandbox.spec import HOME, SandboxSpec
 
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -28,12 +30,25 @@ FIXED = {
 }
 
 
-def environment(spec: SandboxSpec, *, first: tuple[str, ...] = ()) -> dict[str, str]:
+def environment(
+    spec: SandboxSpec,
+    *,
+    first: tuple[str, ...] = (),
+    image_env: Mapping[str, str] | None = None,
+    user: str = "",
+) -> dict[str, str]:
     """Returns the variables of a sandbox's commands.
 
     Args:
         spec: Gives ``path`` and ``env``, which win.
         first: Folders that go behind ``spec.path`` and before the system's.
+        image_env: What the image sets, which wins over the fixed ones; its ``PATH`` takes the
+            place of the system's.
+        user: Whom the image runs as; "" without one.
     """
-    path = ":".join((*spec.path, *first, *SYSTEM_PATH))
-    return {**FIXED, "PATH": path, **spec.env}
+    own = dict(image_env or {})
+    if user:
+        own = {"USER": user, "LOGNAME": user} | own
+    system = own.pop("PATH", "") or ":".join(SYSTEM_PATH)
+    path = ":".join((*spec.path, *first, system))
+    return {**FIXED, **own, "PATH": path, **spec.env}

@@ -3,24 +3,33 @@
 import os
 import platform
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import disk_uppers
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.sandbox import cgroups, disk_uppers
+from coding_gym.sandbox.images import ImageStore
+from coding_gym.sandbox.incarnation import Incarnation
 from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
-from coding_gym.sandbox.protocol import Probe
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
+from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.zygote.image_root import NO_BASH
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote_process import Zygote
 from coding_gym.sandbox.zygotes import zygote
 
 # As root, what sandboxes run as: no account of any distribution has this number.
 _UNPRIVILEGED = 64998
-# Nothing here bounds them without a delegated cgroup.
-_MISSING = ("memory limit", "cpu limit")
+# An overlay refuses it (EXDEV); `mv` copies then.
+_MISSING = (Promise.CPU_LIMIT, Promise.FOLDER_RENAMES)
+_MISSING_ON_DISK = (*_MISSING, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 _UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 
 
@@ -28,8 +37,8 @@ class NamespaceBackend:
     """Sandboxes made of Linux namespaces and an overlay, opened by a zygote process.
 
     Covered: files (an allow-listed root, a private copy of the layers), processes, the network,
-    the environment, capabilities, system calls, sizes and counts. Not covered: memory and CPU
-    time (`Probe.missing`), and holes in the kernel itself.
+    the environment, capabilities, system calls, sizes and counts, memory. Not covered: CPU time
+    without a delegated cgroup (`Probe.missing`), and holes in the kernel itself.
 
     Args:
         changes: Where a sandbox's changes go: ``"auto"`` is a tmpfs where the kernel can (6.6 and
@@ -71,35 +80,43 @@ class NamespaceBackend:
             return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
         return self._works()
 
-    def open(self, spec: SandboxSpec) -> NamespaceSandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> NamespaceSandbox:
         """Opens a sandbox.
 
         Raises:
-            InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be.
+            InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be;
+                a snapshot of another backend or spec.
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """
-        try:
-            return self._open(spec)
-        except SetupError as failure:
-            if is_refusal(failure):
-                raise unavailable(failure) from failure
-            raise SandboxError(str(failure)) from failure
-        except OSError as error:  # out of descriptors, most often
-            raise SandboxError(f"cannot open a sandbox: {error}") from error
+        if snapshot is not None:
+            check_snapshot(snapshot, backend=self.name, spec=spec)
+            check_fits(snapshot)
+        with _reported():
+            return self._open(spec, snapshot)
 
     def _works(self) -> Probe:
         uid, _ = self.owner()
         on_disk = self._is_on_disk(zygote(*self.owner()))
         place = "on disk" if on_disk else "in memory"
-        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command"
-        missing = (*_MISSING, "disk limit") if on_disk else _MISSING
+        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
+        detail += "memory is watched"
+        missing: tuple[Promise, ...] = _MISSING_ON_DISK if on_disk else _MISSING
+        if cgroups.delegation().folder is not None:
+            missing = tuple(promise for promise in missing if promise != Promise.CPU_LIMIT)
         return Probe(available=True, detail=detail, missing=missing)
 
     def _is_on_disk(self, handle: Zygote) -> bool:
         return self._changes == "disk" or not handle.overlay_works_on_tmpfs
 
-    def _open(self, spec: SandboxSpec) -> NamespaceSandbox:
+    def _open(self, spec: SandboxSpec, snapshot: Snapshot | None = None) -> NamespaceSandbox:
+        return NamespaceSandbox(spec, self._start(spec, snapshot), partial(self._restart, spec))
+
+    def _restart(self, spec: SandboxSpec, snapshot: Snapshot) -> Incarnation:
+        with _reported():
+            return self._start(spec, snapshot)
+
+    def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Incarnation:
         if platform.system() != "Linux":
             raise SandboxUnavailableError(
                 f"the 'namespace' sandbox needs Linux, this is {platform.system()}",
@@ -113,16 +130,20 @@ class NamespaceBackend:
                 "run as an ordinary user, or map more users into the namespace",
             )
         handle = zygote(*self.owner())
-        upper = self._make_upper() if self._is_on_disk(handle) and spec.layers else None
+        image = _images().get(spec.image, self.owner()) if spec.image else None
+        has_overlay = bool(spec.layers or image)
+        upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
         try:
-            channel = self._ask(handle, namespace_request(spec, upper))
+            request = namespace_request(spec, upper, image=image, restores=snapshot is not None)
+            stream = self._ask(handle, request)
         except BaseException:
             if upper is not None:
                 disk_uppers.remove(upper)
             raise
-        sandbox = NamespaceSandbox(channel, upper)
-        sandbox.wait_until_ready()
-        return sandbox
+        life = Incarnation(stream, upper)
+        life.wait_until_ready(snapshot)
+        life.bound(spec.limits)
+        return life
 
     def _make_upper(self) -> Path:
         try:
@@ -136,6 +157,29 @@ class NamespaceBackend:
         except SandboxError:
             # It died since the last call; a new one is a matter of milliseconds.
             return zygote(*self.owner()).open(request)
+
+
+@cache
+def _images() -> ImageStore:
+    return ImageStore()
+
+
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Turns what a set-up fails with into what callers are promised."""
+    try:
+        yield
+    except SetupError as failure:
+        if failure.step == NO_BASH:
+            raise InvalidArgumentError(
+                "the image has no bash, which runs every command; install it there, as with "
+                "`apt-get install bash` or `apk add bash`"
+            ) from failure
+        if is_refusal(failure):
+            raise unavailable(failure) from failure
+        raise SandboxError(str(failure)) from failure
+    except OSError as error:  # out of descriptors, most often
+        raise SandboxError(f"cannot open a sandbox: {error}") from error
 
 
 def _outside(kind: str, number: int) -> int | None:

@@ -1,14 +1,12 @@
 """A sandbox of the ``namespace`` backend, as its owner holds it."""
 
-import socket
-from pathlib import Path
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.sandbox import disk_uppers
-from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S
+from coding_gym.sandbox.incarnation import Incarnation
+from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
 from coding_gym.sandbox.results import (
     check_data,
     check_max_bytes,
@@ -16,11 +14,10 @@ from coding_gym.sandbox.results import (
     prepare_run,
     render_output,
 )
-from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapshot_bytes
+from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.steps import SetupError
 
-_READY_TIMEOUT_S = 30.0
 # What an answer may take beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
 # Around a cut in the output: no more than the request asked for, and a little.
@@ -33,28 +30,18 @@ class NamespaceSandbox:
     The channel is all there is. When it closes, for whatever reason, the sandbox ends.
 
     Args:
-        channel: Connects to the first process, which is still setting the sandbox up.
-        upper: The folder on disk that holds the sandbox's changes, which goes with it.
+        spec: What it was opened with.
+        life: Its first process, which is ready.
+        start: Starts another one with the files of a snapshot.
     """
 
-    def __init__(self, channel: socket.socket, upper: Path | None = None) -> None:
-        self._channel = Channel(channel)
-        self._upper = upper
-
-    def wait_until_ready(self) -> None:
-        """Waits for the end of the set-up.
-
-        Raises:
-            SetupError: A step of it failed.
-            SandboxError: The first process died, or does not answer.
-        """
-        try:
-            header, _ = self._channel.call(b"", timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
-            if "error" in header:
-                raise SetupError.from_json(header["error"])
-        except BaseException:
-            self.close()
-            raise
+    def __init__(
+        self, spec: SandboxSpec, life: Incarnation, start: Callable[[Snapshot], Incarnation]
+    ) -> None:
+        self._spec = spec
+        self._life = life
+        self._start = start
+        self._is_closed = False
 
     @property
     def workdir(self) -> str:
@@ -92,6 +79,7 @@ class NamespaceSandbox:
                 "cwd": _absolute(folder),
                 "env": variables,
                 "command_bytes": len(text),
+                "is_plain": cwd is None and not env and not stdin,
             },
             text + stdin,
             timeout_s=float(timeout_s) + _ANSWER_TIMEOUT_S,
@@ -100,7 +88,7 @@ class NamespaceSandbox:
         try:
             return _result(header, body)
         except (KeyError, TypeError) as error:
-            raise self._channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
+            raise self._life.channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
@@ -118,10 +106,40 @@ class NamespaceSandbox:
         header, _ = self._call({"op": "write", "path": path}, data)
         _raise_file_error(header, path)
 
+    def snapshot(self) -> Snapshot:
+        """Returns its changed files; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
+        data = self._life.channel.download(
+            wire.pack({"op": "snapshot"}),
+            timeout_s=_ANSWER_TIMEOUT_S,
+            max_bytes=max_snapshot_bytes(self._spec.limits),
+        )
+        return Snapshot(backend="namespace", spec=self._spec, data=data)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Puts all files back; see `coding_gym.sandbox.protocol.Sandbox.restore`.
+
+        Nothing is changed under the feet of the overlay: a new first process takes the place of
+        this one, and is what `NamespaceBackend.open` starts for a fork too.
+        """
+        check_snapshot(snapshot, backend="namespace", spec=self._spec)
+        check_fits(snapshot)
+        old = self._life
+        old.channel.require_open()
+        old.channel.shut()  # it ends while the other starts
+        try:
+            self._life = self._start(snapshot)
+        except BaseException:
+            self.close()
+            raise
+        old.close()
+        if self._is_closed:
+            self._life.close()
+
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        if self._channel.close() and self._upper is not None:
-            disk_uppers.remove(self._upper)
+        # In this order: a restore in another thread looks after it has changed the life.
+        self._is_closed = True
+        self._life.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,11 +160,11 @@ class NamespaceSandbox:
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
-        header, answer = self._channel.call(
+        header, answer = self._life.channel.call(
             wire.pack(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
         )
         if "error" in header:
-            raise self._channel.give_up(f"the sandbox failed: {header['error']}")
+            raise self._life.channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
 
 
@@ -164,6 +182,8 @@ def _result(header: dict[str, Any], body: bytes) -> ExecResult:
         truncated=truncated,
         duration_s=header["duration_s"],
         num_leftovers=header["num_leftovers"],
+        out_of_memory=header["out_of_memory"],
+        shell_lost=header["shell_lost"],
     )
 
 

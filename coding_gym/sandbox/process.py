@@ -1,5 +1,6 @@
 """The ``process`` backend: plain processes in a temporary copy. No isolation; for debugging."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -10,20 +11,26 @@ from typing import Self
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox import copies
 from coding_gym.sandbox.environment import environment
 from coding_gym.sandbox.process_group import ProcessGroup
-from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Probe
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Probe, Snapshot
+from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import (
     check_data,
     check_env,
     check_max_bytes,
     check_path,
+    check_shell,
     prepare_run,
 )
+from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import files
 
-_MISSING = ("files", "processes", "network", "users", "system calls", "memory limit", "cpu limit")
+_KEPT = frozenset({Promise.FOLDER_RENAMES})
+_MISSING = tuple(promise for promise in Promise if promise not in _KEPT)
 
 
 class NoIsolationWarning(UserWarning):
@@ -49,11 +56,12 @@ class ProcessBackend:
         detail = "commands run as this user, with no isolation; only when named"
         return Probe(available=True, detail=detail, missing=_MISSING)
 
-    def open(self, spec: SandboxSpec) -> "ProcessSandbox":
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "ProcessSandbox":
         """Opens a sandbox that isolates nothing, and warns about that.
 
         Raises:
-            InvalidArgumentError: A layer or mount that does not exist.
+            InvalidArgumentError: A layer or mount that does not exist; a snapshot of another
+                backend or spec; a persistent shell.
             SandboxError: The temporary copy could not be made.
         """
         warnings.warn(
@@ -62,27 +70,37 @@ class ProcessBackend:
             stacklevel=2,
         )
         check_env(spec.env)
+        if check_shell(spec.shell) == "persistent":
+            raise InvalidArgumentError(
+                "the 'process' sandbox has no shell='persistent'; use 'fresh', or 'namespace'"
+            )
+        if snapshot is not None:
+            check_snapshot(snapshot, backend=self.name, spec=spec)
         for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
             if not path.exists():
                 raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-        return ProcessSandbox(spec)
+        return ProcessSandbox(spec, snapshot)
 
 
 class ProcessSandbox:
     """A temporary folder and the commands that run in it."""
 
-    def __init__(self, spec: SandboxSpec) -> None:
+    def __init__(self, spec: SandboxSpec, snapshot: Snapshot | None) -> None:
         self._spec = spec
         self._closed = False
+        self._group: ProcessGroup | None = None
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="coding_gym-process-")).resolve()
         except OSError as error:
             raise SandboxError(f"no temporary folder could be made: {error}") from error
+        self._copies = {"workspace": Path(self.workdir), "home": self._folder / "home"}
         try:
-            self._fill()
+            self._fill(layers=spec.layers if snapshot is None else ())
         except (OSError, shutil.Error) as error:
             self.close()
             raise SandboxError(f"the layers could not be copied: {error}") from error
+        if snapshot is not None:
+            self._put_back(snapshot)
         self._places = {
             WORKDIR: self.workdir,
             HOME: str(self._folder / "home"),
@@ -128,7 +146,7 @@ class ProcessSandbox:
             source.write(stdin)
             source.seek(0)
             try:
-                group = ProcessGroup(
+                self._group = ProcessGroup(
                     script,
                     cwd=folder,
                     env={**self._env, **variables},
@@ -137,8 +155,12 @@ class ProcessSandbox:
                     max_output_bytes=max_output_bytes,
                 )
             except OSError as error:
+                if error.errno == errno.E2BIG:
+                    return ExecResult(126, "bash: Argument list too long\n")
                 raise SandboxError(f"bash could not be started: {error}") from error
-        return group.wait(timeout_s)
+        result = self._group.wait(timeout_s)
+        self._require_open()  # another thread may have closed it, which ended the command
+        return result
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
@@ -154,11 +176,35 @@ class ProcessSandbox:
         self._require_open()
         files.write(str(self._host_path(path)), data)
 
+    def snapshot(self) -> Snapshot:
+        """Returns the workspace and the home folder, whole: what differs is not known here.
+
+        So it takes time and memory for what there is. /tmp and /dev/shm are the host's.
+
+        Raises:
+            SandboxError: The sandbox is closed, or not everything in it may be read.
+        """
+        self._require_open()
+        try:
+            data = copies.pack_copies(self._copies)
+        except OSError as error:
+            self.close()
+            raise SandboxError(f"no snapshot: {error}") from error
+        return Snapshot(backend="process", spec=self._spec, data=data)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Puts workspace and home back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
+        check_snapshot(snapshot, backend="process", spec=self._spec)
+        self._require_open()
+        self._put_back(snapshot)
+
     def close(self) -> None:
-        """Removes the temporary copy; idempotent."""
+        """Ends a running command and removes the temporary copy; idempotent."""
         if not self._closed:
             self._closed = True
-            shutil.rmtree(self._folder, ignore_errors=True)
+            if self._group is not None:
+                self._group.end()
+            remove_folder(self._folder)
 
     def __enter__(self) -> Self:
         return self
@@ -171,11 +217,11 @@ class ProcessSandbox:
     ) -> None:
         self.close()
 
-    def _fill(self) -> None:
+    def _fill(self, layers: tuple[Path, ...]) -> None:
         workspace = Path(self.workdir)
         workspace.mkdir()
         (self._folder / "home").mkdir()
-        for layer in reversed(self._spec.layers):
+        for layer in reversed(layers):
             shutil.copytree(layer, workspace, symlinks=True, dirs_exist_ok=True)
         python = self._spec.python
         links = self._folder / "bin"
@@ -183,6 +229,13 @@ class ProcessSandbox:
         if python is not None:
             for name in ("python", "python3"):
                 (links / name).symlink_to(python.executable)
+
+    def _put_back(self, snapshot: Snapshot) -> None:
+        try:
+            copies.unpack_copies(snapshot.data, self._copies)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise SandboxError(f"could not restore the snapshot: {error}") from error
 
     def _environment(self) -> dict[str, str]:
         env = environment(self._spec, first=(str(self._folder / "bin"),))

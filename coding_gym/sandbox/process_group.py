@@ -16,8 +16,9 @@ from pathlib import Path
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox.results import render_output
 from coding_gym.sandbox.spec import SandboxLimits
-from coding_gym.sandbox.zygote.commands import GRACE_S, shell_exit_code
 from coding_gym.sandbox.zygote.output import BoundedOutput
+from coding_gym.sandbox.zygote.replies import shell_exit_code
+from coding_gym.sandbox.zygote.watch import GRACE_S
 
 _READ_BYTES = 1 << 16
 # How soon the end of a shell is noticed when something it started still holds the output open.
@@ -87,6 +88,11 @@ class ProcessGroup:
             duration_s=time.monotonic() - self._started,
             num_leftovers=num_leftovers if finished else 0,
         )
+
+    def end(self) -> None:
+        """Kills a command that another thread waits for; nothing where it has ended."""
+        if self._process.poll() is None:
+            self._kill_session()
 
     def _watch(self, deadline: float) -> bool:
         """Collects output until the shell ends; False when the deadline came first."""

@@ -1,14 +1,33 @@
 """The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
 from coding_gym.calls import ExecResult
+from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything that a sandbox had changed at one moment; processes are not part of it.
+
+    It lives in memory, holds no reference to the sandbox, which may be closed, and restores as
+    often as one likes.
+
+    Attributes:
+        backend: Name of the backend that made it, and that alone can restore it.
+        spec: What the sandbox was opened with.
+        data: The changed files, in the backend's own form.
+    """
+
+    backend: str
+    spec: SandboxSpec
+    data: bytes = field(repr=False)
 
 
 class Sandbox(Protocol):
@@ -85,6 +104,29 @@ class Sandbox(Protocol):
         """
         ...
 
+    def snapshot(self) -> Snapshot:
+        """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
+
+        Takes time and memory for what changed, not for what there is. Background processes of a
+        persistent shell are stopped meanwhile.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Puts every file back to what it was at the snapshot; running processes end.
+
+        Where it fails the sandbox is closed.
+
+        Raises:
+            InvalidArgumentError: The snapshot is another backend's, or of another spec; nothing
+                has changed then.
+            SandboxError: The sandbox is closed or died.
+        """
+        ...
+
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
         ...
@@ -107,13 +149,13 @@ class Probe:
         available: Whether a sandbox could be opened, a command run, and everything cleaned up.
         detail: What was tried and how it ended, one line.
         remedy: The command or option that would make it work; "" where it works.
-        missing: Isolation that this backend does not give here, such as ``"memory limit"``.
+        missing: Promises that this backend does not keep here.
     """
 
     available: bool
     detail: str
     remedy: str = ""
-    missing: tuple[str, ...] = ()
+    missing: tuple[Promise, ...] = ()
 
 
 class SandboxBackend(Protocol):
@@ -132,12 +174,16 @@ class SandboxBackend(Protocol):
         """Returns the host uid and gid that must own the layers for commands to own them inside."""
         ...
 
-    def open(self, spec: SandboxSpec) -> Sandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> Sandbox:
         """Opens a sandbox.
+
+        Args:
+            spec: What it is made of.
+            snapshot: Files that it has from the start, of a sandbox of an equal spec.
 
         Raises:
             InvalidArgumentError: A layer or mount that does not exist, or a target or environment
-                variable that cannot be.
+                variable that cannot be; a snapshot of another backend or spec.
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """

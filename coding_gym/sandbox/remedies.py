@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from coding_gym.errors import SandboxUnavailableError
+from coding_gym.sandbox.interpreters import default_interpreter
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
@@ -14,9 +15,19 @@ _CONTAINER = (
     "start the container with --security-opt seccomp=unconfined "
     "--security-opt systempaths=unconfined (and apparmor=unconfined on AppArmor hosts)"
 )
+_POD = (
+    "give the pod `hostUsers: false`, and its container's securityContext `procMount: Unmasked` "
+    "and `seccompProfile: {type: Unconfined}`"
+)
+_PROFILE = """abi <abi/4.0>,
+include <tunables/global>
+profile {name} {executable} flags=(unconfined) {{
+  userns,
+}}
+"""
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
 # Steps that fail for what was asked, not for what the machine is.
-_REQUESTED = ("show ", "mount at ", "serve ", "write the sandbox's files")
+_REQUESTED = ("show ", "mount at ", "serve ", "write the sandbox's files", "restore ")
 
 
 def is_refusal(failure: SetupError) -> bool:
@@ -39,11 +50,37 @@ def remedy(failure: SetupError) -> str:
         return f"run `sudo sysctl -w {_MAX_USERNS}=65536`"
     if failure.step == "map the users":
         return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return _POD
     if _in_container():
         return _CONTAINER
     if failure.errno == errno.ENOSYS or "overlay" in failure.step:
         return f"use Linux 5.12 or later (this is {os.uname().release})"
     return "run `coding-gym doctor` for what works here instead"
+
+
+def step_remedy(name: str) -> str:
+    """Returns what to do about a step of `coding_gym.sandbox.trial` that failed."""
+    if "folder" in name:
+        return f"use Linux 6.6 or later (this is {os.uname().release}), or another backend"
+    if "network" in name or "host files" in name:
+        return "do not use this backend for policies that you do not trust, and report this"
+    return "run it again; if it keeps failing, report it with this message"
+
+
+def apparmor_profile() -> str:
+    """Returns commands that let this interpreter, and no other program, make user namespaces.
+
+    "" where AppArmor does not hold it back. A profile attaches to the file that is run, which is
+    not the link of that name in a virtual environment.
+    """
+    if _sysctl(_APPARMOR) != "1" or os.geteuid() == 0:
+        return ""
+    executable = default_interpreter().executable
+    name = "coding_gym" + str(executable).replace("/", ".")
+    place = f"/etc/apparmor.d/{name}"
+    text = _PROFILE.format(name=name, executable=executable)
+    return f"sudo tee {place} <<'END'\n{text}END\nsudo apparmor_parser -r {place}"
 
 
 def _sysctl(name: str) -> str:
@@ -55,6 +92,4 @@ def _sysctl(name: str) -> str:
 
 
 def _in_container() -> bool:
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
-        return True
-    return "KUBERNETES_SERVICE_HOST" in os.environ
+    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()

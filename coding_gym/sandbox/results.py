@@ -10,6 +10,7 @@ from coding_gym.sandbox.spec import WORKDIR
 
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
+SHELLS = ("fresh", "waiting", "persistent")
 # Thirty years; clocks of the system overflow at some time after that.
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
@@ -75,6 +76,13 @@ def check_max_bytes(max_bytes: int) -> None:
     """Raises InvalidArgumentError for what is not a size that a file can have."""
     if type(max_bytes) is not int or max_bytes < 0:
         raise InvalidArgumentError(f"max_bytes must be an integer of at least 0, got {max_bytes!r}")
+
+
+def check_shell(shell: str) -> str:
+    """Returns a kind of shell; raises InvalidArgumentError where there is none of that name."""
+    if shell not in SHELLS:
+        raise InvalidArgumentError(f"shell must be one of {', '.join(SHELLS)}, got {shell!r}")
+    return shell
 
 
 def check_env(env: Mapping[str, str]) -> None:

@@ -1,46 +1,56 @@
-"""Backends by name."""
+"""Backends by name; each is imported when it is first asked for."""
 
-from collections.abc import Callable
+import importlib
+import logging
+from functools import cache
+from typing import cast
 
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.process import ProcessBackend
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.errors import MissingDependencyError, SandboxUnavailableError
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
-_BACKENDS: dict[str, Callable[[], SandboxBackend]] = {
-    "namespace": NamespaceBackend,
-    "process": ProcessBackend,
+_BACKENDS = {
+    "apptainer": "coding_gym.sandbox.apptainer:ApptainerBackend",
+    "docker": "coding_gym.sandbox.containers:DockerBackend",
+    "landlock": "coding_gym.sandbox.landlock:LandlockBackend",
+    "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
+    "process": "coding_gym.sandbox.process:ProcessBackend",
 }
-# What "auto" tries, in order. Never one that isolates less than was asked for.
-_AUTOMATIC = ("namespace",)
+# What "auto" tries, in order. Never one that isolates nothing.
+AUTOMATIC = ("namespace", "landlock", "docker")
+
+_log = logging.getLogger(__name__)
 
 
 def backend_names() -> tuple[str, ...]:
     """Returns the names that `get_backend` knows."""
-    return tuple(sorted(_BACKENDS))
+    return tuple(_BACKENDS)
 
 
 def get_backend(name: str = "auto") -> SandboxBackend:
-    """Returns a backend; ``"auto"`` is the best that this kind of machine may have.
+    """Returns a backend, the same object for the same name.
+
+    ``"auto"`` is the first of ``namespace``, ``landlock`` and ``docker`` in which a sandbox opens.
+    What was found is kept for the rest of the process.
 
     Raises:
         UnknownNameError: No backend has that name.
+        SandboxUnavailableError: For ``"auto"``: none of them works; says what would mend the first.
+        SandboxError: For ``"auto"``: one that works on this machine failed this time.
     """
-    if name == "auto":
-        name = _AUTOMATIC[0]
-    if name not in _BACKENDS:
-        raise unknown_name("sandbox backend", name, ("auto", *_BACKENDS))
-    return _BACKENDS[name]()
+    return _made(_automatic() if name == "auto" else name)
 
 
-def open_sandbox(spec: SandboxSpec, *, backend: str = "auto") -> Sandbox:
+def open_sandbox(
+    spec: SandboxSpec, *, backend: str = "auto", snapshot: Snapshot | None = None
+) -> Sandbox:
     """Opens a sandbox.
 
     Args:
         spec: What it is made of.
         backend: A name of `backend_names`, or ``"auto"``, which isolates or fails.
+        snapshot: Files that it has from the start, of a sandbox of an equal spec.
 
     Raises:
         UnknownNameError: No backend has that name.
@@ -48,11 +58,31 @@ def open_sandbox(spec: SandboxSpec, *, backend: str = "auto") -> Sandbox:
         SandboxUnavailableError: This machine cannot run the backend; says the remedy.
         SandboxError: It can, but this time it failed.
     """
-    chosen = get_backend(backend)
-    try:
-        return chosen.open(spec)
-    except SandboxUnavailableError as error:
-        if backend != "auto":
-            raise
-        problem = f"no sandbox works on this machine: {error.problem}"
-        raise SandboxUnavailableError(problem, error.remedy) from error
+    return get_backend(backend).open(spec, snapshot=snapshot)
+
+
+@cache
+def _made(name: str) -> SandboxBackend:
+    if name not in _BACKENDS:
+        raise unknown_name("sandbox backend", name, ("auto", *_BACKENDS))
+    module, _, kind = _BACKENDS[name].partition(":")
+    return cast("SandboxBackend", getattr(importlib.import_module(module), kind)())
+
+
+@cache
+def _automatic() -> str:
+    """Returns the name of the best backend that works here."""
+    refusals: list[SandboxUnavailableError | MissingDependencyError] = []
+    for name in AUTOMATIC:
+        try:
+            _made(name).open(SandboxSpec()).close()
+        except (SandboxUnavailableError, MissingDependencyError) as error:
+            refusals.append(error)
+            continue
+        if refusals:
+            _log.warning("sandboxes are of the %r backend: %s", name, refusals[0])
+        return name
+    first = refusals[0]
+    problem = getattr(first, "problem", str(first))
+    remedy = getattr(first, "remedy", "")
+    raise SandboxUnavailableError(f"no sandbox works on this machine: {problem}", remedy) from first

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 WORKDIR = "/workspace"
 HOME = "/home/agent"
@@ -34,6 +35,8 @@ class SandboxLimits:
         num_processes: Processes and threads at one time.
         file_bytes: Size of one file.
         num_open_files: Open files per process.
+        memory_bytes: Memory of all its processes together.
+        num_cpus: Processors that they may keep busy; None for all there are.
     """
 
     disk_bytes: int = 512 << 20
@@ -41,6 +44,8 @@ class SandboxLimits:
     num_processes: int = 256
     file_bytes: int = 1 << 30
     num_open_files: int = 1024
+    memory_bytes: int = 4 << 30
+    num_cpus: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,14 @@ class SandboxSpec:
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only builds of environments use this.
+        image: What ``/`` is: a tar of ``docker save``, an OCI layout folder, or a name that the
+            backend knows; "" for the backend's own choice.
+        workspace_alias: A second path of the workspace, such as where the image has the project
+            installed from; "" for none.
+        shell: ``"fresh"`` starts a bash per command. ``"waiting"`` starts it ahead of time, while
+            the policy thinks. ``"persistent"`` keeps one: folder, variables, functions and
+            background processes survive from command to command. A call with a ``cwd``, ``env``
+            or ``stdin`` of its own has a fresh bash in each case, while all else stands still.
     """
 
     layers: tuple[Path, ...] = ()
@@ -83,3 +96,6 @@ class SandboxSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     limits: SandboxLimits = SandboxLimits()
     network: bool = False
+    image: str = ""
+    workspace_alias: str = ""
+    shell: Literal["fresh", "waiting", "persistent"] = "fresh"

@@ -1,9 +1,6 @@
 """A running zygote, as its owner holds it."""
 
-import contextlib
 import os
-import select
-import signal
 import socket
 import threading
 import time
@@ -11,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
-from coding_gym.sandbox import disk_uppers
-from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.sandbox import disk_uppers, standalone
 from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
@@ -36,7 +32,7 @@ class Zygote:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
         try:
-            self._pid = _spawn(theirs.fileno(), errors_write)
+            self._pid = standalone.start(_MAIN, theirs.fileno(), errors_write)
         except OSError as error:
             self._control.close()
             os.close(errors_read)
@@ -58,7 +54,7 @@ class Zygote:
             header = self._receive()
         except (OSError, EOFError, wire.ProtocolError) as error:
             self.stop()
-            reason = last_line(_what_it_said(errors_read), otherwise=str(error))
+            reason = last_line(standalone.what_it_said(errors_read), otherwise=str(error))
             raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
         finally:
             os.close(errors_read)
@@ -109,9 +105,7 @@ class Zygote:
         self._stopped = True
         self._control.close()
         # The server saw its channel close. Should it hang, its parent's end is its end.
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            _wait_or_kill(self._pid)
-            os.waitpid(self._pid, 0)
+        standalone.end(self._pid, _STOP_TIMEOUT_S)
 
     def forget(self) -> None:
         """Lets go of the zygote without ending it: it belongs to the parent of this process."""
@@ -122,45 +116,3 @@ class Zygote:
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
-
-
-def _spawn(control: int, errors: int) -> int:
-    """Starts the process with nothing of ours but the two descriptors."""
-    null = os.open(os.devnull, os.O_RDWR)
-    os.set_inheritable(control, True)
-    # What a Python that is not installed system-wide may need in order to start at all.
-    env = {k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"}
-    python = str(default_interpreter().executable)
-    actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)]
-    try:
-        return os.posix_spawn(
-            python,
-            [python, "-I", "-S", str(_MAIN), str(control)],
-            env,
-            file_actions=[*actions, (os.POSIX_SPAWN_DUP2, errors, 2)],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(signal.SIGPIPE, signal.SIGCHLD),
-        )
-    finally:
-        os.close(null)
-
-
-def _wait_or_kill(pid: int) -> None:
-    descriptor = os.pidfd_open(pid)
-    try:
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        if not poller.poll(_STOP_TIMEOUT_S * 1000):
-            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-    finally:
-        os.close(descriptor)
-
-
-def _what_it_said(descriptor: int) -> str:
-    """Returns what is in a pipe now."""
-    os.set_blocking(descriptor, False)
-    try:
-        return os.read(descriptor, 1 << 16).decode("utf-8", "replace")
-    except BlockingIOError:
-        return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.tasks.rows import read_jsonl
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
     Args:
         environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
             They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
+            ``image``, ``image_path`` (with which the tree is the image's, unless one is given),
             ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``)
             and ``excluded_tests`` (``p2p_bad``).
 
@@ -64,9 +65,13 @@ def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
             "tests in FAIL_TO_PASS"
         )
     command = _visible_command(entry.visible_test_command or "", task.test_patch)
-    return replace(
+    is_default = isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo)
+    changed = replace(
         task,
-        interpreter=entry.interpreter or task.interpreter,
+        tree=ImageTree() if entry.image_path and is_default else task.tree,
+        image=entry.image or task.image,
+        image_path=entry.image_path or task.image_path,
+        interpreter=entry.interpreter or ("image" if entry.image_path else task.interpreter),
         install_commands=(
             task.install_commands
             if entry.install_commands is None
@@ -78,6 +83,9 @@ def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
         fail_to_pass=fail_to_pass,
         pass_to_pass=tuple(t for t in task.pass_to_pass if t not in excluded),
     )
+    if problem := changed.image_problem():
+        raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
+    return changed
 
 
 def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:

@@ -111,6 +111,8 @@ def _check_patch(task: Task, field: str, text: str, where: str) -> None:
 
 def _with_paths(task: Task, base: Path, where: str) -> Task:
     """Makes the tree's path absolute, and checks that something lies there."""
+    if task.image and (image := base / Path(task.image).expanduser()).exists():
+        task = replace(task, image=str(image.resolve()))  # else a name, of which others know
     tree = task.tree
     if isinstance(tree, FolderTree):
         folder = (base / Path(tree.folder).expanduser()).resolve()

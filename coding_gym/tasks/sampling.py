@@ -1,7 +1,7 @@
 """Which task an episode gets."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -20,6 +20,10 @@ class Sampler(Protocol):
         """Returns the task of the next episode."""
         ...
 
+    def copy(self) -> Self:
+        """Returns a sampler of the same tasks that goes on from here by itself."""
+        ...
+
 
 class UniformSampler:
     """Any task at any time, each as likely as the others."""
@@ -30,6 +34,10 @@ class UniformSampler:
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a task drawn with replacement."""
         return self._tasks[int(rng.integers(len(self._tasks)))]
+
+    def copy(self) -> Self:
+        """Returns another sampler of the same tasks."""
+        return type(self)(self._tasks)
 
 
 class SequentialSampler:
@@ -45,6 +53,12 @@ class SequentialSampler:
         self._at = (self._at + 1) % len(self._tasks)
         return task
 
+    def copy(self) -> Self:
+        """Returns another sampler at the same task."""
+        twin = type(self)(self._tasks)
+        twin._at = self._at
+        return twin
+
 
 class ShuffledSampler:
     """Every task once per epoch, in an order drawn anew for each epoch."""
@@ -58,6 +72,12 @@ class ShuffledSampler:
         if not self._left:
             self._left = [int(index) for index in rng.permutation(len(self._tasks))]
         return self._tasks[self._left.pop()]
+
+    def copy(self) -> Self:
+        """Returns another sampler with the same tasks left in this epoch."""
+        twin = type(self)(self._tasks)
+        twin._left = self._left.copy()
+        return twin
 
 
 _SAMPLERS: dict[str, Callable[[Sequence[Task]], Sampler]] = {

@@ -77,6 +77,8 @@ class EnvironmentEntry(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
+    image: Name | None = None
+    image_path: Name | None = None
     interpreter: Annotated[
         Name | None, Field(validation_alias=AliasChoices("interpreter", "python"))
     ] = None

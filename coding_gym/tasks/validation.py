@@ -1,6 +1,6 @@
 """Whether a task can be trusted: its gold patch resolves it, and its base does not, every time."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
@@ -11,6 +11,7 @@ from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailab
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
 
@@ -52,14 +53,17 @@ class ValidationReport:
 
 
 def validate_task(
-    task: Task, store: TemplateStore, backend: str = "auto", repeats: int = 2
+    task: Task,
+    store: TemplateStore,
+    sandbox: str | Mapping[str, Any] = "auto",
+    repeats: int = 2,
 ) -> ValidationReport:
     """Grades a task's gold patch and its base, each ``repeats`` times in clean sandboxes.
 
     Args:
         task: The task.
         store: Where its template is, or will be.
-        backend: The sandbox to grade in.
+        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often; above 1 finds tests that do not always end alike.
 
     Raises:
@@ -67,14 +71,16 @@ def validate_task(
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("repeats", repeats)
+    options = SandboxOptions.parse(sandbox)
     start = perf_counter()
     try:
         template = store.get(task)
+        template = replace(template, spec=options.applied(template.spec))
         template_s = perf_counter() - start
-        gold = _grades(task, template, Patch(task.gold_patch), backend, repeats)
+        gold = _grades(task, template, Patch(task.gold_patch), options.name, repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
-        noop = _grades(timed, template, _HARMLESS, backend, repeats)
+        noop = _grades(timed, template, _HARMLESS, options.name, repeats)
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError) as error:
@@ -98,7 +104,7 @@ def validate(
     tasks: Iterable[Task],
     store: TemplateStore | None = None,
     *,
-    backend: str = "auto",
+    sandbox: str | Mapping[str, Any] = "auto",
     repeats: int = 2,
     num_workers: int = 1,
     on_result: Callable[[ValidationReport], None] | None = None,
@@ -108,20 +114,20 @@ def validate(
     Args:
         tasks: The tasks.
         store: Where templates are kept; the user's cache by default.
-        backend: The sandbox to grade in.
+        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded.
         num_workers: Tasks in progress at one time.
         on_result: Called in the calling thread with each report as soon as it is there.
 
     Raises:
-        InvalidArgumentError: ``repeats`` or ``num_workers`` is below 1.
+        InvalidArgumentError: ``repeats`` or ``num_workers`` is below 1, or ``sandbox`` cannot be.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("num_workers", num_workers)
-    store = store or TemplateStore(backend)
+    store = store or TemplateStore(SandboxOptions.parse(sandbox).name)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
-        futures = [pool.submit(validate_task, task, store, backend, repeats) for task in tasks]
+        futures = [pool.submit(validate_task, task, store, sandbox, repeats) for task in tasks]
         for future in as_completed(futures):
             report = future.result()
             if on_result is not None:

@@ -3,7 +3,7 @@
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
 that policies trained there meet nothing new. What is mended: paths are resolved inside the
 sandbox and compared as paths; an empty ``search`` is refused; files are edited as bytes, so line
-endings and encodings survive; durations of test runs are zeroed; killed leftovers are mentioned.
+endings and encodings survive; durations of test runs are zeroed; what was killed is mentioned.
 New is ``submit``.
 """
 
@@ -67,24 +67,36 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         result = context.sandbox.run(command, timeout_s=context.command_timeout_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         result = ExecResult(exit_code=1, output=f"Execution failed: {error}")
+    output, notice = _without_notice(result)
     if result.timed_out:  # nano shows nothing of what the command had printed
         output = f"Command timed out after {context.command_timeout_s:g}s"
     else:
-        output = scrub_runner_times(result.output.strip())
+        output = scrub_runner_times(output.strip())
     if result.ok:
         reply = output or "command succeeded"
     else:
         reply = f"command failed with exit code {result.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    note = "" if result.timed_out else _leftover_note(result.num_leftovers)
-    return _answer(call, reply, ok=result.ok, note=note, raw=result.output)
+    return _answer(call, reply, ok=result.ok, note=_notes(result, notice), raw=result.output)
 
 
-def _leftover_note(num_leftovers: int) -> str:
-    if not num_leftovers:
-        return ""
-    what = "process was" if num_leftovers == 1 else "processes were"
-    return f"\n({num_leftovers} background {what} killed when the command returned)"
+def _notes(result: ExecResult, notice: str) -> str:
+    """Returns what nano has no words for, in lines that are never cut off."""
+    notes = ""
+    if result.num_leftovers and not result.timed_out:
+        what = "process was" if result.num_leftovers == 1 else "processes were"
+        notes += f"\n({result.num_leftovers} background {what} killed when the command returned)"
+    if result.out_of_memory:
+        notes += "\n(killed: it used more memory than there is)"
+    return notes + notice
+
+
+def _without_notice(result: ExecResult) -> tuple[str, str]:
+    """Returns the output, and apart from it the line that says that the shell was lost."""
+    if not result.shell_lost:
+        return result.output, ""
+    output, _, notice = result.output.removesuffix("\n").rpartition("\n")
+    return output, f"\n{notice}"
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:

@@ -10,6 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.envs.forking import snapshot
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.slot import Slot, Transition
 from coding_gym.vector.thread_pool import ThreadPool
@@ -95,15 +97,17 @@ class Slots:
             what: The caller's name, for errors.
         """
         self.check_idle(what, self.all)
-        futures = [slot.begin_call(ask) for slot, ask in zip(self.all, asks, strict=True)]
-        try:
-            wait(futures)
-        except BaseException:  # an interrupt; the next action shall not meet a call in its env
-            for future in futures:
-                future.cancel()
-            wait(futures)
-            raise
-        return tuple(future.result() for future in futures)
+        return _results([s.begin_call(ask) for s, ask in zip(self.all, asks, strict=True)])
+
+    def snapshot(self, index: int) -> EnvSnapshot:
+        """Returns a snapshot of one env, whose episode is running."""
+        (slot,) = self.chosen([index])
+        self.check_idle("snapshot", [slot])
+        if slot.is_started and slot.is_ended:  # with prefetch, its env is in the next one already
+            raise EpisodeError(f"the episode of env {index} has ended; the next action begins one")
+        moment: EnvSnapshot
+        (moment,) = _results([slot.begin_call(snapshot)])
+        return moment
 
     def check_idle(self, what: str, slots: Sequence[Slot]) -> None:
         """Raises EpisodeError where an action is under way in one of the slots."""
@@ -174,3 +178,15 @@ class Slots:
         # Else it was dropped meanwhile, or is there already.
         if slot.pending is done and slot not in self._ready:
             self._ready.append(slot)
+
+
+def _results(futures: "Sequence[Future[Any]]") -> tuple[Any, ...]:
+    """Waits for calls in envs; none of them is under way afterwards, come what may."""
+    try:
+        wait(futures)
+    except BaseException:  # an interrupt; the next action shall not meet a call in its env
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        raise
+    return tuple(future.result() for future in futures)

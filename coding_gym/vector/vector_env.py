@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from coding_gym.arguments import at_least_one, true_or_false
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch, unstack
 from coding_gym.vector.reset_arguments import Seed, seeds_of_slots, split_options
@@ -114,8 +115,8 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             seed: One for the first env (or group), each further one adding 1; or a list of one for
                 each. None goes on in each env's own sequence of tasks; envs of a group that are
                 behind then leave out what the others had, so that all begin the same task.
-            options: As for a single env, for each of them; ``reset_mask``, a bool array of shape
-                (N,), resets only some.
+            options: As for a single env, for each of them, ``snapshot`` too; ``reset_mask``, a bool
+                array of shape (N,), resets only some.
 
         Returns:
             The batch of the N observations, and the infos merged.
@@ -200,6 +201,15 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             for slot, transition in zip(slots, transitions, strict=True)
         ]
         return to_batch(self.single_observation_space, named)
+
+    def snapshot(self, index: int) -> EnvSnapshot:
+        """Returns this moment of one env with its wrappers: `coding_gym.snapshot`.
+
+        Raises:
+            EpisodeError: No episode is running in it, or an action is under way.
+        """
+        self._check_open()
+        return self._slots.snapshot(index)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns what a method (or attribute) of that name gives in each env, N values.

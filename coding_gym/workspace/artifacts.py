@@ -6,8 +6,8 @@ from pathlib import Path
 
 from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.checkout import stamp
 from coding_gym.workspace.scripts import COLLECT, ENV
+from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import BASE_GIT
 
 COLLECTED = "/opt/artifacts"

@@ -14,6 +14,7 @@ from coding_gym.errors import (
     last_line,
 )
 from coding_gym.sandbox import default_interpreter, find_interpreter
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
@@ -21,11 +22,13 @@ from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
-from coding_gym.workspace.folder_cache import FolderCache
+from coding_gym.workspace.history import task_date
 from coding_gym.workspace.host_git import HostGit
+from coding_gym.workspace.image_python import ImagePythons
+from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
+from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, IMAGE_BIN, PYTEST_BIN, Template
 
 # Part of every key: raised whenever what a build leaves changes.
 _SCHEMA = 2
@@ -42,6 +45,9 @@ class _Ground:
         path: Folders to put in PATH.
         env: Environment variables.
         artifacts: A folder to lay below the tree, or None.
+        python: The interpreter to show; None for that of an image.
+        image: What the root is; "" for the backend's own choice.
+        alias: Where else the workspace shows; "" for nowhere.
     """
 
     identity: str
@@ -49,6 +55,9 @@ class _Ground:
     path: tuple[str, ...]
     env: dict[str, str]
     artifacts: Path | None = None
+    python: Interpreter | None = None
+    image: str = ""
+    alias: str = ""
 
 
 class Builder:
@@ -69,7 +78,10 @@ class Builder:
         git = HostGit(folder / "git-settings")
         self._backend = backend
         self._templates = FolderCache(folder / "templates")
-        self._checkouts = Checkouts(git, Clones(git, folder / "mirrors"), depth)
+        self._images = ImageTrees(FolderCache(folder / "image-trees"), backend)
+        self._image_pythons = ImagePythons(FolderCache(folder / "image-pythons"), backend)
+        clones = Clones(git, folder / "mirrors")
+        self._checkouts = Checkouts(git, clones, self._images, depth)
         self._pytest_layers = PytestLayers(FolderCache(folder / "pytest"), backend)
         self._environments = Environments(
             FolderCache(folder / "environments"),
@@ -87,9 +99,8 @@ class Builder:
             HostGitError: Git failed.
             CodingGymError: As `TemplateStore.get` says.
         """
-        interpreter = _interpreter(task)
         digest = self._checkouts.digest(task)
-        ground = self._ground(task, interpreter)
+        ground = self._ground_in_image(task) if task.is_in_image else self._ground(task)
         facts = [_SCHEMA, digest, ground.identity, self._backend.owner(), self._backend.name]
         key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
@@ -98,9 +109,11 @@ class Builder:
             return SandboxSpec(
                 layers=(folder / "tree", *below),
                 mounts=(Mount(source=folder / "base.git", target=BASE_GIT), *ground.mounts),
-                python=interpreter,
+                python=ground.python,
                 path=ground.path,
                 env=ground.env,
+                image=ground.image,
+                workspace_alias=ground.alias,
             )
 
         def build(folder: Path) -> None:
@@ -124,7 +137,26 @@ class Builder:
             base_commit=known["base_commit"],
         )
 
-    def _ground(self, task: Task, interpreter: Interpreter) -> _Ground:
+    def _ground_in_image(self, task: Task) -> _Ground:
+        digest = self._images.identity(task)
+        python = self._image_pythons.get(task, digest)
+        artifacts = None
+        if task.image_path:
+            artifacts = self._images.get(task, task_date(task)).artifacts
+        named = () if python.names is None else (Mount(source=python.names, target=IMAGE_BIN),)
+        path = (*((python.folder,) if python.folder else ()), *(mount.target for mount in named))
+        return _Ground(
+            identity=f"{digest} {python.key} {task.image_path}",
+            mounts=named,
+            path=path,
+            env={},
+            artifacts=artifacts,
+            image=task.image,
+            alias=task.image_path,
+        )
+
+    def _ground(self, task: Task) -> _Ground:
+        interpreter = _interpreter(task)
         if task.install_commands:
             environment = self._environments.get(task, interpreter)
             return _Ground(
@@ -133,6 +165,7 @@ class Builder:
                 path=(f"{ENVIRONMENT}/bin",),
                 env={"VIRTUAL_ENV": ENVIRONMENT},
                 artifacts=environment.artifacts,
+                python=interpreter,
             )
         try:
             layer = self._pytest_layers.get(interpreter)
@@ -145,12 +178,12 @@ class Builder:
         env = {}
         if self._backend.name == "process":  # which shows no mounts, but translates paths
             env["PYTHONPATH"] = str(interpreter.site_packages)
-        return _Ground(layer.key, mounts, (PYTEST_BIN,), env)
+        return _Ground(layer.key, mounts, (PYTEST_BIN,), env, python=interpreter)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""
-        scratch = f"/tmp/.{secrets.token_hex(8)}"  # noqa: S108 — a path inside the sandbox
         with self._backend.open(spec) as sandbox:
+            scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
             places = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
             result = sandbox.run(
                 REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | places | {"CG_TMP": scratch}

@@ -1,11 +1,10 @@
 """Laying out a base tree: its files, its sealed git folder, their owner and times."""
 
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.task import FilesTree, GitTree, ImageTree, Task
 from coding_gym.workspace.base_git import BaseFiles, exclude_patterns, list_base, write_base_git
 from coding_gym.workspace.clones import Clones, fetch_failure, named_commit
 from coding_gym.workspace.history import (
@@ -17,7 +16,9 @@ from coding_gym.workspace.history import (
     task_date,
 )
 from coding_gym.workspace.host_git import HostGit, HostGitError
-from coding_gym.workspace.plain_tree import digest_tree, write_tree
+from coding_gym.workspace.image_tree import ImageTrees
+from coding_gym.workspace.plain_tree import copy_files, digest_tree, write_tree
+from coding_gym.workspace.stamping import settle, stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,14 @@ class Checkouts:
     Args:
         git: Git on the host.
         clones: Where commits are found.
+        images: Takes trees out of images.
         depth: How many commits of history to keep; None for all.
     """
 
-    def __init__(self, git: HostGit, clones: Clones, depth: int | None) -> None:
+    def __init__(self, git: HostGit, clones: Clones, images: ImageTrees, depth: int | None) -> None:
         self._git = git
         self._clones = clones
+        self._images = images
         self._depth = depth
 
     def digest(self, task: Task) -> str:
@@ -61,7 +64,10 @@ class Checkouts:
         """
         if isinstance(task.tree, GitTree):
             return f"{named_commit(task, 'base_commit')} {self._depth}"
-        return f"{digest_tree(task, task.tree)} {task_date(task).isoformat()}"
+        date = task_date(task).isoformat()
+        if isinstance(task.tree, ImageTree):
+            return f"{self._images.identity(task)} {task.image_path} {date}"
+        return f"{digest_tree(task, task.tree)} {date}"
 
     def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
         """Writes ``tree`` and an empty ``base.git`` into ``folder``.
@@ -87,6 +93,11 @@ class Checkouts:
             except HostGitError as error:
                 raise fetch_failure(task, task.tree, field, error) from error
             date = commit_date(self._git, tree)
+        elif isinstance(task.tree, ImageTree):
+            date = task_date(task)
+            copy = self._images.get(task, date)
+            copy_files(copy.base, tree)
+            commit = commit_files(self._git, tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
             inline = isinstance(task.tree, FilesTree)
@@ -119,25 +130,4 @@ def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> Non
         path = folder / "index"
         path.write_bytes(index)
         seconds = checkout.date.timestamp() + 1
-        _settle(path, owner, 0o644, seconds)
-
-
-def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:
-    """Sets owner, times and plain modes (0644 or 0755) of everything in a folder, and of itself."""
-    seconds = date.timestamp()
-    for parent, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = Path(parent, name)
-            executable = path.lstat().st_mode & 0o100
-            _settle(path, owner, 0o755 if executable else 0o644, seconds)
-        for name in folders:
-            if (path := Path(parent, name)).is_symlink():
-                _settle(path, owner, 0o777, seconds)
-        _settle(Path(parent), owner, 0o755, seconds)
-
-
-def _settle(path: Path, owner: tuple[int, int], mode: int, seconds: float) -> None:
-    os.chown(path, *owner, follow_symlinks=False)
-    if not path.is_symlink():
-        path.chmod(mode)
-    os.utime(path, (seconds, seconds), follow_symlinks=False)
+        settle(path, owner, 0o644, seconds)

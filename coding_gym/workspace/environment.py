@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import command_bytes
@@ -16,7 +17,6 @@ from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSp
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
 from coding_gym.workspace.checkout import Checkouts, seal
-from coding_gym.workspace.folder_cache import FolderCache
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 _log = logging.getLogger(__name__)

@@ -4,6 +4,9 @@ All git work happens inside the sandbox, with the template's own read-only git f
 index: whatever a policy did to the checkout's ``.git``, to its own git settings or to attributes
 and ignore files in the tree, the patch is what changed in the files. Which new files count is
 decided by the base's ``.gitignore`` files.
+
+In a task's image a policy can replace git itself. What comes out is then a patch of its making, no
+more than if it had made the files so; the grading applies it in a clean sandbox.
 """
 
 import base64
@@ -36,11 +39,16 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
 
     Raises:
         PatchError: A changed file or the patch is larger than `MAX_PATCH_BYTES`, or the sandbox's
-            disk is full.
+            disk is full; or a program that this takes is gone from the task's image, where a policy
+            can remove it.
         SandboxError: The sandbox is closed or died.
     """
     output = _run_indexed(sandbox, template, DIFF)
-    return Patch(base64.b64decode(output).decode("utf-8", "surrogateescape"))
+    try:
+        data = base64.b64decode(output)
+    except ValueError as error:  # of an image's git that a policy replaced
+        raise PatchError(f"cannot compute the patch: it is no base64: {error}") from error
+    return Patch(data.decode("utf-8", "surrogateescape"))
 
 
 def is_changed(sandbox: Sandbox, template: Template) -> bool:
@@ -78,7 +86,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
 
 def _run_indexed(sandbox: Sandbox, template: Template, script: str) -> str:
     """Runs a script that works on an index of the working tree, and returns its output."""
-    scratch = f"/tmp/.{secrets.token_hex(8)}"  # noqa: S108 — a path inside the sandbox
+    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
     places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
@@ -90,7 +98,9 @@ def _run_indexed(sandbox: Sandbox, template: Template, script: str) -> str:
     if result.timed_out:  # the script was killed before it could clean up
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
     if not result.ok:
-        raise _failure(result, "cannot compute the patch")
+        failure = _failure(result, "cannot compute the patch")
+        # In an image a policy may remove programs that were there when the template was made.
+        raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
         raise PatchError(f"the patch is larger than {MAX_PATCH_BYTES} bytes")
     return result.output.rpartition(RESULT)[2]

@@ -34,7 +34,7 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
                 ) from error
         return digest.hexdigest()
     folder = _folder(task, tree)
-    for path in _walk(folder):
+    for path in walk(folder):
         place = os.fsencode(path.relative_to(folder))
         if path.is_symlink():
             _feed(digest, place, b"link", os.fsencode(path.readlink()))
@@ -55,12 +55,16 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
     if isinstance(tree, FilesTree):
         _write_files(task, tree, into)
         return
-    folder = _folder(task, tree)
-    for path in _walk(folder):
+    copy_files(_folder(task, tree), into)
+    _take_back(task, Patch(tree.reverse_patch), into)
+
+
+def copy_files(folder: Path, into: Path) -> None:
+    """Copies every file and symlink of a folder that may be part of a base tree."""
+    for path in walk(folder):
         target = into / path.relative_to(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target, follow_symlinks=False)
-    _take_back(task, Patch(tree.reverse_patch), into)
 
 
 def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
@@ -121,7 +125,7 @@ def _folder(task: Task, tree: FolderTree) -> Path:
     return folder
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def walk(folder: Path) -> Iterator[Path]:
     """Yields every file and symlink below a folder, in an order that is the same everywhere."""
     for parent, folders, files in os.walk(folder):
         links = [name for name in folders if Path(parent, name).is_symlink()]

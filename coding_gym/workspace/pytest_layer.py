@@ -9,10 +9,10 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError, last_line
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
-from coding_gym.workspace.checkout import stamp
-from coding_gym.workspace.folder_cache import FolderCache
+from coding_gym.workspace.stamping import stamp
 
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0

@@ -6,6 +6,7 @@ from coding_gym.sandbox.spec import SandboxSpec
 
 BASE_GIT = "/opt/base.git"
 ENVIRONMENT = "/opt/env"
+IMAGE_BIN = "/opt/image/bin"
 PYTEST_BIN = "/opt/pytest/bin"
 
 # Inside the second git folder, beside what git keeps there.

@@ -1,4 +1,4 @@
-"""What may be put around what: checks that every wrapper of this package makes at construction."""
+"""What wrappers of this package share: what may be put around what, and where an episode begins."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,7 @@ from gymnasium import spaces
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chain import UNGRADED, class_names, layers
+from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
 from coding_gym.errors import InvalidArgumentError
 
 
@@ -64,3 +65,14 @@ def dict_space(
         f"{wrapper.__name__} cannot be put around {name}: it needs Dict observations, got "
         f"{type(space).__name__}; put {name} outside"
     )
+
+
+def snapshot_in(options: Mapping[str, Any] | None) -> EnvSnapshot | None:
+    """Returns the snapshot at which options of ``reset`` let an episode begin, or None.
+
+    Raises:
+        InvalidArgumentError: It is something else.
+    """
+    if not isinstance(options, Mapping) or OPTION not in options:
+        return None  # what cannot be options is refused inside
+    return checked(options[OPTION])

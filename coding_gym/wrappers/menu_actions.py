@@ -16,8 +16,9 @@ from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist, Shortlists
 from coding_gym.repair.visible_tests import arguments_from
 from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.tools.formats import render_calls
-from coding_gym.wrappers.chain import check_order, dict_space
+from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -84,7 +85,6 @@ class MenuActions(
         gym.Wrapper.__init__(self, env)
         self._num_slots = num_slots
         self._menu: Menu | None = None
-        self._max_turns: int | None = None
         num_actions = FIRST_CANDIDATE + num_slots
         self.action_space = spaces.Discrete(num_actions)
         self.observation_space = _with_menu(inner, num_actions, num_slots)
@@ -95,8 +95,9 @@ class MenuActions(
         """Starts an episode; see `CodingRepairEnv.reset`.
 
         Raises:
-            InvalidArgumentError: The task is not in Python.
+            InvalidArgumentError: The task is not in Python, or a snapshot is not of such a menu.
         """
+        state = self._restored(options)
         observation, info = self.env.reset(seed=seed, options=options)
         task = self._core.task
         if task.language != "python":
@@ -106,7 +107,8 @@ class MenuActions(
             )
         arguments = arguments_from(task.visible_test_command)
         self._menu = Menu(lambda: self._shortlist(arguments), arguments, self._num_slots)
-        self._max_turns = info["budget"]["turns"]
+        if state is not None:
+            self._menu.restore(state["menu"])
         return self._observe(self._menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -122,6 +124,10 @@ class MenuActions(
         if not isinstance(action, Stop):
             menu.note([m["content"] for m in info["messages"] if m["role"] == "tool"])
         return self._observe(menu, observation, info), reward, terminated, truncated, info
+
+    def snapshot_state(self) -> dict[str, Any]:
+        """Returns what the episode has made of the menu, for snapshots."""
+        return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns which actions make sense now, shape (4 + K,); at least one does.
@@ -141,6 +147,20 @@ class MenuActions(
             raise EpisodeError("there is no episode yet; call reset first")
         return self._menu
 
+    def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        """Returns what a snapshot in the options says of the menu; None where there is none."""
+        moment = snapshot_in(options)
+        if moment is None:
+            return None
+        state: Mapping[str, Any] | None = moment.state_of(self)
+        if state is None or state["num_candidates"] != self._num_slots:
+            had = "without it" if state is None else f"with {state['num_candidates']}"
+            raise InvalidArgumentError(
+                f"MenuActions with num_candidates={self._num_slots} cannot go on from a snapshot "
+                f"of a chain {had}; take it of the whole chain: coding_gym.snapshot(env)"
+            )
+        return state
+
     def _text(self, menu: Menu, action: Any) -> str:
         number = np.asarray(action) if isinstance(action, int | np.integer | np.ndarray) else None
         is_number = number is not None and np.issubdtype(number.dtype, np.integer)
@@ -154,8 +174,8 @@ class MenuActions(
     def _observe(
         self, menu: Menu, observation: Observation, info: Mapping[str, Any]
     ) -> Observation:
-        turns = info["budget"]["turns"]
-        share = 1.0 if turns is None or not self._max_turns else turns / self._max_turns
+        turns, max_turns = info["budget"]["turns"], self._core.episode.limits.max_turns
+        share = 1.0 if turns is None or max_turns is None else turns / max_turns
         return {
             **observation,
             "action_mask": menu.mask().astype(np.int8),
@@ -166,13 +186,14 @@ class MenuActions(
     def _shortlist(self, arguments: str) -> Shortlist:
         """Returns the task's candidates; where our own side fails to find them, all is lost."""
         episode = self._core.episode
-        template, backend = episode.template, episode.backend
+        template, backend = episode.template, episode.sandbox.name
         if template is None:  # stillborn: the action that asks will end the episode
             return Shortlist.of(None, self._num_slots)
+        spec = with_fresh_shells(template.spec)
         try:
             return _shortlists.get(
-                f"{backend} {template.key}",
-                lambda: open_sandbox(template.spec, backend=backend),
+                f"{backend} {spec.image} {template.key}",
+                lambda: open_sandbox(spec, backend=backend),
                 arguments,
                 self._num_slots,
             )

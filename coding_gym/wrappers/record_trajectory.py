@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium as gym
 
 from coding_gym.arguments import true_or_false
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory_file import append_trajectory
-from coding_gym.wrappers.chain import check_order
+from coding_gym.wrappers.chain import check_order, snapshot_in
+
+if TYPE_CHECKING:
+    from coding_gym.episode import Episode
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -42,14 +45,24 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, path=str(path), unfinished=self._unfinished)
         gym.Wrapper.__init__(self, env)
         self._core = core
+        self._episode: Episode | None = None  # the one that the rewards are of
         self._rewards: list[tuple[float, dict[str, float]]] = []
+        self._num_restored = 0  # rewards that a snapshot brought
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode."""
-        self._record_unfinished()
-        return super().reset(seed=seed, options=options)
+        """Starts an episode; one that begins at a snapshot has the turns and rewards before it."""
+        moment = snapshot_in(options)
+        try:
+            started = super().reset(seed=seed, options=options)
+        finally:
+            if self._rewards and self._core.episode is not self._episode:  # else it was refused
+                self._record_unfinished()
+        self._episode = self._core.episode
+        self._rewards = list(moment.state_of(self) or ()) if moment is not None else []
+        self._num_restored = len(self._rewards)
+        return started
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Plays one action.
@@ -58,11 +71,16 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             MachineryError: The episode has ended and could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
+        self._episode = self._core.episode
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
         if terminated or truncated:
             self._record()
         return observation, reward, terminated, truncated, info
+
+    def snapshot_state(self) -> tuple[tuple[float, dict[str, float]], ...]:
+        """Returns the rewards of the running episode, for snapshots."""
+        return tuple(self._rewards)
 
     def close(self) -> None:
         """Frees the sandbox; idempotent.
@@ -76,14 +94,15 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             super().close()
 
     def _record_unfinished(self) -> None:
-        if self._unfinished and self._rewards:
+        if self._unfinished and len(self._rewards) > self._num_restored:
             self._record()
         self._rewards = []
 
     def _record(self) -> None:
         rewards, self._rewards = self._rewards, []  # a failed write is not tried again at close
-        trajectory = self._core.episode.trajectory()
-        start = len(trajectory.turns) - len(rewards)  # a restored episode has turns before these
+        assert self._episode is not None  # noqa: S101 - there are rewards of it
+        trajectory = self._episode.trajectory()
+        start = len(trajectory.turns) - len(rewards)  # one that began at a snapshot may have more
         seen = (
             replace(turn, reward=reward, reward_parts=parts)
             for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)

@@ -137,7 +137,7 @@ def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
 ) -> None:
     rollout = make()
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.episode.open_sandbox", fail_with(SandboxError("no room")))
+        patch.setattr("coding_gym.episode.opening.open_sandbox", fail_with(SandboxError("no room")))
         assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
     assert rollout.shell(cmd="ls") == ""
     with pytest.raises(EpisodeError, match="sandbox_error"):
@@ -153,7 +153,7 @@ def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
     seasoned, new = make(), make()
     seasoned.reset(**ROW)
     failure = SandboxUnavailableError("forbidden", "run: sysctl …")
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail_with(failure))
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail_with(failure))
     assert "could not be opened" in seasoned.reset(**ROW)
     assert seasoned.get_reward() is None
     with pytest.raises(EpisodeError, match="sandbox_error"):

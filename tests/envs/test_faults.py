@@ -21,7 +21,7 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
         attempts.append(arguments)
         raise SandboxError("no more room")
 
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
     env = CodingRepairEnv(tasks=[tiny_row])
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
@@ -37,9 +37,9 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
 def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.episode import episode
+    from coding_gym.episode import opening
 
-    real, attempts = episode.open_sandbox, []
+    real, attempts = opening.open_sandbox, []
 
     def fail_once(*arguments: Any, **options: Any) -> Any:
         attempts.append(arguments)
@@ -47,7 +47,7 @@ def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
             raise SandboxError("busy")
         return real(*arguments, **options)
 
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail_once)
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail_once)
     env = CodingRepairEnv(tasks=[tiny_row])
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)
@@ -62,7 +62,7 @@ def test_a_machine_without_sandboxes_is_the_callers_to_mend(
     def fail(*_arguments: Any, **_options: Any) -> None:
         raise SandboxUnavailableError("forbidden; run: sysctl …")
 
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
     with pytest.raises(SandboxUnavailableError, match="sysctl"):
         CodingRepairEnv(tasks=[tiny_row]).reset()
 

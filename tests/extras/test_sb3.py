@@ -110,7 +110,7 @@ def test_a_failure_of_our_own_asks_for_a_bootstrap(
         raise SandboxError("no more room")
 
     env = make(num_envs=1)
-    monkeypatch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
     env.reset()
     _, rewards, dones, infos = env.step(np.array([SUBMIT]))
     assert dones.all()

@@ -12,30 +12,35 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from coding_gym.sandbox import interpreters, zygote_process
+from coding_gym.sandbox import interpreters, standalone, zygote_process
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.testing import sandbox_checks, sandbox_files
+from coding_gym.testing import claims, hold, sandbox_checks
+
+# They start the interpreter that runs this, which the user may not.
+_NEED_THIS_INTERPRETER = {"a_sandbox_ends_with_its_owner_however_that_dies"}
 
 
 def main(python: str, folder: str, uid: int) -> None:
     backend = NamespaceBackend()
-    checks = sandbox_checks()
+    checks = [check for check in sandbox_checks() if check.name not in _NEED_THIS_INTERPRETER]
     checks[0](backend)
     found = interpreters._ask(Path(python))
     assert found is not None
-    for module in (zygote_process, sandbox_files):
+    for module in (standalone, claims):
         module.default_interpreter = lambda: found
     zygote_process._MAIN = Path(folder) / "zygote" / "__main__.py"
     tempfile.tempdir = folder
+    os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
     failures = {}
+    missing = backend.probe().missing
     for check in checks:
         try:
-            check(backend)
+            hold(check, backend, missing=missing)
         except Exception:  # noqa: BLE001 - the test shows it
-            failures[check.__name__] = traceback.format_exc()
+            failures[check.name] = traceback.format_exc()
     report = {"owner": backend.owner(), "num_checks": len(checks), "failures": failures}
     sys.stdout.write(json.dumps(report))
 

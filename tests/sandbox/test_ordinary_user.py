@@ -56,8 +56,23 @@ def test_an_ordinary_user_keeps_the_contract(public_folder: Path) -> None:
     assert ended.stdout, ended.stderr
     report = json.loads(ended.stdout)
     assert report["failures"] == {}
-    assert report["num_checks"] >= 25
+    assert report["num_checks"] >= 60
     assert report["owner"] == [_UID, _UID]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tests of snapshots run as this user already")
+def test_snapshots_of_an_ordinary_user_hold_every_kind_of_file(public_folder: Path) -> None:
+    script = Path(__file__).with_name("snapshots_as_user.py")
+    ended = subprocess.run(
+        [sys.executable, script, _public_interpreter(), public_folder, str(_UID)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.stdout, ended.stderr
+    nothing: dict[str, list[str]] = {"namespace": [], "namespace-on-disk": [], "process": []}
+    assert json.loads(ended.stdout) == {"uid": _UID, "differences": nothing}
 
 
 # Becomes root of a user namespace that has no other user.

@@ -7,7 +7,14 @@ import os
 import pytest
 
 from coding_gym.sandbox import remedies
-from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
+from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.sandbox.remedies import (
+    apparmor_profile,
+    is_refusal,
+    remedy,
+    step_remedy,
+    unavailable,
+)
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _UNSHARE = SetupError("create a user namespace", errno.EPERM, "Operation not permitted")
@@ -67,3 +74,27 @@ def test_a_failure_survives_the_way_through_json() -> None:
     failure = SetupError.from_json(json.loads(sent)["error"])
     assert (failure.step, failure.errno, failure.reason) == ("mount /proc", 1, "no")
     assert str(failure) == "could not mount /proc: no"
+
+
+def test_a_pod_is_told_its_settings(
+    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    for setting in ("hostUsers: false", "procMount: Unmasked", "Unconfined"):
+        assert setting in remedy(_UNSHARE)
+
+
+def test_an_apparmor_profile_is_offered_for_the_file_that_runs(settings: dict[str, str]) -> None:
+    assert apparmor_profile() == ""
+    settings["kernel.apparmor_restrict_unprivileged_userns"] = "1"
+    text = apparmor_profile()
+    executable = default_interpreter().executable
+    assert f" {executable} flags=(unconfined) {{\n  userns,\n}}" in text
+    assert executable == executable.resolve()
+    assert text.splitlines()[-1].startswith("sudo apparmor_parser -r /etc/apparmor.d/coding_gym.")
+
+
+def test_what_a_failed_step_needs_is_said() -> None:
+    assert "Linux 6.6" in step_remedy("remove a folder of the template")
+    assert "do not use" in step_remedy("keep the network closed")
+    assert "run it again" in step_remedy("run a command")

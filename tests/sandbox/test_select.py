@@ -1,4 +1,4 @@
-"""Backends by name, and what the doctor says of them."""
+"""Backends by name, and what `auto` takes."""
 
 import os
 import subprocess
@@ -6,27 +6,24 @@ import sys
 import warnings
 
 import pytest
+from machines import NO_LANDLOCK, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import UnknownNameError
 from coding_gym.sandbox import SandboxSpec, backend_names, get_backend, open_sandbox
-from coding_gym.sandbox.doctor import diagnose
 from coding_gym.sandbox.process import NoIsolationWarning
+from coding_gym.sandbox.zygote.landlock import rights
 
-# Forbids what a hardened machine forbids, then asks the backend.
-_FORBIDDEN = """
-import sys
-from coding_gym.sandbox.zygote import seccomp, syscalls
-from coding_gym.sandbox import SandboxSpec, get_backend, open_sandbox
+_CHOOSE = """
+import logging, sys
+logging.basicConfig(stream=sys.stdout, format="%(levelname)s %(message)s")
 from coding_gym.errors import SandboxUnavailableError
-
-syscalls.prctl(38, 1)
-syscalls.install_filter(seccomp.program(syscalls.machine()))
-probe = get_backend("namespace").probe()
-print(probe.available, probe.detail, probe.remedy, sep="|")
+from coding_gym.sandbox import SandboxSpec, get_backend, open_sandbox
 try:
-    open_sandbox(SandboxSpec())
+    with open_sandbox(SandboxSpec()) as sandbox:
+        print(get_backend().name, sandbox.run("echo ran").output, end="")
 except SandboxUnavailableError as error:
-    print(error)
+    print("problem:", error.problem)
+    print("remedy:", error.remedy)
 """
 
 
@@ -40,14 +37,15 @@ def test_automatic_choice_isolates_and_does_not_warn() -> None:
 
 
 def test_every_backend_has_the_name_it_is_asked_for_by() -> None:
-    assert set(backend_names()) >= {"namespace", "process"}
+    assert set(backend_names()) == {"apptainer", "docker", "landlock", "namespace", "process"}
     for name in backend_names():
         assert get_backend(name).name == name
+        assert get_backend(name) is get_backend(name)
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match="'docker-in-docker'; there are auto, namespace"):
-        get_backend("docker-in-docker")
+    with pytest.raises(UnknownNameError, match="'lxc'; there are apptainer, auto, docker"):
+        get_backend("lxc")
 
 
 def test_no_isolation_must_be_named_and_warns() -> None:
@@ -58,28 +56,24 @@ def test_no_isolation_must_be_named_and_warns() -> None:
         assert sandbox.run("echo ran").output == "ran\n"
 
 
-def test_the_doctor_tries_every_backend() -> None:
-    report = dict(diagnose())
-    assert set(report) == set(backend_names())
-    assert report["namespace"].available
-    assert report["namespace"].remedy == ""
-    assert "memory limit" in report["namespace"].missing
-    assert "files" in report["process"].missing
-
-
-def test_a_machine_that_forbids_namespaces_is_told_what_to_do() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", _FORBIDDEN], capture_output=True, text=True, env=dict(os.environ)
-    )
+@pytest.mark.skipif(rights.abi() == 0, reason="the kernel does not enforce Landlock")
+@pytest.mark.parametrize("machine", [NO_UNSHARE, NO_USER_NAMESPACES])
+def test_where_namespaces_are_forbidden_landlock_is_taken_and_that_is_told(machine: str) -> None:
+    ended = run_on(machine, _CHOOSE)
     assert ended.stderr == ""
-    probed, refused = ended.stdout.splitlines()
-    available, detail, remedy = probed.split("|")
-    assert available == "False"
-    assert detail.startswith("could not create a user namespace: ")
-    assert "Operation not permitted" in detail
-    assert remedy
-    assert refused.startswith("no sandbox works on this machine: could not create a user namespace")
-    assert refused.endswith(remedy)
+    told, ran = ended.stdout.splitlines()
+    assert told.startswith("WARNING sandboxes are of the 'landlock' backend: could not create a ")
+    assert ran == "landlock ran"
+
+
+def test_where_nothing_isolates_the_error_says_what_would_mend_the_best() -> None:
+    ended = run_on(NO_UNSHARE + NO_LANDLOCK, _CHOOSE)
+    assert ended.stderr == ""
+    problem, remedy = ended.stdout.splitlines()
+    assert problem.startswith(
+        "problem: no sandbox works on this machine: could not create a user namespace: "
+    )
+    assert len(remedy) > len("remedy: ")
 
 
 def test_importing_the_sandbox_starts_nothing_and_loads_little() -> None:
@@ -89,5 +83,17 @@ def test_importing_the_sandbox_starts_nothing_and_loads_little() -> None:
         "f'/proc/self/task/{__import__(\"os\").getpid()}/children').read_text()); "
         "print(sorted({'git', 'docker', 'pydantic', 'torch', 'ray'} & set(sys.modules)))"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=dict(os.environ)
+    )
     assert ended.stdout.split("\n") == ["", "[]", ""]
+
+
+def test_asking_for_one_backend_loads_no_other() -> None:
+    script = (
+        "import sys; from coding_gym.sandbox import get_backend; get_backend('namespace'); "
+        "rooms = [f'coding_gym.sandbox.{n}' for n in ('landlock', 'containers', 'apptainer')]; "
+        "print([room for room in (*rooms, 'docker') if room in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.stdout == "[]\n"

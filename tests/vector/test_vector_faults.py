@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
         raise SandboxUnavailableError("forbidden; run: sysctl …")
 
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.episode.open_sandbox", fail)
+        patch.setattr("coding_gym.episode.opening.open_sandbox", fail)
         assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]
         with pytest.raises(SandboxUnavailableError, match="sysctl"):
             vec.step([TRUE, TRUE])
@@ -153,6 +153,15 @@ def test_reset_options_that_cannot_be_are_refused(make: Make, options: Any) -> N
     assert vec.reset()[1]["turn"].tolist() == [0, 0]
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Has interrupts raise, which a shell switches off in what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_leaves_what_is_under_way_to_the_next_reset(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,9 +13,9 @@ import pytest
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend, open_sandbox
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
-from coding_gym.workspace.folder_cache import FolderCache
 
 _SPAWN = multiprocessing.get_context("spawn")
 

@@ -15,7 +15,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
 import coding_gym.wrappers
+from coding_gym import Stop
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout import read_trajectories
 
 # Arguments other than the defaults, by wrapper; `path` stands for a file of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -37,6 +39,14 @@ REFUSED = {
     ("PatchSimilarityReward", "RecordTrajectory"),
     ("TestPassReward", "RecordTrajectory"),
 }
+
+
+# Around one another, from the inside out: chains with all wrappers between them.
+INNER = ["TokenBudget", "ToolCallBudget", "PatchSimilarityReward", "TestPassReward"]
+CHAINS = [
+    [*INNER, "TranscriptObservation", actions, "RecordTrajectory"]
+    for actions in ("MenuActions", "TokenActions")
+]
 
 
 def wrap(env: gym.Env[Any, Any], name: str, tmp_path: Path) -> gym.Env[Any, Any]:
@@ -147,3 +157,56 @@ def test_a_stock_time_limit_inside_is_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="max_turns"):
         wrap(TimeLimit(env, 10), name, tmp_path)
+
+
+def play(env: gym.Env[Any, Any], actions: list[Any]) -> list[str]:
+    """Plays actions; returns what came back, as text that is equal only for equal bytes."""
+    return [as_text(*env.step(action)) for action in actions]
+
+
+def as_text(observation: Any, *rest: Any) -> str:
+    arrays = {key: (str(value.dtype), value.tolist()) for key, value in observation.items()}
+    return json.dumps([arrays, *rest])
+
+
+def outcomes(tmp_path: Path) -> list[Any]:
+    """Returns what the records say of each episode's turns, the times apart."""
+    path = tmp_path / "episodes.jsonl"
+    return [
+        [(turn.action, turn.token_ids, turn.reward, turn.reward_parts) for turn in episode.turns]
+        for episode in (read_trajectories(path) if path.exists() else ())
+    ]
+
+
+def some_actions(env: gym.Env[Any, Any], number: int) -> list[Any]:
+    if not isinstance(env.action_space, gym.spaces.Discrete):
+        return [env.action_space.sample() for _ in range(number)]
+    return [0, 4, 2, 5, 2, 1][:number]  # of the menu: locate, try the first, run the tests, ...
+
+
+@pytest.mark.parametrize("names", [[], *([name] for name in NAMES), *CHAINS], ids="-".join)
+def test_every_wrapper_keeps_its_state_through_a_snapshot(
+    names: list[str], env: gym.Env[Any, Any], tmp_path: Path
+) -> None:
+    for name in names:
+        env = wrap(env, name, tmp_path)
+    env.action_space.seed(4)
+    env.reset(seed=0)
+    actions = [*some_actions(env, 5), Stop("enough")]
+    play(env, actions[:2])
+    last = env.step(actions[2])
+    moment = coding_gym.snapshot(env)
+    forked = coding_gym.fork(env)
+    again = gym.make(env.spec)
+    expected = play(env, actions[3:])
+    samples = str([env.action_space.sample() for _ in range(3)])
+
+    for each in (env, again):
+        assert as_text(*coding_gym.restore(each, moment)) == as_text(last[0], last[4])
+    for each in (env, again, forked):
+        assert play(each, actions[3:]) == expected
+        assert str([each.action_space.sample() for _ in range(3)]) == samples
+        each.close()
+    records = outcomes(tmp_path)
+    assert len(records) == (4 if "RecordTrajectory" in names else 0)
+    assert all(record == records[0] and len(record) == 6 for record in records)

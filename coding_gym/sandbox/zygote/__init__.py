@@ -11,14 +11,28 @@ Nothing here imports anything outside the standard library and this folder: `__m
     room       the per-sandbox mounts: overlay, root, /tmp, /proc
     probe      whether an overlay works whole on a tmpfs of this kernel
     lockdown   capabilities, limits, seccomp: what init gives up before it serves
-    init       pid 1 of one sandbox: serves run, read and write
-    commands   one shell command: time limit, leftovers
-    spawn      how a command starts
+    init       pid 1 of one sandbox: serves run, read, write and snapshot
+    commands   runs shell commands, and leaves nothing of them running
+    shells     a bash that waits for its command, and one that outlives it
+    spawn      how a bash starts and what it reads
+    feeds      what is written to a pipe that a shell reads
+    answers    what a shell that lives on says at the end of a command
+    watch      waits for a command's output, end, time and memory
+    memory     looks how much memory the sandbox's processes hold
+    processes  the sandbox's processes: all of them, and their end
+    replies    what is said of a command that ended
     output     output that keeps its head and its tail
     files      reading and writing one file
+    changes    a sandbox's changed files: sent to the owner, or taken back before it starts
+    packing    walks changed files and describes them
+    unpacking  makes files again from their description
+    records    the form of that description
+    chunks     a long answer in pieces
+    stillness  stops every process for a moment
     syscalls   the system calls that Python lacks
     seccomp    the filter on system calls
     wire       messages between owner, server and init
     scratch    removes what overlays left on a disk
+    landlock/  the processes of sandboxes without namespaces
     steps      names for the steps of a set-up, for errors that say which one failed
 """

@@ -1,190 +1,148 @@
-"""Runs one shell command in a sandbox, and leaves nothing of it running."""
+"""Runs the commands of one sandbox, each in the kind of shell that its owner asked for."""
 
 import errno
 import os
-import select
-import signal
 import socket
 import time
+from collections.abc import Set
 from typing import Any
 
-from coding_gym.sandbox.zygote import spawn
-from coding_gym.sandbox.zygote.output import BoundedOutput
+from coding_gym.sandbox.zygote import processes, replies, spawn, stillness
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.memory import MemoryWatch
+from coding_gym.sandbox.zygote.replies import Reply
+from coding_gym.sandbox.zygote.shells import LastingShell, WaitingShell
+from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
 
-# How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
-# holds it open is taken for a background process.
-GRACE_S = 0.05
-_TIMEOUT_EXIT_CODE = 124
-_READ_BYTES = 1 << 16
-_REAP_INTERVAL_S = 1.0
-
-Reply = tuple[dict[str, Any], bytes]
-
-
-class _Command:
-    """One running command."""
-
-    def __init__(self, pid: int, reader: int, max_output_bytes: int) -> None:
-        self.pid = pid
-        self.reader = reader
-        self.output = BoundedOutput(max_output_bytes)
-        self.status: int | None = None
-        self.open = True
-
-    def read(self) -> bool:
-        """Takes one chunk of output; False when there is none now, or never again."""
-        try:
-            chunk = os.read(self.reader, _READ_BYTES)
-        except BlockingIOError:
-            return False
-        self.output.add(chunk)
-        self.open = bool(chunk)
-        return self.open
-
-    def reap(self, *, wait: bool = False) -> tuple[int, bool]:
-        """Reaps ended processes; returns how many, and whether others are left."""
-        count = 0
-        while True:
-            try:
-                pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
-            except ChildProcessError:
-                return count, False
-            if pid == 0:
-                return count, True
-            if pid == self.pid:
-                self.status = status
-            else:
-                count += 1
+_OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
+_NO_ROOM = "left no room for another process"
+# What our own commands, which are git's at most, may have to start at one time.
+_NUM_OWN_PROCESSES = 24
 
 
-def run(request: dict[str, Any], body: bytes, env: dict[str, str], channel: socket.socket) -> Reply:
-    """Runs a command and returns the reply's header and body.
+class Commands:
+    """Runs commands, one at a time.
+
+    A command with its own folder, variables or standard input runs in a bash of its own whatever
+    the sandbox's kind of shell is: that of our own machinery is not to meet what a policy left.
 
     Args:
-        request: ``timeout_s``, ``max_output_bytes``, ``cwd``, ``env``, ``command_bytes``.
-        body: The command's text, then what it reads on standard input.
-        env: The sandbox's environment variables.
+        request: What the sandbox was opened with: ``env``, ``limits``, ``network``, ``shell``
+            (``"fresh"``, ``"waiting"`` or ``"persistent"``).
         channel: The owner's; its end ends this process.
     """
-    started = time.monotonic()
-    size = request["command_bytes"]
-    try:
-        os.chdir(request["cwd"])
-    except OSError as error:
-        return _refused(f"cd: {request['cwd']}: {error.strerror}", 1)
-    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    os.set_blocking(writer, True)
-    try:
-        pid = spawn.bash(body[:size], body[size:], env | request["env"], writer)
-    except OSError as error:
-        os.close(reader)
-        if error.errno != errno.E2BIG:
-            raise
-        return _refused("Argument list too long", 126)
-    finally:
-        os.close(writer)
-    command = _Command(pid, reader, request["max_output_bytes"])
-    try:
-        finished = _watch(command, started + request["timeout_s"], channel)
-        num_leftovers = _finish(command, finished)
-    finally:
-        os.close(reader)
-    duration_s = time.monotonic() - started
-    return _reply(command, finished, num_leftovers, duration_s)
+
+    def __init__(self, request: dict[str, Any], channel: socket.socket) -> None:
+        self._env: dict[str, str] = request["env"]
+        self._channel = channel
+        self._num_processes: int = request["limits"]["num_processes"]
+        self._memory = MemoryWatch(
+            request["limits"]["memory_bytes"], owns_network=not request["network"]
+        )
+        self._waiting = WaitingShell(self._env) if request["shell"] == "waiting" else None
+        self._lasting: LastingShell | None = None
+        if request["shell"] == "persistent":
+            self._lasting = LastingShell(self._env, channel, self._memory)
+
+    def rest(self) -> None:
+        """Does what there is to do while the owner asks for nothing; returns when it does."""
+        if self._waiting is not None:
+            self._waiting.prepare()
+        elif self._lasting is not None:
+            self._lasting.rest()
+
+    def run(self, request: dict[str, Any], body: bytes) -> Reply:
+        """Runs a command and returns the reply's header and body.
+
+        Args:
+            request: ``timeout_s``, ``max_output_bytes``, ``cwd``, ``env``, ``command_bytes``, and
+                ``is_plain``: whether folder, variables and standard input are the sandbox's own.
+            body: The command's text, then what it reads on standard input.
+        """
+        started = time.monotonic()
+        try:
+            self._enter(request)
+        except OSError as error:
+            return replies.refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+        try:
+            return self._run_somewhere(request, body, started)
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                return replies.refused("Argument list too long", 126)
+            if error.errno in _OUT_OF_PROCESSES or error.filename != spawn.BASH:
+                raise
+            # In an image a policy may remove it, put anything else there, or hold it open.
+            return replies.refused(f"{spawn.BASH}: {error.strerror}", 127)
+
+    def _enter(self, request: dict[str, Any]) -> None:
+        """Changes to the folder of a command, but for a shell that is in one already."""
+        if not request["is_plain"]:
+            sc.change_folder(request["cwd"])
+        elif self._lasting is None or not self._lasting.is_running():
+            os.chdir(
+                request["cwd"]
+            )  # the workspace, which is mounted there and can be nothing else
+
+    def _run_somewhere(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
+        if self._lasting is None:
+            return self._run(request, body, started)
+        if request["is_plain"]:
+            return self._lasting.run(request, body, started)
+        with stillness.stopped():
+            kept = processes.pids()
+            if self._are_too_many(kept):
+                self._lasting.end(_NO_ROOM)
+                kept = frozenset()
+            return self._run(request, body, started, kept)
+
+    def _are_too_many(self, kept: Set[int]) -> bool:
+        """Whether processes leave too little room for a command beside them."""
+        room = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
+        return processes.num_threads(kept) > self._num_processes - room
+
+    def _run(
+        self, request: dict[str, Any], body: bytes, started: float, kept: Set[int] = frozenset()
+    ) -> Reply:
+        """Runs a command and ends all that it started; ``kept`` processes are not its own."""
+        shell = self._start(request, body)
+        command = Command(shell, request["max_output_bytes"])
+        try:
+            if self._lasting is None:
+                self._memory.begin(started)
+            deadline = started + request["timeout_s"]
+            outcome = watch(command, deadline, self._channel, self._memory)
+            num_leftovers = _finish(command, outcome, kept)
+        finally:
+            shell.close()
+        return replies.ended(command, outcome, started, num_leftovers=num_leftovers)
+
+    def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
+        size = request["command_bytes"]
+        text, stdin = body[:size], body[size:]
+        if self._waiting is not None:
+            if request["is_plain"]:
+                return self._waiting.start(text)
+            self._waiting.end()
+        try:
+            return spawn.fresh(text, stdin, self._env | request["env"])
+        except OSError as error:
+            # What runs in the background may have left no room for another process.
+            if self._lasting is None or error.errno not in _OUT_OF_PROCESSES:
+                raise
+            self._lasting.end(_NO_ROOM)
+            return spawn.fresh(text, stdin, self._env | request["env"])
 
 
-def shell_exit_code(code: int, *, finished: bool) -> int:
-    """Returns the exit code that a shell would give.
-
-    Args:
-        code: That of the process; minus the signal's number where one ended it.
-        finished: Whether it ended within its time; if not, the code is that of ``timeout``.
-    """
-    if not finished:
-        return _TIMEOUT_EXIT_CODE
-    return code if code >= 0 else 128 - code
-
-
-def _watch(command: _Command, deadline: float, channel: socket.socket) -> bool:
-    """Collects output until the shell ends; False when the deadline came first."""
-    process = os.pidfd_open(command.pid)
-    poller = select.poll()
-    poller.register(command.reader, select.POLLIN)
-    poller.register(process, select.POLLIN)
-    poller.register(channel, select.POLLRDHUP)
-    try:
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            ready = {fd for fd, _ in poller.poll(min(left, _REAP_INTERVAL_S) * 1000)}
-            if channel.fileno() in ready:
-                _end_with_owner(command)
-            if command.reader in ready and not command.read():
-                poller.unregister(command.reader)
-            if process in ready:
-                return True
-            if not ready:
-                command.reap()
-    finally:
-        os.close(process)
-
-
-def _end_with_owner(command: _Command) -> None:
-    """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
-    os.kill(-1, signal.SIGKILL)
-    command.reap(wait=True)
-    os._exit(0)
-
-
-def _finish(command: _Command, finished: bool) -> int:
+def _finish(command: Command, outcome: Outcome, kept: Set[int]) -> int:
     """Ends everything that is left, takes the rest of the output, returns how many were killed."""
     num_leftovers = 0
     _, others = command.reap()
-    if finished and others:
-        _wait_for_output(command)
+    if outcome is Outcome.ENDED and others and (not kept or processes.pids() - kept):
+        command.wait_for_output((), GRACE_S)
         _, others = command.reap()
-    if others:
-        os.kill(-1, signal.SIGKILL)
-        num_leftovers, _ = command.reap(wait=True)
-    while command.open and command.read():
-        pass
+    if kept and outcome is not Outcome.OUT_OF_MEMORY:
+        num_leftovers = processes.end_all_but(kept, command.reap)
+    elif others:
+        num_leftovers = command.kill_all()
+    command.read_all()
     return num_leftovers
-
-
-def _wait_for_output(command: _Command) -> None:
-    """Gives processes that still hold the output a moment to finish on their own."""
-    poller = select.poll()
-    poller.register(command.reader, select.POLLIN)
-    deadline = time.monotonic() + GRACE_S
-    while command.open and (left := deadline - time.monotonic()) > 0:
-        if poller.poll(left * 1000):
-            command.read()
-
-
-def _reply(command: _Command, finished: bool, num_leftovers: int, duration_s: float) -> Reply:
-    head, tail = command.output.parts()
-    code = os.waitstatus_to_exitcode(command.status or 0)
-    header = {
-        "exit_code": shell_exit_code(code, finished=finished),
-        "timed_out": not finished,
-        "duration_s": duration_s,
-        "num_leftovers": num_leftovers if finished else 0,
-        "num_bytes": command.output.num_bytes,
-        "head_bytes": len(head),
-    }
-    return header, head + tail
-
-
-def _refused(reason: str, exit_code: int) -> Reply:
-    """Answers as bash does for what could not be started."""
-    text = f"bash: {reason}\n".encode()
-    header = {
-        "exit_code": exit_code,
-        "timed_out": False,
-        "duration_s": 0.0,
-        "num_leftovers": 0,
-        "num_bytes": len(text),
-        "head_bytes": len(text),
-    }
-    return header, text

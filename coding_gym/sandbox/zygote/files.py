@@ -4,19 +4,29 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Callable
+
+# As `os.open`: path, flags, mode of a new file.
+Opener = Callable[[str, int, int], int]
 
 _CHUNK_BYTES = 1 << 20
+_ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY)  # where the system can, no right to read is needed
 
 
-def read(path: str, max_bytes: int) -> bytes:
+def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
     """Returns a regular file's bytes.
+
+    Args:
+        path: Of the file.
+        max_bytes: A larger file is refused.
+        opener: Opens it.
 
     Raises:
         OSError: As ``open``; EISDIR, EINVAL for what is not a regular file, EFBIG above
             ``max_bytes``.
     """
     # Non-blocking, so that a FIFO is refused rather than waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0)
     try:
         _require_regular(descriptor, path)
         data = bytearray()
@@ -30,20 +40,25 @@ def read(path: str, max_bytes: int) -> bytes:
         os.close(descriptor)
 
 
-def write(path: str, data: bytes) -> None:
+def write(path: str, data: bytes, opener: Opener = os.open) -> None:
     """Writes a file, creating missing folders and keeping an existing file's mode.
 
     Space is reserved first: when there is none, an existing file keeps its content and a new one
     does not stay.
+
+    Args:
+        path: Of the file.
+        data: All that it will hold.
+        opener: Opens it, and the folder that the first missing one is made in.
 
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.
     """
     is_new = _is_missing(path)
     if is_new:
-        _make_folders(os.path.dirname(path))
+        _make_folders(os.path.dirname(path), opener)
     flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o644)
+    descriptor = opener(path, flags, 0o644)
     try:
         _require_regular(descriptor, path)
         if data:
@@ -68,12 +83,14 @@ def _is_missing(path: str) -> bool:
     return False
 
 
-def _make_folders(folder: str) -> None:
+def _make_folders(folder: str, opener: Opener) -> None:
     """Makes a folder and those above it, one by one: a path may hold more than a stack does."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
+    if missing and folder:
+        os.close(opener(folder, _ONLY_NAMED | os.O_DIRECTORY | os.O_CLOEXEC, 0))
     for name in reversed(missing):
         with contextlib.suppress(FileExistsError):  # as `..` of a folder that was missing too
             os.mkdir(name)

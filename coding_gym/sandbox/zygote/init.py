@@ -2,9 +2,12 @@
 
 import os
 import socket
+from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import commands, files, lockdown, parts, room, wire
+from coding_gym.sandbox.zygote import changes, commands, files, lockdown, parts, room, wire
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError
 
 MAX_BODY_BYTES = (64 << 20) + (1 << 20)
@@ -15,37 +18,41 @@ def main(
 ) -> None:
     """Builds the sandbox, says that it is ready, serves until the owner closes the channel."""
     try:
-        room.build(request, prepared, ids)
+        restore = partial(changes.restore, channel=channel) if request["restores"] else None
+        changed = room.build(request, prepared, ids, restore)
         room.set_up_network(shared=request["network"])
         lockdown.apply(request["limits"])
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
         os._exit(1)
     channel.sendall(wire.pack({}))
-    _serve(channel, request["env"])
+    _serve(channel, commands.Commands(request, channel), changed)
 
 
-def _serve(channel: socket.socket, env: dict[str, str]) -> None:
+def _serve(channel: socket.socket, runner: commands.Commands, changed: changes.Changes) -> None:
     while True:
         try:
+            runner.rest()
             request, body = wire.receive(channel, max_body_bytes=MAX_BODY_BYTES)
-            header, answer = _answer(request, body, env, channel)
+            if request["op"] == "snapshot":
+                changes.send(changed, channel)
+                continue
+            header, answer = _answer(request, body, runner)
             channel.sendall(wire.pack(header, answer))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             # No process is left between requests, and the mounts end with this one.
             os._exit(0)
 
 
-def _answer(
-    request: dict[str, Any], body: bytes, env: dict[str, str], channel: socket.socket
-) -> commands.Reply:
+def _answer(request: dict[str, Any], body: bytes, runner: commands.Commands) -> Reply:
     if request["op"] == "run":
-        return commands.run(request, body, env, channel)
+        return runner.run(request, body)
     try:
         os.chdir("/workspace")
         if request["op"] == "read":
-            return {}, files.read(request["path"], request["max_bytes"])
-        files.write(request["path"], body)
+            opener = sc.open_without_magic
+            return {}, files.read(request["path"], request["max_bytes"], opener)
+        files.write(request["path"], body, sc.open_without_magic)
     except OSError as error:
         return {"errno": error.errno or 0, "reason": error.strerror or str(error)}, b""
     return {}, b""

@@ -7,12 +7,18 @@ from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import step
 
+# Lets init, under its filter, do no more than see the processes that hide from /proc.
+_CAP_SYS_PTRACE = 19
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 24, 28
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
 _ADDR_NO_RANDOMIZE = 0x0040000
-_OOM_SCORE = "900"  # the kernel's first choice, well before the trainer
+_OOM_SCORE = 900  # the kernel's first choice, well before the trainer
+# Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
+# as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
+# lets nobody change it.
+_CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
 
@@ -27,7 +33,7 @@ def apply(limits: dict[str, int]) -> None:
     init's priority or affinity fail. An exec by a uid that is not root loses them.
     """
     with step("set the out-of-memory score"):
-        sc.write_text("/proc/self/oom_score_adj", _OOM_SCORE)
+        sc.raise_oom_score(_OOM_SCORE)
     with step("switch address randomisation off"):
         sc.personality(_ADDR_NO_RANDOMIZE)
     with step("drop capabilities"):
@@ -35,7 +41,7 @@ def apply(limits: dict[str, int]) -> None:
         sc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
         sc.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         _drop_bounding_set()
-        sc.drop_effective_capabilities()
+        sc.drop_effective_capabilities(but=(_CAP_SYS_PTRACE,))
         sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with step("set limits"):
         _set_limits(limits)
@@ -55,7 +61,7 @@ def _drop_bounding_set() -> None:
 def _set_limits(limits: dict[str, int]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for kind, value in (
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),
         (resource.RLIMIT_RTPRIO, 0),
         (resource.RLIMIT_MSGQUEUE, 0),

@@ -13,6 +13,9 @@ from coding_gym.sandbox.zygote import scratch, server, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
+# Below that of sandboxes, which die first, and above all else. What root of the machine writes here
+# is a floor for whatever descends from this process: no command can take its own mark off.
+_OOM_SCORE = 800
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 
 
@@ -65,6 +68,8 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
     beforehand does; CAP_SETUID and CAP_SETGID are all it needs.
     """
     this = f"/proc/{os.getpid()}"
+    with step("set the out-of-memory score"):
+        sc.raise_oom_score(_OOM_SCORE)
     go_read, go_write = os.pipe()
     helper = os.fork()
     if helper == 0:
@@ -85,7 +90,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
 
 
 def _wait_for_either(owner: int, server_pid: int, scratch_folder: str) -> None:
-    """Ends with the owner or the server, and leaves nothing on disk."""
+    """Ends with the owner or the server; after the owner, leaves nothing on disk."""
     poller = select.poll()
     poller.register(owner, select.POLLIN)
     poller.register(os.pidfd_open(server_pid), select.POLLIN)
@@ -94,6 +99,7 @@ def _wait_for_either(owner: int, server_pid: int, scratch_folder: str) -> None:
     # process be killed instead, the parent-death signal that the server armed does the same.
     os.kill(server_pid, signal.SIGKILL)
     os.waitpid(server_pid, 0)
-    if os.path.isdir(scratch_folder):
+    # An owner that lives removes its sandboxes' folders itself, and may have begun others.
+    if select.select([owner], [], [], 0)[0] and os.path.isdir(scratch_folder):
         scratch.remove(scratch_folder)
     os._exit(0)

@@ -15,6 +15,7 @@ from coding_gym.sandbox.zygote.steps import step
 
 PARTS = "/parts"
 EMPTY = "/parts/empty"
+NOTHING = "/parts/nothing"  # an empty file
 UID = GID = 1000
 # The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
 TIMES = (946684800, 946684800)
@@ -38,6 +39,8 @@ _COPIED = (
     "services",
 )
 _SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+# The keys among the certificates, which a group of the host's user may be allowed to read.
+_PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
 _WRITTEN = {
     "passwd": (
@@ -52,7 +55,7 @@ _WRITTEN = {
     "pip.conf": "",
     "resolv.conf": "",
 }
-_THIRD_PARTY = (
+THIRD_PARTY = (
     "lib*/py*/site-packages",
     "lib*/py*/dist-packages",
     "local/lib*/py*/site-packages",
@@ -80,6 +83,10 @@ def prepare(host: str, hidden: Iterable[str]) -> Parts:
     """Builds the parts below `PARTS` from the host's root, which is mounted at ``host``."""
     parts = Parts()
     os.makedirs(EMPTY, mode=0o755)
+    with step("prepare an empty file"):
+        sc.write_text(NOTHING, "")
+        sc.bind(NOTHING, NOTHING, recursive=False)
+        sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
     _show(f"{host}/usr", "/usr", parts, hidden)
     for name in _TOP_FOLDERS:
         source = f"{host}/{name}"
@@ -102,7 +109,7 @@ def cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
         host_path: The path of that folder on the host.
         hidden: Host folders that no sandbox may see.
     """
-    found = [path for pattern in _THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    found = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
     inside = (os.path.relpath(path, host_path) for path in hidden)
     found += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
     seen = set()
@@ -141,6 +148,8 @@ def _prepare_etc(host: str, parts: Parts) -> None:
     sc.bind(etc, etc, recursive=False)
     for name in shown:
         sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
+    for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
+        sc.bind(EMPTY, path, recursive=False)
     sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
     parts.binds[etc] = "/etc"
 
@@ -159,9 +168,9 @@ def _prepare_dev(host: str, parts: Parts) -> None:
     sc.bind(dev, dev, recursive=False)
     for name in _DEVICES:
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
-    # Not nodev, which would make the nodes useless.
-    sc.restrict(dev, sc.NOSUID | sc.NOEXEC)
-    sc.restrict(dev, sc.READ_ONLY, recursive=False)
+    # Not nodev, which would make the nodes useless. Read-only, for the nodes are the host's own:
+    # they can still be written to, but not dated.
+    sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
     parts.binds[dev] = "/dev"
 
 

@@ -6,6 +6,7 @@ import resource
 import select
 import signal
 import socket
+import sys
 from typing import Any
 
 from coding_gym.sandbox.zygote import init, parts, probe, room, wire
@@ -32,6 +33,9 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
+    # whoever runs there.
+    sys.path.clear()
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -8,6 +8,7 @@ linux/sched.h, linux/prctl.h and linux/capability.h.
 import ctypes
 import os
 import platform
+from collections.abc import Iterable
 
 NEW_MOUNT = 0x00020000
 NEW_CGROUP = 0x02000000
@@ -20,6 +21,7 @@ NEW_NET = 0x40000000
 NOSUID = 2
 NODEV = 4
 NOEXEC = 8
+REMOUNT = 32
 READ_ONLY = 1
 _BIND = 1 << 12
 _RECURSIVE = 1 << 14
@@ -31,6 +33,8 @@ _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_FROM_FD = 0x4
+_RESOLVE_NO_MAGIC_LINKS = 0x02
+_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 
 _MACHINE = platform.machine()
 _NUMBERS = {
@@ -41,6 +45,9 @@ _NUMBERS = {
 _OPEN_TREE = 428
 _MOVE_MOUNT = 429
 _CLOSE_RANGE = 436
+_OPENAT2 = 437
+_LANDLOCK_CREATE_RULESET = 444
+_LANDLOCK_RESTRICT_SELF = 446
 _MOUNT_SETATTR = 442
 
 _libc = ctypes.PyDLL(None, use_errno=True)
@@ -161,6 +168,44 @@ def pivot(new_root: str, old_root: str) -> None:
     os.chdir("/")
 
 
+def leave_abstract_sockets() -> None:
+    """Gives up UNIX sockets without a file that others made; raises OSError where Landlock cannot.
+
+    They belong to a network namespace, and servers behind them trust whoever has their uid.
+    """
+    scopes = (ctypes.c_uint64 * 3)(0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+    name = "landlock_create_ruleset"
+    rules = _syscall(name, _LANDLOCK_CREATE_RULESET, ctypes.byref(scopes), 24, 0)
+    try:
+        _syscall("landlock_restrict_self", _LANDLOCK_RESTRICT_SELF, rules, 0)
+    finally:
+        os.close(rules)
+
+
+def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
+    """Opens a file as ``os.open`` does, but follows none of the links of ``/proc`` to open files.
+
+    They would lead the first process, at the wish of a policy, to what it holds and commands do
+    not, such as folders below those that are mounted. Such a path is ELOOP.
+    """
+    how = (ctypes.c_uint64 * 3)(flags, mode, _RESOLVE_NO_MAGIC_LINKS)
+    name = ctypes.c_char_p(os.fsencode(path))
+    try:
+        return _syscall("openat2", _OPENAT2, _AT_FDCWD, name, ctypes.byref(how), 24)
+    except OSError as error:
+        code = error.errno or 0
+        raise OSError(code, os.strerror(code), path) from None
+
+
+def change_folder(path: str) -> None:
+    """Changes the working folder as ``os.chdir`` does, with the links of `open_without_magic`."""
+    descriptor = open_without_magic(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fchdir(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def close_from(first: int) -> None:
     """Closes every descriptor from ``first`` on."""
     _syscall("close_range", _CLOSE_RANGE, first, 0x7FFFFFFF, 0)
@@ -182,25 +227,48 @@ def set_host_name(name: str) -> None:
     _check(_libc.sethostname(name.encode(), len(name)), "sethostname")
 
 
-def drop_effective_capabilities() -> None:
-    """Empties the effective and inheritable sets; what is permitted stays permitted."""
+def drop_effective_capabilities(*, but: Iterable[int] = ()) -> None:
+    """Empties the effective and inheritable sets; what is permitted stays permitted.
+
+    Args:
+        but: Permitted capabilities that become, or stay, effective.
+    """
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     sets = (ctypes.c_uint32 * 6)()
     _check(_libc.capget(header, sets), "capget")
     for half in (0, 3):
         sets[half] = sets[half + 2] = 0
+    for number in but:
+        half = number // 32 * 3
+        sets[half] |= sets[half + 1] & 1 << number % 32
     _check(_libc.capset(header, sets), "capset")
 
 
-def install_filter(program: bytes) -> None:
-    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts."""
+def install_filter(program: bytes, flags: int = 0) -> int:
+    """Puts a seccomp program (8 bytes per instruction) on this process and all it starts.
+
+    Returns what the flags ask for, such as the descriptor of a listener.
+    """
     instructions = ctypes.create_string_buffer(program, len(program))
 
     class _Program(ctypes.Structure):
         _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
     record = _Program(len(program) // 8, ctypes.addressof(instructions))
-    _syscall("seccomp", _NUMBERS[machine()]["seccomp"], 1, 0, ctypes.byref(record))
+    number = _NUMBERS[machine()]["seccomp"]
+    return _syscall("seccomp", number, 1, flags, ctypes.byref(record))
+
+
+def raise_oom_score(value: int) -> None:
+    """Makes this process likelier to be killed when memory runs out; never less likely than it is.
+
+    Some containers start with the highest score and may not lower it.
+    """
+    # As bytes: a codec may have to be imported, and here is nothing to import from.
+    with open("/proc/self/oom_score_adj", "rb") as file:
+        current = int(file.read())
+    if value > current:
+        write_text("/proc/self/oom_score_adj", str(value))
 
 
 def write_text(path: str, text: str) -> None:

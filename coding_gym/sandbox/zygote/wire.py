@@ -12,6 +12,7 @@ from typing import Any
 
 _LENGTHS = struct.Struct("<II")
 _CHUNK_BYTES = 1 << 20
+_SMALL_BYTES = 1 << 14
 MAX_HEADER_BYTES = 1 << 24
 
 
@@ -43,13 +44,16 @@ def receive(
     header_size, body_size = _LENGTHS.unpack(_exactly(channel, _LENGTHS.size, deadline))
     if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
         raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+    # A small body comes along with the header, which saves a few system calls.
+    joined_size = body_size if body_size <= _SMALL_BYTES else 0
+    data = _exactly(channel, header_size + joined_size, deadline)
     try:
-        header = json.loads(_exactly(channel, header_size, deadline))
+        header = json.loads(data[:header_size])
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {error}") from error
     if not isinstance(header, dict):
         raise ProtocolError(f"the header must be an object, got {type(header).__name__}")
-    return header, _exactly(channel, body_size, deadline)
+    return header, data[header_size:] + _exactly(channel, body_size - joined_size, deadline)
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:

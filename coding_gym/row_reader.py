@@ -1,0 +1,101 @@
+"""Reading one row of a dataset field by field."""
+
+import ast
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from coding_gym.arguments import MAX_SECONDS
+from coding_gym.errors import InvalidTaskError
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads one row; every error is an InvalidTaskError that names row, field and value.
+
+    Attributes:
+        row: The JSON object.
+        where: Names the row in errors, such as ``tasks.jsonl line 3``.
+        shown: Characters of a value that an error shows.
+    """
+
+    row: Mapping[str, Any]
+    where: str
+    shown: int = field(default=80)
+
+    def error(self, key: str, problem: str) -> InvalidTaskError:
+        """Returns the error for a field."""
+        name = self.row.get("instance_id")
+        row = " ".join(str(p) for p in (self.where, name and f"({name})") if p) or "task row"
+        return InvalidTaskError(f"{row}: field {key!r} {problem}")
+
+    def refuse_typos(self, known: set[str]) -> None:
+        """Raises InvalidTaskError for a key that looks like a known one which is missing."""
+        for key in sorted(key for key in self.row.keys() - known if isinstance(key, str)):
+            close = difflib.get_close_matches(key, known - self.row.keys(), n=1, cutoff=0.85)
+            if close:
+                raise self.error(key, f"is not known; did you mean {close[0]!r}?")
+
+    def wrong(self, key: str, wanted: str) -> InvalidTaskError:
+        """Returns the error for a field whose value is not what is wanted."""
+        value = repr(self.row[key])
+        cut = value if len(value) <= self.shown else value[: self.shown] + "…"
+        return self.error(key, f"must be {wanted}, got {cut}")
+
+    def read(self, key: str, kind: Any) -> Any:
+        """Returns a text, a number of seconds (``kind`` is float), or a list of texts."""
+        if kind is str:
+            return self.text(key)
+        if kind is float:
+            return self.seconds(key)
+        return self.texts(key)
+
+    def seconds(self, key: str) -> float:
+        """Returns a number of seconds."""
+        value = self.row[key]
+        is_number = not isinstance(value, bool) and isinstance(value, Real)
+        may_be_zero = key == "gold_duration_s"
+        if is_number and 0 <= value <= MAX_SECONDS and (value or may_be_zero):
+            return float(value)
+        least = "of 0 or more" if may_be_zero else "above 0"
+        raise self.wrong(key, f"a number of seconds {least} and at most {MAX_SECONDS:g}")
+
+    def text(self, key: str) -> str:
+        """Returns a text; a version may be written as a number."""
+        value = self.row[key]
+        if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
+            return str(value)
+        if not isinstance(value, str):
+            raise self.wrong(key, "text")
+        if key == "instance_id" and not value.strip():
+            raise self.wrong(key, "a name")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Returns a list of texts, which may be written as a text that holds one."""
+        value = self.row[key]
+        if isinstance(value, str):
+            value = self.parse_list(key, value)
+        elif hasattr(value, "tolist"):  # a NumPy array, as Parquet readers give
+            value = value.tolist()
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise self.wrong(key, "a list of texts, or such a list written as JSON")
+        if key == "install_commands" and any("\0" in command for command in value):
+            raise self.wrong(key, "commands for a shell, which cannot hold NUL")
+        return tuple(value)
+
+    def parse_list(self, key: str, text: str) -> Any:
+        """Returns what a text holds that is JSON or a Python literal."""
+        if not text.strip():
+            return []
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            raise self.wrong(key, "a list of texts, or such a list written as JSON") from None

@@ -1,0 +1,136 @@
+"""A running container of Apptainer: a process of ours whose pipes lead to the loop inside."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Mapping
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox.containers.channel import ContainerChannel
+from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.sandbox.zygote.output import BoundedOutput
+
+_END_TIMEOUT_S = 5.0
+_SCRIPT_TIMEOUT_S = 120.0
+_MAX_SCRIPT_OUTPUT_BYTES = 1 << 20
+# Of what a Docker daemon puts before each piece of a stream: type 1, three zeros, the size.
+_MARK = b"\x01\0\0\0"
+_HEADER_BYTES = 8
+
+
+class PipeStream:
+    """Two pipes in the form of the one socket that a Docker daemon gives, its marks included.
+
+    So that one channel serves both. Of a socket's methods it has those that the channel calls.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None  # noqa: S101 - for the type checker: we asked for pipes
+        assert process.stdout is not None  # noqa: S101 - as above
+        self._input, self._output = process.stdin, process.stdout
+        os.set_blocking(self._input.fileno(), False)
+        self._timeout_s: float | None = None
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        """Sets how long each call may wait."""
+        self._timeout_s = timeout_s
+
+    def sendall(self, data: bytes) -> None:
+        """Writes everything; raises TimeoutError where it is not taken."""
+        view = memoryview(data)
+        while view:
+            self._wait(self._input.fileno(), select.POLLOUT)
+            with contextlib.suppress(BlockingIOError):
+                view = view[os.write(self._input.fileno(), view) :]
+
+    def recv(self, size: int) -> bytes:
+        """Returns what is there, marked as the daemon marks it; nothing at the end."""
+        self._wait(self._output.fileno(), select.POLLIN)
+        data = os.read(self._output.fileno(), size - _HEADER_BYTES)
+        return data and _MARK + len(data).to_bytes(4, "big") + data
+
+    def shutdown(self, _how: int) -> None:
+        """Ends the input, and with it the container."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+    def close(self) -> None:
+        """Lets go of both pipes."""
+        for pipe in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+    def _wait(self, descriptor: int, event: int) -> None:
+        poller = select.poll()
+        poller.register(descriptor, event)
+        if not poller.poll(None if self._timeout_s is None else self._timeout_s * 1000):
+            raise TimeoutError("no answer in time")
+
+
+class ApptainerContainer:
+    """A container that runs the loop of the ``docker`` backend.
+
+    Args:
+        command: What starts it.
+        env: Variables that ``apptainer`` itself is given.
+
+    Attributes:
+        channel: Runs commands in it.
+
+    Raises:
+        SandboxError: The program cannot be started.
+    """
+
+    def __init__(self, command: list[str], env: Mapping[str, str]) -> None:
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(f"{command[0]} cannot be started: {error}") from error
+        stream = PipeStream(self._process)
+        self.channel = ContainerChannel(stream, self._interrupt)  # type: ignore[arg-type]
+
+    def run_script(
+        self,
+        script: bytes,
+        stdin: bytes = b"",
+        *,
+        max_output_bytes: int = _MAX_SCRIPT_OUTPUT_BYTES,
+    ) -> tuple[int, bytes]:
+        """Runs a command of ours; see `containers.container.Container.run_script`."""
+        # Kept as head and tail, which join to the whole.
+        kept = BoundedOutput(2 * max_output_bytes)
+        ending = self.channel.run(
+            script,
+            folder=WORKDIR,
+            variables={},
+            stdin=stdin,
+            timeout_s=_SCRIPT_TIMEOUT_S,
+            output=kept,
+        )
+        if ending.timed_out:
+            raise self.channel.give_up("the sandbox's files do not answer")
+        if kept.num_bytes > max_output_bytes:
+            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
+        return ending.exit_code, b"".join(kept.parts())
+
+    def close(self) -> None:
+        """Ends it and waits for that; idempotent."""
+        self.channel.close()
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _interrupt(self) -> None:
+        self._process.send_signal(signal.SIGUSR1)

@@ -1,0 +1,32 @@
+"""Images without a daemon: ``docker save`` tars and OCI layouts, unpacked once into a cache.
+
+Covered: both layouts of ``docker save``, OCI layout folders and the same in a tar, nested indexes,
+the platform of this machine; gzip, and zstd where Python can; every digest is verified. Removals,
+hard links, sparse files, long names and user attributes come out as they were meant.
+
+Not covered: owners. Everything belongs to the one user that sandboxes run as, whoever owned it in
+the image, and that user may read and write what root could. Set-user-id bits, device nodes, FIFOs
+and attributes that are not a user's (file capabilities, access lists) are left out.
+"""
+
+from coding_gym.sandbox.images.store import (
+    Image,
+    ImageStore,
+    find_image,
+    image_digest,
+    image_folder,
+)
+from coding_gym.sandbox.images.stream import LayerLimits
+from coding_gym.sandbox.images.unpacking import unpack_tar
+from coding_gym.sandbox.images.users import ImageUser
+
+__all__ = [
+    "Image",
+    "ImageStore",
+    "ImageUser",
+    "LayerLimits",
+    "find_image",
+    "image_digest",
+    "image_folder",
+    "unpack_tar",
+]

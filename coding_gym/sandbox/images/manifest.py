@@ -1,0 +1,195 @@
+"""Finding an image's configuration and layers in what ``docker save`` or an OCI tool wrote.
+
+The forms are those of https://github.com/opencontainers/image-spec (``image-layout.md``,
+``manifest.md``, ``image-index.md``) and of ``docker save``, whose ``manifest.json`` names files.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.images.config import (
+    ImageConfig,
+    check_digest,
+    machine_architecture,
+    read_config,
+)
+from coding_gym.sandbox.images.content import Content, parse, read_document
+
+_MAX_NESTING = 4
+_REFERENCE = "org.opencontainers.image.ref.name"
+_CONTAINERD_NAME = "io.containerd.image.name"
+_INDEXES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFile:
+    """A layer as it lies in the image.
+
+    Attributes:
+        name: Of the file.
+        digest: Of its bytes; "" where nothing says it.
+        diff_id: Of its bytes once they are uncompressed.
+    """
+
+    name: str
+    digest: str
+    diff_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An image's configuration, and its layers, the lowest first."""
+
+    config: ImageConfig
+    layers: tuple[LayerFile, ...]
+
+
+def read_manifest(content: Content, reference: str = "") -> Manifest:
+    """Returns what the image is made of.
+
+    Args:
+        content: The files it comes in.
+        reference: Which image, where there are several: a name and tag.
+
+    Raises:
+        InvalidArgumentError: It is malformed, a digest is wrong, it is for another kind of machine,
+            or it is not clear which of several images is meant.
+    """
+    if _has(content, "manifest.json"):
+        return _read_docker(content, reference)
+    if _has(content, "index.json"):
+        return _read_oci(content, reference)
+    raise InvalidArgumentError(
+        "it is neither what `docker save` writes nor an OCI layout: it has no manifest.json and no "
+        "index.json"
+    )
+
+
+def _has(content: Content, name: str) -> bool:
+    file = content.open(name)
+    if file is not None:
+        file.close()
+    return file is not None
+
+
+def _read_docker(content: Content, reference: str) -> Manifest:
+    entries = parse(read_document(content, "manifest.json"), "manifest.json")
+    try:
+        named = [(tuple(e.get("RepoTags") or ()), e["Config"], e["Layers"]) for e in entries]
+        chosen = _choose([(tags, (config, layers)) for tags, config, layers in named], reference)
+        config_name, layer_names = chosen
+        data = read_document(content, config_name)
+        # Old archives name it by its digest, new ones lie in an OCI layout.
+        _verify(data, _digest_in(config_name), config_name)
+        config = read_config(parse(data, config_name), _digest_of(data))
+        layers = _pair(config, [(name, _digest_of_blob(name)) for name in layer_names])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(f"its manifest.json is malformed: {error!r}") from error
+    return Manifest(config, layers)
+
+
+def _read_oci(content: Content, reference: str) -> Manifest:
+    index = parse(read_document(content, "index.json"), "index.json")
+    try:
+        manifest = _descend(content, index, reference, 0)
+        data = _read_blob(content, manifest["config"])
+        config = read_config(parse(data, "configuration"), _digest_of(data))
+        digests = [check_digest(layer["digest"]) for layer in manifest["layers"]]
+        layers = _pair(config, [(_blob(digest), digest) for digest in digests])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgumentError(f"its manifest is malformed: {error!r}") from error
+    return Manifest(config, layers)
+
+
+def _descend(content: Content, index: Any, reference: str, depth: int) -> Any:
+    """Returns the manifest of the image for this machine, which may be some indexes away."""
+    if depth > _MAX_NESTING:
+        raise InvalidArgumentError(f"its indexes nest more than {_MAX_NESTING} deep")
+    # Attestations of builders are listed beside images, as of an unknown platform.
+    found = [entry for entry in index["manifests"] if _fits(entry)]
+    if not found and index["manifests"]:
+        raise InvalidArgumentError(
+            f"it has no image for linux/{machine_architecture()}; pull it again with --platform "
+            f"linux/{machine_architecture()}"
+        )
+    if depth == 0:
+        chosen = _choose([(_names(entry), entry) for entry in found], reference)
+    else:
+        chosen = found[0]
+    document = parse(_read_blob(content, chosen), "manifest")
+    kind = document.get("mediaType") or chosen.get("mediaType")
+    if kind in _INDEXES or "manifests" in document:
+        return _descend(content, document, reference, depth + 1)
+    return document
+
+
+def _fits(entry: Any) -> bool:
+    wanted = entry.get("platform") or {}
+    system, architecture = wanted.get("os", "linux"), wanted.get("architecture", "")
+    return system == "linux" and architecture in {"", machine_architecture()}
+
+
+def _names(entry: Any) -> tuple[str, ...]:
+    notes = entry.get("annotations") or {}
+    return tuple(notes[key] for key in (_REFERENCE, _CONTAINERD_NAME) if key in notes)
+
+
+def _choose(images: list[tuple[tuple[str, ...], Any]], reference: str) -> Any:
+    """Returns the image of a name, or the only one."""
+    found = [image for names, image in images if not reference or reference in names]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(name for names, _ in images for name in names) or "none"
+    problem = f"it holds {len(images)} images"
+    if reference:
+        problem += f", {len(found)} of them named {reference!r}"
+    raise InvalidArgumentError(
+        f"{problem}; name one behind a '#', as in image.tar#NAME:TAG (names: {known})"
+    )
+
+
+def _pair(config: ImageConfig, files: list[tuple[str, str]]) -> tuple[LayerFile, ...]:
+    if len(files) != len(config.diff_ids):
+        raise InvalidArgumentError(
+            f"its manifest lists {len(files)} layers, its configuration {len(config.diff_ids)}"
+        )
+    pairs = zip(files, config.diff_ids, strict=True)
+    return tuple(LayerFile(str(name), digest, diff_id) for (name, digest), diff_id in pairs)
+
+
+def _blob(digest: str) -> str:
+    kind, _, value = digest.partition(":")
+    return f"blobs/{kind}/{value}"
+
+
+def _read_blob(content: Content, descriptor: Any) -> bytes:
+    digest = check_digest(descriptor["digest"])
+    data = read_document(content, _blob(digest))
+    _verify(data, digest, _blob(digest))
+    return data
+
+
+def _digest_of(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _digest_in(name: str) -> str:
+    """Returns the digest that a file is named by; "" where it is named otherwise."""
+    value = name.rpartition("/")[2].removesuffix(".json")
+    is_digest = len(value) == 64 and not value.strip("0123456789abcdef")
+    return f"sha256:{value}" if is_digest else ""
+
+
+def _digest_of_blob(name: str) -> str:
+    return _digest_in(name) if name.startswith("blobs/sha256/") else ""
+
+
+def _verify(data: bytes, digest: str, name: str) -> None:
+    kind, _, value = digest.partition(":")
+    if digest and hashlib.new(kind, data).hexdigest() != value:
+        raise InvalidArgumentError(f"its {name} has another digest than {digest}")

@@ -1,0 +1,109 @@
+"""The user that an image's commands run as, looked up in the image's own files."""
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_BYTES = 4 << 20
+# Above it are no users: (uid_t) -1 means "no change".
+_MAX_ID = (1 << 32) - 2
+
+
+@dataclass(frozen=True, slots=True)
+class ImageUser:
+    """A user of an image.
+
+    Attributes:
+        uid: Number inside.
+        gid: Group's number inside.
+        name: As the image calls it; the number where it has no name.
+    """
+
+    uid: int
+    gid: int
+    name: str
+
+
+def find_user(wanted: str, layers: Sequence[Path]) -> ImageUser:
+    """Returns the user that an image's configuration names.
+
+    Args:
+        wanted: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
+        layers: Folders of the unpacked layers, the topmost first.
+
+    Raises:
+        InvalidArgumentError: The image has no such user or group.
+    """
+    user, _, group = (wanted or "0").partition(":")
+    uid, gid, name = _number(user), 0, user
+    for row in _rows(layers, "passwd", 7):
+        if row[0] == user or (uid is not None and row[2] == str(uid)):
+            uid, gid, name = _number(row[2]), _number(row[3]) or 0, row[0]
+            break
+    if group:
+        found = _number(group)
+        for row in _rows(layers, "group", 4):
+            if row[0] == group:
+                found = _number(row[2])
+                break
+        if found is None:
+            raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
+        gid = found
+    if uid is None:
+        raise InvalidArgumentError(f"its user is {wanted!r}, whom its /etc/passwd does not have")
+    return ImageUser(uid, gid, "root" if uid == 0 else name)
+
+
+def _number(text: str) -> int | None:
+    if text.isascii() and text.isdecimal() and len(text) <= len(str(_MAX_ID)):
+        return int(text) if int(text) <= _MAX_ID else None
+    return None
+
+
+def _rows(layers: Sequence[Path], name: str, num_fields: int) -> list[list[str]]:
+    text = _read(layers, name).decode("utf-8", "replace")
+    rows = [line.split(":") for line in text.splitlines() if "\0" not in line]
+    return [row for row in rows if len(row) >= num_fields]
+
+
+def _read(layers: Sequence[Path], name: str) -> bytes:
+    """Returns a file of ``/etc``, as an overlay of the layers shows it; "" where there is none.
+
+    Symbolic links, which might lead to the host's files, are not followed.
+    """
+    for layer in layers:
+        try:
+            folder = os.open(layer / "etc", _FOLDER)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+                return b""
+            raise
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        except FileNotFoundError:
+            if _is_opaque(folder):
+                return b""
+            continue
+        except OSError:  # removed there, or a link
+            return b""
+        finally:
+            os.close(folder)
+        with os.fdopen(descriptor, "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            return file.read(_MAX_BYTES) if is_file else b""
+    return b""
+
+
+def _is_opaque(folder: int) -> bool:
+    try:
+        return os.getxattr(folder, "user.overlay.opaque") == b"y"
+    except OSError:
+        return False

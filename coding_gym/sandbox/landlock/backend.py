@@ -1,0 +1,232 @@
+"""The ``landlock`` backend: for machines that forbid user namespaces. No mounts, no daemon."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.sandbox import cgroups
+from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.host_network import settings
+from coding_gym.sandbox.landlock import folder as folders
+from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
+from coding_gym.sandbox.landlock.guarded import Guarded
+from coding_gym.sandbox.landlock.sandbox import NAME, LandlockSandbox, translated
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.results import check_env
+from coding_gym.sandbox.snapshots import check_snapshot
+from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.temporary import make_folder
+from coding_gym.sandbox.zygote import syscalls
+from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.sandbox.zygote.steps import SetupError
+
+# Without mounts there is one view of the files; without cgroups, nothing to count with.
+_NEVER = (
+    Promise.DISK_LIMIT,
+    Promise.INODE_LIMIT,
+    Promise.FIXED_PATHS,
+    Promise.PRIVATE_TMP,
+    Promise.PERSISTENT_SHELL,
+    Promise.SMALL_SNAPSHOTS,
+    Promise.OWN_IMAGE,
+)
+# What each version of Landlock brought that a promise rests on, and the Linux it came with. What
+# else is missing of an older one is refused by the filter on system calls.
+_OLDEST = 2
+_SINCE = {Promise.HOST_PROCESSES: (6, "6.12")}
+# Their files exist, and may not be read, which git and others take for a broken machine.
+_NO_HOST_SETTINGS = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "PIP_CONFIG_FILE": "/dev/null",
+}
+_PATIENCE = "run it again; if it keeps failing, report it with this message"
+_NO_LANDLOCK = (
+    "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
+)
+
+
+class LandlockBackend:
+    """Sandboxes held by Landlock rules and a seccomp filter.
+
+    Covered: the host's files (an allow-list; of the rest, names, sizes and dates can be asked for,
+    and nothing else), signals, memory and environment of the host's processes, the network (no
+    sockets at all), privileges, system calls, memory, the number of processes. Not covered: what
+    `Probe.missing` names. The workspace is a copy, so opening one takes time for all its files,
+    and so does a snapshot.
+
+    Args:
+        abi: The version of Landlock to use; what the kernel has when None or higher than that.
+    """
+
+    def __init__(self, abi: int | None = None) -> None:
+        self._abi = abi
+
+    @property
+    def name(self) -> str:
+        """``"landlock"``."""
+        return NAME
+
+    def owner(self) -> tuple[int, int]:
+        """Returns the uid and gid that sandboxes run as, those of the ``namespace`` backend.
+
+        So that both can use the same templates.
+        """
+        return NamespaceBackend().owner()
+
+    def probe(self) -> Probe:
+        """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
+        try:
+            with self.open(SandboxSpec()) as sandbox:
+                result = sandbox.run("echo works", timeout_s=10)
+            if result.output != "works\n":
+                raise SandboxError(f"a first command printed {result.output!r}")
+        except SandboxUnavailableError as error:
+            return Probe(available=False, detail=error.problem, remedy=error.remedy or _PATIENCE)
+        except SandboxError as error:
+            return Probe(available=False, detail=str(error), remedy=_PATIENCE)
+        version = self._version()
+        lost = {promise: linux for promise, (since, linux) in _SINCE.items() if version < since}
+        detail = f"Landlock {version}: opened a sandbox as uid {self.owner()[0]}, ran a command"
+        for promise, linux in lost.items():
+            detail += f"; {promise} needs Linux {linux}"
+        unbounded = () if cgroups.delegation().folder else (Promise.CPU_LIMIT,)
+        return Probe(available=True, detail=detail, missing=(*_NEVER, *unbounded, *lost))
+
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> LandlockSandbox:
+        """Opens a sandbox.
+
+        Raises:
+            InvalidArgumentError: A layer or mount that does not exist; an image or a persistent
+                shell; a snapshot of another backend or spec.
+            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
+            SandboxError: The machine can, but this time it failed.
+        """
+        _check(spec)
+        if snapshot is not None:
+            check_snapshot(snapshot, backend=NAME, spec=spec)
+        self._require_landlock()
+        try:
+            folder = make_folder(NAME)
+        except OSError as error:
+            raise SandboxError(f"no temporary folder could be made: {error}") from error
+        try:
+            sandbox = self._start(spec, folder)
+        except SetupError as failure:
+            remove_folder(folder)
+            raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
+        except (OSError, shutil.Error) as error:
+            remove_folder(folder)
+            raise SandboxError(f"cannot open a sandbox: {error}") from error
+        except BaseException:
+            remove_folder(folder)
+            raise
+        if snapshot is not None:
+            sandbox.restore(snapshot)
+        return sandbox
+
+    def _start(self, spec: SandboxSpec, folder: Path) -> LandlockSandbox:
+        uid, gid = self.owner()
+        places = folders.fill(folder, spec, (uid, gid))
+        env = environment(spec, first=(str(folder / "python" / "bin"),))
+        env = {"TMPDIR": "/tmp", **_NO_HOST_SETTINGS, **env}  # noqa: S108 - translated below
+        env = {
+            name: ":".join(translated(part, places) for part in value.split(":"))
+            for name, value in env.items()
+        }
+        if spec.network:
+            env = settings().env | env
+        if spec.python is not None and places[str(spec.python.prefix)] != spec.python.prefix:
+            env["LD_LIBRARY_PATH"] = str(places[str(spec.python.prefix)] / "lib")
+        orders = {
+            "owner": os.getpid(),
+            "uid": uid,
+            "gid": gid,
+            "abi": self._version(),
+            "network": spec.network,
+            "folder": str(folder),
+            "workdir": str(folder / "workspace"),
+            "writable": {name: str(folder / name) for name in folders.WRITABLE},
+            "grants": list(_grants(spec, folder, places)),
+            "env": env,
+            "limits": {
+                "num_processes": spec.limits.num_processes,
+                "memory_bytes": spec.limits.memory_bytes,
+                "file_bytes": spec.limits.file_bytes,
+                "num_open_files": spec.limits.num_open_files,
+            },
+        }
+        return LandlockSandbox(spec, Guarded(folder, orders, spec.limits), places)
+
+    def _version(self) -> int:
+        return rights.abi() if self._abi is None else min(self._abi, rights.abi())
+
+    def _require_landlock(self) -> None:
+        if platform.system() != "Linux":
+            raise SandboxUnavailableError(
+                f"the 'landlock' sandbox needs Linux, this is {platform.system()}",
+                "run coding_gym in a Linux machine or container",
+            )
+        try:
+            syscalls.machine()
+        except OSError as error:
+            raise SandboxUnavailableError(str(error), "use an x86_64 or aarch64 machine") from error
+        if self.owner()[0] == 0:
+            raise SandboxUnavailableError(
+                "sandboxes would run as root: this user namespace has no other user",
+                "run as an ordinary user, or map more users into the namespace",
+            )
+        if self._version() == 0:
+            raise SandboxUnavailableError("this kernel does not enforce Landlock", _NO_LANDLOCK)
+        if self._version() < _OLDEST:
+            raise SandboxUnavailableError(
+                "Landlock of this kernel lets nobody move a file to another folder",
+                f"use Linux 5.19 or later (this is {os.uname().release})",
+            )
+
+
+def _check(spec: SandboxSpec) -> None:
+    check_env(spec.env)
+    for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
+        if not path.exists():
+            raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
+    if spec.image:
+        raise InvalidArgumentError(
+            f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
+            "'docker'"
+        )
+    if spec.shell == "persistent":
+        raise InvalidArgumentError(
+            "the 'landlock' sandbox has no persistent shells; use shell='fresh', or 'namespace'"
+        )
+
+
+def _grants(spec: SandboxSpec, folder: Path, places: dict[str, Path]) -> Iterator[Grant]:
+    yield from system_grants()
+    yield "read", str(folder / "python")
+    for name in folders.WRITABLE:
+        yield "write", str(folder / name)
+    for mount in spec.mounts:
+        yield "write" if mount.writable else "read", str(places[mount.target])
+    if spec.python is not None:
+        prefix = places[str(spec.python.prefix)]
+        if not is_system(prefix):
+            yield from tree_grants(prefix)
+    if spec.network:
+        yield "read", "/etc/resolv.conf"
+        for mount in settings().mounts:
+            yield "read", str(mount.source)
+
+
+def _remedy(failure: SetupError) -> str:
+    if failure.step == "change the user":
+        return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
+    if "Landlock" in failure.step:
+        return "allow landlock_create_ruleset and its kin in the container's seccomp profile"
+    return _PATIENCE

@@ -1,0 +1,115 @@
+"""What a user may say about an episode's sandbox: a backend's name, or a mapping with more."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from numbers import Real
+from typing import Any, Literal, Self, get_args
+
+from coding_gym.arguments import at_least_one, check_arguments, unknown_name
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.select import get_backend
+from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
+
+Shell = Literal["fresh", "waiting", "persistent"]
+
+_SHELLS: tuple[Shell, ...] = get_args(Shell)
+_LIMITS = tuple(one.name for one in fields(SandboxLimits))
+_KEYS = ("name", "shell", "image", "limits")
+_FORM = 'a backend\'s name or a mapping such as {"name": "auto", "shell": "waiting"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxOptions:
+    """How an episode's sandbox differs from what its template asks for.
+
+    Attributes:
+        name: A backend's name, or ``"auto"``.
+        shell: ``SandboxSpec.shell``; graders use fresh ones whatever it says.
+        image: ``SandboxSpec.image``; "" leaves the template's.
+        limits: Fields of `SandboxLimits` that differ from the template's, by name.
+    """
+
+    name: str = "auto"
+    shell: Shell = "fresh"
+    image: str = ""
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, value: Any) -> Self:
+        """Returns the options that an argument ``sandbox`` means.
+
+        Args:
+            value: A backend's name, or a JSON-native mapping with any of ``name``, ``shell``,
+                ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
+
+        Raises:
+            InvalidArgumentError, UnknownNameError: It is neither, or holds what nobody knows; the
+                message names it.
+        """
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, Mapping):
+            raise InvalidArgumentError(f"sandbox must be {_FORM}, got {value!r}")
+        check_arguments("sandbox", value, _KEYS)
+        return cls(
+            name=_name(value.get("name", "auto")),
+            shell=_shell(value.get("shell", "fresh")),
+            image=_text("sandbox image", value.get("image", "")),
+            limits=_limits(value.get("limits", {})),
+        )
+
+    def applied(self, spec: SandboxSpec) -> SandboxSpec:
+        """Returns a template's spec as these options want it."""
+        values: dict[str, Any] = dict(self.limits)
+        return replace(
+            spec,
+            shell=self.shell,
+            image=self.image or spec.image,
+            limits=replace(spec.limits, **values),
+        )
+
+
+def with_fresh_shells(spec: SandboxSpec) -> SandboxSpec:
+    """Returns the spec of a sandbox for our own commands, of which none is to see another's."""
+    return replace(spec, shell="fresh")
+
+
+def _name(value: Any) -> str:
+    name = _text("sandbox name", value)
+    return name if name == "auto" else get_backend(name).name
+
+
+def _shell(value: Any) -> Shell:
+    for shell in _SHELLS:
+        if value == shell:
+            return shell
+    raise unknown_name("sandbox shell", value, _SHELLS)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{name} must be a text, got {value!r}")
+    return value
+
+
+def _limits(value: Any) -> dict[str, float | None]:
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(
+            f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {value!r}'
+        )
+    check_arguments("sandbox limits", value, _LIMITS)
+    return {name: _limit(name, bound) for name, bound in value.items()}
+
+
+def _limit(name: str, value: Any) -> float | None:
+    if name != "num_cpus":
+        return at_least_one(f"sandbox limit {name}", value)
+    if value is None:
+        return None
+    is_number = not isinstance(value, bool) and isinstance(value, Real)
+    if not is_number or not 0 < value < math.inf:
+        raise InvalidArgumentError(
+            f"sandbox limit num_cpus must be a number above 0, or None, got {value!r}"
+        )
+    return float(value)

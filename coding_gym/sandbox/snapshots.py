@@ -1,0 +1,39 @@
+"""What every backend checks before it restores a snapshot."""
+
+from dataclasses import fields
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.protocol import Snapshot
+from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
+
+# Of one entry beside its data: its name, its attributes, what the form adds.
+_ENTRY_BYTES = 2 << 10
+_SLACK_BYTES = 1 << 20
+
+
+def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
+    """Raises InvalidArgumentError, naming what differs, for one of another backend or spec."""
+    if snapshot.backend != backend:
+        raise InvalidArgumentError(
+            f"a snapshot of a {snapshot.backend!r} sandbox cannot be restored into a "
+            f"{backend!r} one"
+        )
+    names = (field.name for field in fields(spec))
+    if others := [n for n in names if getattr(snapshot.spec, n) != getattr(spec, n)]:
+        raise InvalidArgumentError(
+            f"the snapshot is of a sandbox whose spec differs in {', '.join(others)}; "
+            "open one with the spec of the snapshot"
+        )
+
+
+def check_fits(snapshot: Snapshot) -> None:
+    """Raises InvalidArgumentError for more than a sandbox of its spec, bounded, could have held."""
+    if len(snapshot.data) > max_snapshot_bytes(snapshot.spec.limits):
+        raise InvalidArgumentError(
+            f"the snapshot's {len(snapshot.data)} bytes are more than a sandbox may hold"
+        )
+
+
+def max_snapshot_bytes(limits: SandboxLimits) -> int:
+    """Returns what a snapshot may hold: twice the disk, as what lies on one is counted apart."""
+    return 2 * limits.disk_bytes + limits.num_inodes * _ENTRY_BYTES + _SLACK_BYTES

@@ -1,0 +1,105 @@
+"""Permissions, owners and dates of files: asked of init, which grants them inside the sandbox only.
+
+Landlock does not know these. A command runs as a user who may well own files of the host, such as
+the whole home of whoever trains, and could lock them all. So the kernel is told to stop a process
+that asks, and to ask init (seccomp's user notification): it finds the file, holds on to it, looks
+where it lies, and does what was asked or refuses.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Sequence
+
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.landlock import filters
+from coding_gym.sandbox.zygote.landlock.metadata import (
+    ACTIONS,
+    AT_FDCWD,
+    AT_SYMLINK_NOFOLLOW,
+    PLACES,
+    Arguments,
+    text_of,
+)
+
+_NEW_LISTENER = 8
+_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+# id, pid, flags; number, architecture, instruction pointer, six arguments.
+_QUESTION = struct.Struct("<QIIiIQ6Q")
+_ANSWER = struct.Struct("<QqiI")
+
+
+def listen() -> int:
+    """Has this process ask from now on, and all that it starts; returns where questions arrive."""
+    sc.install_filter(filters.no_attributes(sc.machine()))
+    return sc.install_filter(filters.ask_for_metadata(sc.machine()), _NEW_LISTENER)
+
+
+class Clerk:
+    """Answers the questions of one command's processes.
+
+    Args:
+        listener: Where they arrive.
+        roots: Folders in which everything is granted that their owner may do.
+    """
+
+    def __init__(self, listener: int, roots: Sequence[str]) -> None:
+        self.listener = listener
+        self._roots = tuple(f"{root}/" for root in roots)
+        self._calls = filters.metadata_calls(sc.machine())
+
+    def answer(self) -> None:
+        """Answers one question, if there still is one."""
+        buffer = bytearray(_QUESTION.size)
+        try:
+            fcntl.ioctl(self.listener, _RECEIVE, buffer)
+        except OSError:  # who asked was killed
+            return
+        number, pid, _, call, _, _, *arguments = _QUESTION.unpack(buffer)
+        try:
+            self._do(number, pid, call, arguments)
+            code = 0
+        except OSError as error:
+            code = error.errno or errno.EPERM
+        with contextlib.suppress(OSError):  # as above
+            fcntl.ioctl(self.listener, _SEND, bytearray(_ANSWER.pack(number, 0, -code, 0)))
+
+    def close(self) -> None:
+        """Lets go of the listener; whoever still asks is refused."""
+        os.close(self.listener)
+
+    def _do(self, number: int, pid: int, call: int, arguments: Arguments) -> None:
+        name = self._calls[call]
+        folder, path, flags = PLACES[name](arguments)
+        target = self._open(pid, folder, path, follow=not flags & AT_SYMLINK_NOFOLLOW)
+        try:
+            fcntl.ioctl(self.listener, _IS_VALID, struct.pack("<Q", number))
+            place = f"/proc/self/fd/{target}"
+            if not f"{os.readlink(place)}/".startswith(self._roots):
+                raise OSError(errno.EPERM, "not in the sandbox")
+            ACTIONS[name](place, target, arguments, pid)
+        finally:
+            os.close(target)
+
+    def _open(self, pid: int, folder: int, path: int, *, follow: bool) -> int:
+        """Returns a descriptor that holds on to a file, and gives no access to it."""
+        flags = os.O_PATH | os.O_CLOEXEC
+        name = text_of(pid, path) if path else b""
+        base = os.open("/", flags) if name.startswith(b"/") else _folder(pid, folder)
+        if not name:
+            return base
+        try:
+            return os.open(name, flags | (0 if follow else os.O_NOFOLLOW), dir_fd=base)
+        finally:
+            os.close(base)
+
+
+def _folder(pid: int, descriptor: int) -> int:
+    """Returns a descriptor of what another process has open, or of the folder where it works."""
+    place = f"/proc/{pid}/cwd" if descriptor == AT_FDCWD else f"/proc/{pid}/fd/{descriptor}"
+    try:
+        return os.open(place, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF)) from error

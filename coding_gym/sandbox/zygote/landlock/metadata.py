@@ -1,0 +1,139 @@
+"""The calls that change a file's metadata: where their arguments say the file is, and what to do.
+
+Each is done to a file that somebody holds on to by an ``O_PATH`` descriptor, so that no link can
+lead it elsewhere.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Callable, Sequence
+
+from coding_gym.sandbox.zygote import syscalls as sc
+
+AT_FDCWD, AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
+_PATH_BYTES, _PAGE_BYTES = 4096, 4096
+_UTIMENSAT = {"x86_64": 280, "aarch64": 88}
+
+Arguments = Sequence[int]
+# Descriptor of a folder, address of a path (0 for none: the folder itself), flags.
+Place = tuple[int, int, int]
+# What is done, given the file's path in /proc, its descriptor, the arguments, and who asked.
+Action = Callable[[str, int, Arguments, int], None]
+
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def text_of(pid: int, address: int) -> bytes:
+    """Returns a text of another process, up to its NUL."""
+    size = _PAGE_BYTES - address % _PAGE_BYTES  # what follows may not be mapped
+    data = _memory(pid, address, size)
+    if b"\0" not in data:
+        data += _memory(pid, address + size, _PATH_BYTES)
+    text, end, _ = data.partition(b"\0")
+    if not end:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    return text
+
+
+def _memory(pid: int, address: int, size: int) -> bytes:
+    descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(descriptor, size, address)
+    except (OSError, OverflowError) as error:
+        raise OSError(errno.EFAULT, os.strerror(errno.EFAULT)) from error
+    finally:
+        os.close(descriptor)
+
+
+def _signed(value: int) -> int:
+    return ctypes.c_int32(value & 0xFFFFFFFF).value
+
+
+def _by_path(a: Arguments) -> Place:
+    return AT_FDCWD, a[0], 0
+
+
+def _by_link(a: Arguments) -> Place:
+    return AT_FDCWD, a[0], AT_SYMLINK_NOFOLLOW
+
+
+def _by_descriptor(a: Arguments) -> Place:
+    return _signed(a[0]), 0, 0
+
+
+def _at(flags: int | None) -> Callable[[Arguments], Place]:
+    return lambda a: (_signed(a[0]), a[1], 0 if flags is None else a[flags])
+
+
+PLACES: dict[str, Callable[[Arguments], Place]] = {
+    "chmod": _by_path,
+    "fchmod": _by_descriptor,
+    "fchmodat": _at(None),
+    "fchmodat2": _at(3),
+    "chown": _by_path,
+    "lchown": _by_link,
+    "fchown": _by_descriptor,
+    "fchownat": _at(4),
+    "utime": _by_path,
+    "utimes": _by_path,
+    "futimesat": _at(None),
+    "utimensat": _at(3),
+}
+
+
+def _chmod(index: int) -> Action:
+    return lambda place, _, a, __: os.chmod(place, a[index] & 0o7777)
+
+
+def _chown(index: int) -> Action:
+    def change(_: str, target: int, a: Arguments, __: int) -> None:
+        uid, gid = _signed(a[index]), _signed(a[index + 1])
+        if _libc.fchownat(target, b"", uid, gid, _AT_EMPTY_PATH) < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+    return change
+
+
+def _times(index: int, read: Callable[[int, int], bytes]) -> Action:
+    def change(_: str, target: int, a: Arguments, pid: int) -> None:
+        times = read(pid, a[index]) if a[index] else None
+        number = _UTIMENSAT[sc.machine()]
+        if _libc.syscall(number, target, b"", times, _AT_EMPTY_PATH) < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+
+    return change
+
+
+def _timespecs(pid: int, address: int) -> bytes:
+    return _memory(pid, address, 32)
+
+
+def _timevals(pid: int, address: int) -> bytes:
+    times = struct.unpack("<4q", _memory(pid, address, 32))
+    return struct.pack("<4q", times[0], times[1] * 1000, times[2], times[3] * 1000)
+
+
+def _seconds(pid: int, address: int) -> bytes:
+    accessed_s, modified_s = struct.unpack("<2q", _memory(pid, address, 16))
+    return struct.pack("<4q", accessed_s, 0, modified_s, 0)
+
+
+ACTIONS: dict[str, Action] = {
+    "chmod": _chmod(1),
+    "fchmod": _chmod(1),
+    "fchmodat": _chmod(2),
+    "fchmodat2": _chmod(2),
+    "chown": _chown(1),
+    "lchown": _chown(1),
+    "fchown": _chown(1),
+    "fchownat": _chown(2),
+    "utime": _times(1, _seconds),
+    "utimes": _times(1, _timevals),
+    "futimesat": _times(2, _timevals),
+    "utimensat": _times(2, _timespecs),
+}

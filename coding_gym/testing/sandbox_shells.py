@@ -1,0 +1,105 @@
+"""Checks of the shells that a spec can ask for."""
+
+# The names of the checks say what others say in docstrings.
+# ruff: noqa: D103
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from coding_gym.errors import CodingGymError
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.testing.claims import claim, expect, opened, output
+
+
+@claim()
+def a_waiting_shell_behaves_as_a_fresh_one(backend: SandboxBackend) -> None:
+    with opened(backend, {"folder/file": ""}, shell="waiting") as sandbox:
+        expect("output", output(sandbox, "echo 1; echo 2 >&2"), "1\n2\n")
+        output(sandbox, "cd /; export KEPT=1; umask 777; kept() { :; }; exec 1>&-")
+        expect(
+            "no state", output(sandbox, 'echo "$KEPT"; pwd; umask'), f"\n{sandbox.workdir}\n0022\n"
+        )
+        expect("exit code", sandbox.run("exit 7").exit_code, 7)
+        expect("signal", sandbox.run("kill -TERM $$").exit_code, 128 + 15)
+        expect("syntax error", sandbox.run("if").exit_code, 2)
+        options: dict[str, Any] = {"cwd": "folder", "env": {"A": "b"}, "stdin": b"given"}
+        expect("options", output(sandbox, "ls; echo $A; cat", **options), "file\nb\ngiven")
+        expect("timeout", sandbox.run("sleep 60", timeout_s=0.5).exit_code, 124)
+        expect("its name", output(sandbox, 'echo "$0 $#"'), "bash 0\n")
+
+
+@claim(Promise.PERSISTENT_SHELL)
+def a_persistent_shell_keeps_its_state(backend: SandboxBackend) -> None:
+    with _persistent(backend) as sandbox:
+        output(
+            sandbox, "cd folder; export A=1; b='two words'; c() { echo called $1; }; set -o noglob"
+        )
+        expect(
+            "state",
+            output(sandbox, 'ls; echo "$A $b"; c x; echo *'),
+            "file\n1 two words\ncalled x\n*\n",
+        )
+        output(sandbox, "cd ..; unset A")
+        expect("changed", output(sandbox, 'echo "${A-unset}"; pwd'), f"unset\n{sandbox.workdir}\n")
+
+
+@claim(Promise.PERSISTENT_SHELL)
+def a_persistent_shell_gives_codes_and_output_command_by_command(backend: SandboxBackend) -> None:
+    with _persistent(backend) as sandbox:
+        for command, code, text in (
+            ("(exit 3)", 3, ""),
+            ("echo $?; false", 1, None),
+            ("if", 2, None),
+            ("no-such-command", 127, None),
+            ("printf 'no newline'", 0, "no newline"),
+            ("echo out; echo error >&2", 0, "out\nerror\n"),
+            ("cat", 0, ""),
+            ("read x; echo $?", 0, "1\n"),
+        ):
+            result = sandbox.run(command, timeout_s=20)
+            expect(command, result.exit_code, code)
+            if text is not None:
+                expect(command, result.output, text)
+        expect("standard input", sandbox.run("cat", stdin=b"given").output, "given")
+        expect("flood", sandbox.run("seq 100000", max_output_bytes=100).truncated, True)
+
+
+@claim(Promise.PERSISTENT_SHELL)
+def options_of_a_call_do_not_stay_in_a_persistent_shell(backend: SandboxBackend) -> None:
+    with _persistent(backend) as sandbox:
+        result = sandbox.run("ls; echo $A", cwd="folder", env={"A": "call"})
+        expect("in the call", result.output, "file\ncall\n")
+        expect("after it", output(sandbox, 'echo "${A-unset}"'), "unset\n")
+
+
+@claim(Promise.PERSISTENT_SHELL)
+def background_processes_of_a_persistent_shell_stay(backend: SandboxBackend) -> None:
+    with _persistent(backend) as sandbox:
+        result = sandbox.run("sleep 60 >&- 2>&- & echo $!", timeout_s=20)
+        expect("leftovers", result.num_leftovers, 0)
+        expect("running", output(sandbox, f"kill -0 {int(result.output)} && echo on"), "on\n")
+        expect("ended by the shell", output(sandbox, "kill %1; wait %1; echo $?"), "143\n")
+
+
+@claim(Promise.PERSISTENT_SHELL)
+def a_persistent_shell_that_ended_or_hung_is_replaced(backend: SandboxBackend) -> None:
+    with _persistent(backend) as sandbox:
+        expect("exit", sandbox.run("exit 5").exit_code, 5)
+        expect("after exit", output(sandbox, "echo next"), "next\n")
+        expect("killed", sandbox.run("kill -KILL $$").exit_code, 128 + 9)
+        expect("after the kill", output(sandbox, "echo next"), "next\n")
+        result = sandbox.run("trap '' INT TERM; sleep 60", timeout_s=0.5)
+        expect("hung", (result.timed_out, result.exit_code), (True, 124))
+        expect("after the timeout", output(sandbox, "echo next"), "next\n")
+
+
+@contextmanager
+def _persistent(backend: SandboxBackend) -> Iterator[Sandbox]:
+    with ExitStack() as stack:
+        try:
+            sandbox = stack.enter_context(opened(backend, {"folder/file": ""}, shell="persistent"))
+        except CodingGymError as error:
+            raise AssertionError(f"no persistent shell: {error}") from error
+        yield sandbox

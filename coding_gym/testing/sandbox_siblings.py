@@ -1,0 +1,153 @@
+"""Checks of many sandboxes at once, and of what they leave in the process that owns them."""
+
+# The names of the checks say what others say in docstrings.
+# ruff: noqa: D103
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.testing.beacon import beacon
+from coding_gym.testing.claims import claim, expect, opened, output, tree
+
+_NUM_CYCLES = 10
+# Becomes the owner of a sandbox with a running command.
+_OWNER = """
+import pickle, sys
+backend, spec, command = pickle.load(sys.stdin.buffer)
+with backend.open(spec) as sandbox:
+    sandbox.run(command)
+"""
+
+
+@claim()
+def sandboxes_do_not_share_their_workspaces(backend: SandboxBackend) -> None:
+    with opened(backend, {"file": "base"}) as one, opened(backend, {"file": "base"}) as other:
+        one.write_file("secret", b"1")
+        output(one, "echo changed > file; touch ~/secret")
+        expect("the other's files", output(other, "ls -A; cat file; ls -A ~"), "file\nbase")
+
+
+@claim(Promise.PRIVATE_TMP)
+def sandboxes_do_not_share_temporary_files(backend: SandboxBackend) -> None:
+    name = f"coding_gym-check-{os.getpid()}"
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108 - folders of the sandbox
+        path = f"{folder}/{name}"
+        with opened(backend) as one, opened(backend) as other:
+            output(one, f"echo x > {path}")
+            try:
+                expect("the other's", other.run(f"cat {path}").exit_code == 0, False)
+                expect("the host's", Path(path).exists(), False)
+            finally:
+                output(one, f"rm {path}")
+
+
+@claim(Promise.HOST_PROCESSES)
+def sandboxes_do_not_see_each_others_processes(backend: SandboxBackend) -> None:
+    with beacon(backend) as lit, opened(backend, mounts=(lit.mount,)) as one:
+        mark = f"coding_gym-check-{os.getpid()}"
+        pipe = lit.pipe(one.path(lit.mount.target))
+        command = f"exec -a '{mark} x' bash -c 'echo > {pipe}; sleep 60; :'"
+        with ThreadPoolExecutor(1) as pool, opened(backend) as other:
+            pool.submit(one.run, command)
+            lit.wait_lit()
+            looking = f"cat /proc/[0-9]*/cmdline 2>&- | tr '\\0' ' ' | grep -c '{mark}[ ]x'"
+            seen = other.run(looking).output.strip()
+            one.close()
+        expect("commands of the other's that are seen", seen, "0")
+
+
+@claim()
+def eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> None:
+    def work(number: int) -> str:
+        with opened(backend, {"file": str(number)}) as sandbox:
+            for turn in range(5):
+                output(sandbox, f"echo {turn} >> file; sleep 0.01")
+            sandbox.write_file("other", sandbox.read_file("file"))
+            return output(sandbox, "cat other").replace("\n", " ")
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(work, range(8)))
+    expect("files", answers, [f"{number}0 1 2 3 4 " for number in range(8)])
+
+
+@claim()
+def a_slow_command_does_not_hold_the_others_up(backend: SandboxBackend) -> None:
+    with beacon(backend) as lit, opened(backend, mounts=(lit.mount,)) as slow:
+        pipe = lit.pipe(slow.path(lit.mount.target))
+        with ThreadPoolExecutor(1) as pool, opened(backend) as other:
+            pending = pool.submit(slow.run, f"echo > {pipe}; sleep 60")
+            lit.wait_lit()
+            expect("the other", output(other, "echo other"), "other\n")
+            expect("still running", pending.done(), False)
+            slow.close()
+            expect("its end", pending.exception(timeout=10) is not None, True)
+
+
+@claim()
+def the_owner_is_left_as_it_was(backend: SandboxBackend) -> None:
+    before = os.getcwd(), dict(os.environ), _umask()  # noqa: PTH109 - what os says
+    with opened(backend) as sandbox:
+        output(sandbox, "cd /; umask 077; export X=1", env={"Y": "2"}, cwd="/")
+    expect("its state", (os.getcwd(), dict(os.environ), _umask()), before)  # noqa: PTH109 - as above
+
+
+@claim()
+def opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
+    def cycle() -> None:
+        with opened(backend, {"file": "x"}) as sandbox:
+            output(sandbox, "echo y > file")
+
+    cycle()  # what is made once is not a leak
+    before = _num_descriptors(), threading.active_count(), _num_temporary()
+    for _ in range(_NUM_CYCLES):
+        cycle()
+    after = _num_descriptors(), threading.active_count(), _num_temporary()
+    # Others of this process come and go; a leak comes with each sandbox.
+    for what, old, new in zip(("descriptors", "threads", "folders"), before, after, strict=True):
+        expect(f"{what} grew ({old} to {new})", new - old >= _NUM_CYCLES, False)
+
+
+@claim(Promise.ENDS_WITH_OWNER)
+def a_sandbox_ends_with_its_owner_however_that_dies(backend: SandboxBackend) -> None:
+    with beacon(backend) as lit, tree(backend, {}) as temporary:
+        spec = SandboxSpec(mounts=(lit.mount,))
+        with backend.open(spec) as sandbox:
+            pipe = lit.pipe(sandbox.path(lit.mount.target))
+        # Ends by itself where nothing else ends it.
+        command = f"trap '' TERM HUP; exec 3> {pipe}; echo >&3; sleep 8"
+        owner = subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", _OWNER],
+            stdin=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(temporary)},
+        )
+        with owner:
+            assert owner.stdin is not None  # noqa: S101 - for the type checker: we asked for a pipe
+            pickle.dump((backend, spec, command), owner.stdin)
+            owner.stdin.flush()
+            lit.wait_lit()
+            owner.kill()
+        expect("its command has ended", lit.is_out(3.0), True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _num_descriptors() -> int:
+    folder = Path("/proc/self/fd")
+    return len(list(folder.iterdir())) if folder.exists() else 0
+
+
+def _num_temporary() -> int:
+    return len(list(Path(tempfile.gettempdir()).glob("coding_gym*")))

@@ -1,0 +1,118 @@
+"""The Python of an image, and whether the image has what this package needs of it."""
+
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from coding_gym.errors import TemplateError, last_line
+from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.task import Task
+from coding_gym.workspace.scripts import ENV
+
+_SCHEMA = 1
+_TIMEOUT_S = 120.0
+_BIN, _FACTS = "bin", "python.json"
+# What the scripts that compute and apply patches run.
+_PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
+_LOOK_FOR_PROGRAMS = (
+    f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
+)
+_LOOK_FOR_PYTHON = """\
+python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
+[ -x "$python" ] || exit 41
+"$python" -c 'import pytest' || exit 42
+command -v python > /dev/null || echo nameless
+printf 'python:%s' "$python"
+"""
+_NO_PYTHON, _NO_PYTEST = 41, 42
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePython:
+    """The Python of an image.
+
+    Attributes:
+        key: Names it, and its image.
+        folder: Its own folder in the image, to be put in PATH; "" where that is there already.
+        names: A folder of this machine with a script ``python`` that runs it, to be shown and put
+            in PATH; None where the image has that name already.
+    """
+
+    key: str
+    folder: str
+    names: Path | None
+
+
+class ImagePythons:
+    """Looks at images, once each.
+
+    Args:
+        cache: Where what was found lies.
+        backend: What runs the images.
+    """
+
+    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
+        self._cache = cache
+        self._backend = backend
+
+    def get(self, task: Task, identity: str) -> ImagePython:
+        """Returns the Python that a task's commands and tests run with.
+
+        Args:
+            task: A task in an image.
+            identity: Names the image's content.
+
+        Raises:
+            TemplateError: The image lacks it, or pytest for it, or another program.
+            SandboxError: No sandbox could be opened.
+        """
+        facts = [_SCHEMA, identity, task.interpreter, self._backend.owner(), self._backend.name]
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        folder = self._cache.get(key, lambda part: self._look(task, part))
+        names = folder / _BIN
+        return ImagePython(
+            key=key,
+            folder=json.loads((folder / _FACTS).read_text())["folder"],
+            names=names if names.is_dir() else None,
+        )
+
+    def _look(self, task: Task, folder: Path) -> None:
+        wanted = "" if task.interpreter == "image" else task.interpreter
+        own = str(PurePosixPath(wanted).parent) if wanted else ""
+        spec = SandboxSpec(image=task.image, path=(own,) if own else ())
+        with self._backend.open(spec) as sandbox:
+            missing = sandbox.run(_LOOK_FOR_PROGRAMS, timeout_s=_TIMEOUT_S, cwd="/", env=ENV)
+            found = sandbox.run(
+                _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": wanted}
+            )
+        label = f"task {task.task_id}: the image {task.image!r}"
+        if missing.output.strip():
+            raise TemplateError(
+                f"{label} lacks {', '.join(missing.output.split())}; install git, findutils, "
+                "diffutils, coreutils and sed in it"
+            )
+        if found.exit_code == _NO_PYTEST:
+            raise TemplateError(
+                f"{label} has no pytest for its Python: {last_line(found.output)}; install it "
+                "there, or name another Python of the image as 'interpreter'"
+            )
+        if not found.ok:
+            raise TemplateError(
+                f"{label} has no Python{f' at {wanted}' if wanted else ' in its PATH'}; name one "
+                "as 'interpreter', such as /opt/venv/bin/python"
+            )
+        before, _, python = found.output.partition("python:")
+        if before.strip().endswith("nameless"):
+            self._write_script(folder / _BIN, python)
+        (folder / _FACTS).write_text(json.dumps({"folder": own}))
+
+    def _write_script(self, names: Path, python: str) -> None:
+        # No link: a Python that is started through one may not find its virtual environment.
+        names.mkdir()
+        script = names / "python"
+        script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')
+        script.chmod(0o755)

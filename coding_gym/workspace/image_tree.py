@@ -1,0 +1,153 @@
+"""What an image has at a path, copied out of it: a base tree, and what was built beside it.
+
+The image is not trusted. Its own programs read it, in a sandbox; the ``.git`` in it is only asked
+which files it tracks, and stays behind.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
+from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.images import image_digest, unpack_tar
+from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
+from coding_gym.task import Task
+from coding_gym.workspace.plain_tree import walk
+from coding_gym.workspace.scripts import ENV
+from coding_gym.workspace.stamping import stamp
+
+_SCHEMA = 1
+_TIMEOUT_S = 600.0
+_MAX_BYTES = 1 << 30
+_NO_FOLDER, _NO_TAR = 41, 127
+_LIMITS = SandboxLimits(disk_bytes=4 << 30, file_bytes=4 << 30, num_inodes=1_000_000)
+# The list is empty where nobody can tell, so that the tree's `.gitignore` decides.
+_COPY = """\
+cd "$CG_PATH" || exit 41
+git ls-files -z > "$CG_TMP/tracked" 2> /dev/null || : > "$CG_TMP/tracked"
+exec tar -c --exclude=.git --exclude=__pycache__ -f "$CG_TMP/tar" .
+"""
+_TMP = "/tmp"  # noqa: S108 - inside the sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCopy:
+    """The files that an image has at a path.
+
+    Attributes:
+        base: Those that belong to the project.
+        artifacts: What was built beside them; where nobody can tell, all of them, in both.
+        is_sorted: Whether the image's git told which is which.
+    """
+
+    base: Path
+    artifacts: Path
+    is_sorted: bool
+
+
+class ImageTrees:
+    """Copies trees out of images and keeps them.
+
+    Args:
+        cache: Where they lie.
+        backend: What runs the images.
+    """
+
+    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
+        self._cache = cache
+        self._backend = backend
+
+    def identity(self, task: Task) -> str:
+        """Returns what names the content of a task's image.
+
+        Raises:
+            InvalidTaskError: There is no such image, or it is broken.
+        """
+        if problem := task.image_problem():
+            raise InvalidTaskError(f"task {task.task_id}: field {problem[0]!r} {problem[1]}")
+        try:
+            return image_digest(task.image)
+        except InvalidArgumentError as error:
+            if self._backend.name != "namespace":  # which may know the name all the same
+                return task.image
+            raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
+
+    def get(self, task: Task, date: datetime) -> ImageCopy:
+        """Returns what the task's image has at its path, with the times of a date.
+
+        Raises:
+            InvalidTaskError: The image has no such folder.
+            TemplateError: It cannot be copied out.
+            SandboxError: No sandbox could be opened.
+        """
+        facts = [
+            _SCHEMA,
+            self.identity(task),
+            task.image_path,
+            date.isoformat(),
+            self._backend.owner(),
+            self._backend.name,
+        ]
+        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        folder = self._cache.get(key, lambda part: self._copy(task, date, part))
+        base, rest = folder / "base", folder / "rest"
+        return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
+
+    def _copy(self, task: Task, date: datetime, folder: Path) -> None:
+        tracked, tar = self._read(task)
+        rest = folder / "rest"
+        rest.mkdir()
+        try:
+            unpack_tar(io.BytesIO(tar), rest, self._backend.owner())
+        except InvalidArgumentError as error:
+            problem = f"task {task.task_id}: the image's {task.image_path}: {error}"
+            raise TemplateError(problem) from error
+        if tracked:
+            (folder / "base").mkdir()
+            _move(tracked, rest, folder / "base")
+        stamp(rest, date, self._backend.owner())
+
+    def _read(self, task: Task) -> tuple[frozenset[str], bytes]:
+        """Returns the paths that the image's git tracks, and a tar of the folder."""
+        with self._backend.open(SandboxSpec(image=task.image, limits=_LIMITS)) as sandbox:
+            temporary = sandbox.path(_TMP)
+            result = sandbox.run(
+                _COPY,
+                timeout_s=_TIMEOUT_S,
+                cwd="/",
+                env=ENV | {"CG_PATH": task.image_path, "CG_TMP": temporary},
+            )
+            if result.exit_code == _NO_FOLDER:
+                raise InvalidTaskError(
+                    f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "
+                    f"no folder of the image: {last_line(result.output)}"
+                )
+            if not result.ok:
+                hint = "; install tar in it" if result.exit_code == _NO_TAR else ""
+                raise TemplateError(
+                    f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
+                    f"{last_line(result.output)}{hint}"
+                )
+            listed = sandbox.read_file(f"{temporary}/tracked", max_bytes=_MAX_BYTES)
+            tar = sandbox.read_file(f"{temporary}/tar", max_bytes=_MAX_BYTES)
+        names = listed.decode("utf-8", "surrogateescape").split("\0")
+        return frozenset(filter(None, names)), tar
+
+
+def _move(names: frozenset[str], folder: Path, into: Path) -> None:
+    """Moves files, and leaves no folder behind that has nothing else in it."""
+    for path in tuple(walk(folder)):
+        place = path.relative_to(folder)
+        if str(place) not in names:
+            continue
+        (into / place).parent.mkdir(parents=True, exist_ok=True)
+        path.rename(into / place)
+        for parent in place.parents[:-1]:
+            with contextlib.suppress(OSError):  # not empty
+                (folder / parent).rmdir()

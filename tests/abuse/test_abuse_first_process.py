@@ -1,0 +1,159 @@
+"""Breaking the sandbox's first process, which has the same uid as every command."""
+
+import pytest
+from arena import Arena
+from attack import Attack
+
+ATTACKS = (
+    Attack(
+        name="attaching",
+        script="attempt('attach', lambda: call('ptrace', 16, 1, 0, 0))",
+        held="attach EPERM",
+    ),
+    Attack(
+        name="tracing",
+        script="""
+        attempt('seize', lambda: call('ptrace', 0x4206, 1, 0, 0))
+        attempt('itself', lambda: call('ptrace', 0, 0, 0, 0))
+        """,
+        held="seize EPERM, itself EPERM",
+        weaker="visible init",
+    ),
+    Attack(
+        name="its memory",
+        script="""
+        libc.process_vm_readv.restype = ctypes.c_ssize_t
+        class Part(ctypes.Structure):
+            _fields_ = [('base', ctypes.c_void_p), ('size', ctypes.c_size_t)]
+        room = ctypes.create_string_buffer(8)
+        ours = Part(ctypes.addressof(room), 8)
+        def where():
+            with suppress(OSError):
+                return int(read('/proc/1/maps').split(b'-')[0], 16)
+            return 0x400000
+        theirs = Part(where(), 8)
+        for name in ('readv', 'writev'):
+            parts = ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0
+            attempt(name, lambda: call(f'process_vm_{name}', 1, *parts))
+        attempt('mem', lambda: os.open('/proc/1/mem', os.O_RDWR))
+        attempt('maps', lambda: os.open('/proc/1/maps', os.O_RDONLY))
+        """,
+        held="readv EPERM, writev EPERM, mem ENOENT, maps ENOENT",
+        weaker="visible init",
+        falls="readv mem maps",
+    ),
+    Attack(
+        name="its descriptors and its socket",
+        script="""
+        init = call('pidfd_open', 1, 0)
+        attempt('take', lambda: call('pidfd_getfd', init, 3, 0))
+        attempt('list', lambda: os.listdir('/proc/1/fd'))
+        attempt('reopen', lambda: os.readlink('/proc/1/fd/3'))
+        attempt('same', lambda: call('kcmp', 1, os.getpid(), 0, 3, 0) + 1)
+        attempt('socket', lambda: len(read('/proc/net/unix').splitlines()) > 1)
+        """,
+        held="take EPERM, list ENOENT, reopen ENOENT, same EPERM, socket nothing",
+        weaker="visible init",
+        falls="take list reopen same",
+    ),
+    Attack(
+        name="its limits",
+        script="""
+        for name in ('NOFILE', 'AS', 'CPU', 'FSIZE', 'NPROC', 'SIGPENDING'):
+            kind = getattr(resource, f'RLIMIT_{name}')
+            attempt(name, lambda: resource.prlimit(1, kind, (1, 1)))
+        """,
+        held="NOFILE EPERM, AS EPERM, CPU EPERM, FSIZE EPERM, NPROC EPERM, SIGPENDING EPERM",
+        weaker="visible init",
+        falls="dies",
+    ),
+    Attack(
+        name="its priority and its processors",
+        script="""
+        attempt('nice', lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+        attempt('affinity', lambda: os.sched_setaffinity(1, {min(os.sched_getaffinity(0))}))
+        attempt('idle', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+        attempt('io', lambda: call('ioprio_set', 1, 1, 3 << 13))
+        """,
+        held="nice EPERM, affinity EPERM, idle EPERM, io EPERM",
+        weaker="visible init",
+    ),
+    Attack(
+        name="the priority of everybody with its user",
+        script="""
+        def mine(): return os.getpriority(os.PRIO_PROCESS, 0)
+        attempt('before', lambda: mine() == 5)
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_USER, os.getuid(), 5)
+        attempt('after', lambda: mine() == 5)
+        with suppress(PermissionError):
+            call('ioprio_set', 3, os.getuid(), 3 << 13)
+        """,
+        held="before nothing, after DONE",
+    ),
+    Attack(
+        name="every signal",
+        script="""
+        kinds = [n for n in range(1, signal.NSIG) if n not in (32, 33)]
+        init = call('pidfd_open', 1, 0)
+        for name, send in (('kill', lambda n: os.kill(1, n)),
+                           ('pidfd', lambda n: call('pidfd_send_signal', init, n, 0, 0)),
+                           ('thread', lambda n: call('tgkill', 1, 1, n))):
+            attempt(name, lambda: [send(n) for n in kinds])
+        info = ctypes.create_string_buffer(struct.pack('3i', 40, 0, -1), 128)
+        attempt('queue', lambda: [call('rt_sigqueueinfo', 1, 40, info) for _ in range(2000)])
+        attempt('stop', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
+        """,
+        held="kill DONE, pidfd DONE, thread DONE, queue DONE|EAGAIN, stop DONE",
+    ),
+    Attack(
+        name="files of its in the process table",
+        script="""
+        for name in ('comm', 'oom_score_adj', 'timerslack_ns', 'coredump_filter', 'autogroup',
+                     'clear_refs', 'setgroups', 'attr/current', 'task/1/comm'):
+            attempt(name, lambda: write(f'/proc/1/{name}', b'1'))
+        for name in ('root', 'cwd', 'exe', 'ns/net'):
+            attempt(name, lambda: os.readlink(f'/proc/1/{name}'))
+        """,
+        held="""comm ENOENT, oom_score_adj ENOENT, timerslack_ns ENOENT, coredump_filter ENOENT,
+            autogroup ENOENT, clear_refs ENOENT, setgroups ENOENT, attr/current ENOENT,
+            task/1/comm ENOENT, root ENOENT, cwd ENOENT, exe ENOENT, ns/net ENOENT""",
+        weaker="visible init",
+        falls="oom_score_adj coredump_filter root cwd exe ns/net",
+    ),
+    Attack(
+        name="its pages",
+        script="""
+        init = call('pidfd_open', 1, 0)
+        mask = ctypes.byref(ctypes.c_ulong(1))
+        attempt('migrate', lambda: call('migrate_pages', 1, 64, mask, mask))
+        attempt('move', lambda: call('move_pages', 1, 0, 0, 0, 0, 0))
+        attempt('madvise', lambda: call('process_madvise', init, 0, 0, 21, 0))
+        attempt('reap', lambda: call('process_mrelease', init, 0))
+        """,
+        held="migrate EPERM, move EPERM, madvise EPERM, reap EINVAL|EPERM|ENOSYS",
+        weaker="visible init",
+        falls="migrate move",
+    ),
+    Attack(
+        name="its place in the tree of processes",
+        script="""
+        attempt('group', lambda: os.setpgid(0, 1))
+        attempt('move', lambda: os.setpgid(1, os.getpid()))
+        attempt('session', lambda: os.getsid(1) == os.getsid(0))
+        attempt('parent', lambda: call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0))
+        attempt('wait', lambda: os.waitpid(1, os.WNOHANG))
+        """,
+        held="group EPERM, move ESRCH|EPERM, session nothing, parent DONE, wait ECHILD",
+    ),
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_the_first_process_is_out_of_reach(attack: Attack, arena: Arena) -> None:
+    arena.hold_off(attack)
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
+def test_the_same_script_reaches_one_that_is_not_guarded(attack: Attack, arena: Arena) -> None:
+    arena.fall_to(attack)

@@ -1,0 +1,104 @@
+"""Using up what the machine, or its user, has one store of."""
+
+import pytest
+from arena import TIGHT, Arena
+from attack import Attack
+
+_COUNT = """
+def count(take, most=5000):
+    'How often something can be had; not more than most.'
+    got = []
+    with suppress(OSError):
+        while len(got) < most:
+            got.append(take())
+    return got
+def below(got, most):
+    return False if len(got) <= most else len(got)
+"""
+
+
+def _attack(
+    name: str, script: str, held: str, *, weaker: str = "", falls: str = "", lasts: bool = False
+) -> Attack:
+    body = "\n".join(line[8:] for line in script.splitlines())
+    text = _COUNT + body
+    return Attack(name=name, script=text, held=held, weaker=weaker, falls=falls, lasts=lasts)
+
+
+ATTACKS = (
+    _attack(
+        "what a user has few of",
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, [40])
+        def terminal(): return os.open('/dev/ptmx', os.O_RDWR)
+        def watch():
+            if (got := libc.inotify_init()) < 0:
+                raise OSError(ctypes.get_errno(), 'inotify')
+            return got
+        def queue():
+            if libc.sigqueue(os.getpid(), 40, 0) < 0:
+                raise OSError(ctypes.get_errno(), 'sigqueue')
+        watches, terminals = count(watch), count(terminal)
+        attempt('inotify', lambda: below(watches, 16))
+        attempt('terminals', lambda: below(terminals, 64))
+        attempt('signals', lambda: below(count(queue), 1024))
+        hold()
+        """,
+        "inotify nothing, terminals nothing, signals nothing",
+        weaker="no counts",
+        falls="inotify terminals",
+        lasts=True,
+    ),
+    _attack(
+        "memory that no process owns",
+        """
+        attempt('shared', lambda: call('shmget', 0, 1 << 20, 0o1600))
+        attempt('semaphores', lambda: call('semget', 0, 32000, 0o1600))
+        attempt('messages', lambda: call('msgget', 0, 0o1600))
+        attempt('key', lambda: call('add_key', b'user\\0', b'x\\0', b'x' * 9, 9, -3))
+        def queue():
+            if libc.mq_open(b'/x', os.O_CREAT | os.O_RDWR, 0o600, 0) < 0:
+                raise OSError(ctypes.get_errno(), 'mq_open')
+        attempt('posix', queue)
+        contexts = ctypes.c_ulong()
+        attempt('aio', lambda: call('io_setup', 60000, ctypes.byref(contexts)))
+        attempt('locked', lambda: libc.mlockall(3) == 0)
+        """,
+        "shared EPERM, semaphores EPERM, messages EPERM, key EPERM, posix EMFILE|ENOSYS, aio EPERM,"
+        " locked nothing",
+        weaker="no filter",
+        falls="shared messages aio",
+    ),
+    _attack(
+        "locks on files that others have",
+        """
+        file = open('/opt/shown/file')
+        attempt('flock', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+        attempt('read', lambda: fcntl.lockf(file, fcntl.LOCK_SH))
+        attempt('write', lambda: fcntl.lockf(file, fcntl.LOCK_EX))
+        hold()
+        """,
+        "flock DONE, read DONE, write EBADF",
+        lasts=True,
+    ),
+    _attack(
+        "arguments and variables",
+        """
+        many = {f'V{n}': 'x' * 1000 for n in range(10000)}
+        attempt('variables', lambda: subprocess.run(['/bin/true'], env=many))
+        attempt('arguments', lambda: subprocess.run(['/bin/true', *['x' * 1000] * 10000]))
+        attempt('argument', lambda: subprocess.run(['/bin/true', 'x' * (1 << 20)]))
+        """,
+        "variables E2BIG, arguments E2BIG, argument E2BIG",
+    ),
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_nobody_takes_what_others_need(attack: Attack, arena: Arena) -> None:
+    arena.hold_off(attack, TIGHT)
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
+def test_the_same_script_takes_more_where_there_is_more(attack: Attack, arena: Arena) -> None:
+    arena.fall_to(attack)

@@ -1,0 +1,126 @@
+"""Turning shells that outlive a command, or wait for one, against the next command."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from arena import Arena
+
+from coding_gym.sandbox import Sandbox, SandboxSpec
+
+
+def _spec(arena: Arena, kind: Literal["waiting", "persistent"]) -> SandboxSpec:
+    return replace(arena.tight, layers=(), shell=kind)
+
+
+@pytest.fixture
+def lasting(arena: Arena) -> Iterator[Sandbox]:
+    with arena.backend.open(_spec(arena, "persistent")) as attacker:
+        yield attacker
+        # Our own machinery's commands have variables of their own, and meet no broken shell.
+        assert attacker.run("echo alive", env={"OWN": "1"}).output == "alive\n"
+    arena.assert_unharmed()
+
+
+_ENDS = {
+    "exit": "exit 7",
+    "exec": "exec true",
+    "exec of a file that is none": "exec /workspace/none",
+    "killing it": "kill -9 $$",
+    "killing everybody": "kill -9 -1",
+    "stopping it": "kill -STOP $$",
+    "closing everything": 'for n in {0..255}; do eval "exec $n>&-"; done 2>/dev/null; exit 0',
+    "an exit trap": "trap 'echo trapped; sleep 9' EXIT; exit 1",
+    "a return": "return 3",
+    "set -e": "set -e; false",
+    "a syntax error": "if then fi )",
+    "an unfinished quote": "echo 'a",
+    "an unfinished document": "cat <<EOF\nx",
+    "a break": "break 9; continue 9",
+    "no room for bash": "ulimit -v 1000; ls",
+    "no processes": "ulimit -u 1; ls | cat",
+}
+
+
+@pytest.mark.parametrize("command", _ENDS.values(), ids=_ENDS.keys())
+def test_a_shell_that_is_broken_is_replaced(lasting: Sandbox, command: str) -> None:
+    lasting.run(command, timeout_s=0.5)
+
+
+_TAMPERING = {
+    "printf": "printf() { echo 00; }; builtin() { echo 0; }; eval() { echo 0; }",
+    "aliases": "shopt -s expand_aliases; alias eval=true builtin=true printf=true",
+    "traps": "trap 'exit 0' DEBUG; trap 'return 0' ERR; trap : RETURN",
+    "read-only names": "readonly PATH HOME IFS=x; set -u; set -x; set -n",
+    "descriptors": "exec 1>/dev/null 2>/dev/null 47>/dev/null 9</dev/null",
+    "standard input": "exec 0</dev/null",
+    "options": "set -o noglob -o noclobber; set -v; set --; shopt -u sourcepath; enable -n eval",
+    "a startup file": "export BASH_ENV=/workspace/x ENV=/workspace/x; echo 'exit 0' > x",
+    "a prompt": "PROMPT_COMMAND='exit 0'; PS1='$(exit)'; BASH_XTRACEFD=47",
+}
+
+
+@pytest.mark.parametrize("command", _TAMPERING.values(), ids=_TAMPERING.keys())
+def test_a_shell_that_was_tampered_with_answers_or_is_replaced(
+    lasting: Sandbox, command: str
+) -> None:
+    lasting.run(command, timeout_s=0.5)
+    lasting.run("true", timeout_s=0.5)
+    own = lasting.run("echo own; exit 5", env={"OWN": "1"})
+    assert (own.output, own.exit_code) == ("own\n", 5)
+
+
+_BACKGROUND = {
+    "answers in its place": "for n in {3..60}; do echo 0123456789abcdefx0 >&$n; done",
+    "writes to its descriptors": "for f in /proc/$$/fd/*; do echo 0x0 > $f; done",
+    "reads its input": "for f in /proc/$$/fd/*; do head -c 99 $f & done; wait",
+    "kills it later": "(sleep 0.05; kill -9 $$) &",
+    "stops it later": "(sleep 0.05; kill -STOP $$) &",
+    "stops itself and its group": "(kill -STOP 0) &",
+}
+
+
+@pytest.mark.parametrize("command", _BACKGROUND.values(), ids=_BACKGROUND.keys())
+def test_what_runs_in_the_background_cannot_hang_the_next_command(
+    lasting: Sandbox, command: str
+) -> None:
+    lasting.run(f"({command}) 2>/dev/null >&2 </dev/null &", timeout_s=0.5)
+    for _ in range(3):
+        result = lasting.run("echo next", timeout_s=0.5)
+        assert result.timed_out or result.shell_lost or "next\n" in result.output
+
+
+def test_background_processes_end_with_the_sandbox_and_the_snapshot_holds_still(
+    arena: Arena,
+) -> None:
+    with arena.backend.open(_spec(arena, "persistent")) as attacker:
+        attacker.run("while :; do echo x >> grown; rm -f grown2; cp grown grown2; done 2>&- &")
+        for _ in range(3):
+            attacker.snapshot()
+        saved = attacker.snapshot()
+        attacker.restore(saved)
+        assert attacker.run("jobs; echo alive").output.endswith("alive\n")
+    arena.assert_unharmed()
+
+
+_LURKERS = {
+    "a daemon": "(setsid bash -c 'while :; do kill -STOP -1; done' &)",
+    "a trap for the next": "trap 'sleep 60' EXIT; exit 0",
+    "a startup file": "echo 'echo first; exit 9' > ~/.bashrc; cp ~/.bashrc ~/.profile",
+    "a full table": "for i in {1..60}; do sleep 60 & done 2>/dev/null",
+    "a full disk": "head -c 15M /dev/zero > /tmp/x; head -c 15M /dev/zero > x",
+    "no workspace": "rm -rf /workspace/*; chmod 0 /workspace",
+    "a program named like ours": "ln -s /bin/false bash; printf '#!/bin/sh\\nexit 9' > true",
+}
+
+
+@pytest.mark.parametrize("command", _LURKERS.values(), ids=_LURKERS.keys())
+def test_nothing_lies_in_wait_for_a_shell_that_waits(arena: Arena, command: str) -> None:
+    with arena.backend.open(_spec(arena, "waiting")) as attacker:
+        attacker.run(command, timeout_s=0.5)
+        attacker.run("chmod 755 /workspace", cwd="/")
+        for _ in range(2):
+            result = attacker.run("echo next; set -- /proc/[0-9]*; echo $#")
+            assert (result.output, result.exit_code) == ("next\n1\n", 0)
+    arena.assert_unharmed()

@@ -1,0 +1,199 @@
+"""Changing what belongs to the host: files, mounts, settings, devices, rights."""
+
+import pytest
+from arena import Arena
+from attack import Attack
+
+ATTACKS = (
+    Attack(
+        name="every mount outside the writable folders",
+        script="""
+        own = {'/workspace', '/tmp', '/home/agent', '/dev/shm', '/dev/pts', '/opt/gate', '/proc'}
+        mounts = [l.split() for l in read('/proc/self/mountinfo').decode().splitlines()]
+        attempt('mounts', lambda: [m[4] for m in mounts
+            if m[4] not in own and 'ro' not in m[5].split(',')])
+        attempt('rights', lambda: [m[4] for m in mounts if 'nosuid' not in m[5].split(',')])
+        attempt('files', lambda: [p for p in walk(*own, '/usr', sys.base_prefix, '/dev')
+            if not os.path.islink(p) and os.access(p, os.W_OK)])
+        """,
+        held="mounts nothing, rights nothing, files nothing",
+    ),
+    Attack(
+        name="every file of the kernel's",
+        script="""
+        def opens(path):
+            with suppress(OSError):
+                os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                return True
+        found = []
+        for folder, folders, files in os.walk('/proc'):
+            folders[:] = [f for f in folders if not f.isdecimal() or folder != '/proc']
+            found += [p for p in (os.path.join(folder, f) for f in files) if opens(p)]
+        harmless = '/proc/(sys/kernel/ns_last_pid|pressure/.*|thread-self/.*)'  # by what they do
+        attempt('files', lambda: [p for p in found if not re.fullmatch(harmless, p)])
+        """,
+        held="files nothing",
+    ),
+    Attack(
+        name="files of a read-only mount",
+        script="""
+        file = '/opt/shown/file'
+        attempt('write', lambda: write(file))
+        attempt('create', lambda: open('/opt/shown/new', 'w').close())
+        attempt('remove', lambda: os.unlink('/opt/shown/folder/file'))
+        attempt('rename', lambda: os.rename(file, '/opt/shown/other'))
+        attempt('chmod', lambda: os.chmod('/opt/shown', 0o700))
+        attempt('date', lambda: os.utime('/opt/shown'))
+        attempt('attribute', lambda: os.setxattr('/opt/shown', 'user.x', b'x'))
+        attempt('folder', lambda: os.mkdir('/opt/shown/folder2'))
+        """,
+        held="""write EROFS, create EROFS, remove EROFS, rename EROFS, chmod EROFS, date EROFS,
+            attribute EROFS, folder EROFS""",
+        weaker="writable",
+        falls="write create remove rename chmod date folder",
+    ),
+    Attack(
+        name="a shared mapping of a read-only file",
+        script="""
+        file = os.open('/opt/shown/file', os.O_RDONLY)
+        attempt('map', lambda: mmap.mmap(file, 5, mmap.MAP_SHARED, mmap.PROT_WRITE))
+        attempt('again', lambda: os.open(f'/proc/self/fd/{file}', os.O_RDWR))
+        attempt('truncate', lambda: os.truncate(f'/proc/self/fd/{file}', 0))
+        attempt('anonymous', lambda: os.open('/opt/shown', os.O_TMPFILE | os.O_RDWR))
+        """,
+        held="map EACCES, again EROFS, truncate EROFS, anonymous EROFS",
+        weaker="writable",
+        falls="again truncate anonymous",
+    ),
+    Attack(
+        name="links to files of the host",
+        script="""
+        attempt('program', lambda: os.link('/usr/bin/env', '/workspace/env'))
+        attempt('shown', lambda: os.link('/opt/shown/file', '/tmp/file'))
+        os.symlink('/opt/shown/file', '/tmp/link')
+        attempt('follow', lambda: write('/tmp/link'))
+        attempt('password', lambda: write('/proc/self/root/etc/passwd'))
+        """,
+        held="program EXDEV|EPERM, shown EXDEV|EPERM, follow EROFS, password EROFS|EACCES",
+    ),
+    Attack(
+        name="mounts",
+        script="""
+        def mount(source, target, kind, flags):
+            names = [n and ctypes.c_char_p(n.encode()) for n in (source, target, kind)]
+            call('mount', *names, flags, None)
+        attempt('remount', lambda: mount('', '/', '', 0x20))
+        attempt('rebind', lambda: mount('', '/usr', '', 0x1020))
+        attempt('tmpfs', lambda: mount('x', '/tmp', 'tmpfs', 0))
+        attempt('proc', lambda: mount('x', '/tmp', 'proc', 0))
+        attempt('bind', lambda: mount('/tmp', '/usr', '', 0x1000))
+        attempt('shared', lambda: mount('', '/', '', 1 << 20))
+        attempt('detach', lambda: call('umount2', ctypes.c_char_p(b'/proc'), 2))
+        attempt('root', lambda: call('chroot', ctypes.c_char_p(b'/tmp')))
+        attempt('groups', lambda: mount('x', '/tmp', 'cgroup2', 0))
+        attempt('kernel', lambda: os.mkdir('/sys/fs/cgroup/x'))
+        """,
+        held="""remount EPERM, rebind EPERM, tmpfs EPERM, proc EPERM, bind EPERM, shared EPERM,
+            detach EPERM, root EPERM, groups EPERM, kernel ENOENT""",
+    ),
+    Attack(
+        name="mount points",
+        script="""
+        for path in ('/tmp', '/workspace', '/home/agent', '/dev/shm', '/proc'):
+            attempt(path, lambda: os.rename(path, path + '2'))
+        attempt('remove', lambda: os.rmdir('/opt/shown'))
+        attempt('over', lambda: os.rename('/tmp', '/workspace'))
+        """,
+        held="""/tmp EROFS|EBUSY, /workspace EROFS|EBUSY, /home/agent EROFS|EBUSY, /dev/shm
+            EROFS|EBUSY, /proc EROFS|EBUSY, remove EROFS|EBUSY, over EROFS|EBUSY|EXDEV""",
+    ),
+    Attack(
+        name="settings of the kernel",
+        script="""
+        for name in ('kernel/core_pattern', 'kernel/hostname', 'kernel/modprobe', 'vm/drop_caches',
+                     'kernel/ns_last_pid', 'user/max_user_namespaces', 'net/ipv4/ip_forward'):
+            attempt(name, lambda: write(f'/proc/sys/{name}', b'1'))
+        attempt('sysrq', lambda: write('/proc/sysrq-trigger', b'h'))
+        attempt('binfmt', lambda: write('/proc/sys/fs/binfmt_misc/register', b':x:M::x::/bin/sh:'))
+        """,
+        held="""kernel/core_pattern EACCES|EROFS, kernel/hostname EACCES|EROFS,
+            kernel/modprobe EACCES|EROFS|ENOENT, vm/drop_caches EACCES|EROFS,
+            kernel/ns_last_pid EACCES|EROFS|EPERM|ENOENT, user/max_user_namespaces EACCES|EPERM,
+            net/ipv4/ip_forward EACCES|EROFS, sysrq EACCES|EROFS|ENOENT, binfmt ENOENT|EACCES""",
+    ),
+    Attack(
+        name="the host's device nodes",
+        script="""
+        for name in ('null', 'zero', 'full', 'random', 'urandom', 'tty'):
+            attempt(name, lambda: os.utime(f'/dev/{name}'))
+        attempt('mode', lambda: os.chmod('/dev/null', 0o600))
+        attempt('entropy', lambda: fcntl.ioctl(os.open('/dev/random', 2), 0x40045201, bytes(4)))
+        attempt('terminal', lambda: os.open('/dev/tty', os.O_RDWR))
+        """,
+        held="""null EROFS, zero EROFS, full EROFS, random EROFS, urandom EROFS, tty EROFS,
+            mode EROFS|EPERM, entropy EPERM, terminal ENXIO""",
+        weaker="no read-only devices",
+        falls="null zero full random urandom tty",
+    ),
+    Attack(
+        name="device nodes of its own",
+        script="""
+        for name, kind, device in (('disk', stat.S_IFBLK, (254, 0)), ('mem', stat.S_IFCHR, (1, 1))):
+            for folder in ('/tmp', '/dev/shm', '/workspace'):
+                attempt(name, lambda: os.mknod(f'{folder}/x', kind, os.makedev(*device)))
+        attempt('fifo', lambda: os.mkfifo('/tmp/fifo'))
+        """,
+        held="disk EPERM, disk EPERM, disk EPERM, mem EPERM, mem EPERM, mem EPERM, fifo DONE",
+    ),
+    Attack(
+        name="marks that an overlay acts on",
+        script="""
+        os.mkdir('mine')
+        attempt('whiteout', lambda: os.mknod('shared', stat.S_IFCHR, os.makedev(0, 0)))
+        for key, value in (('opaque', b'y'), ('redirect', b'/../../../..'), ('metacopy', b'')):
+            for folder in ('mine', 'folder'):
+                with suppress(OSError):
+                    os.setxattr(folder, f'user.overlay.{key}', value)
+        attempt('trusted', lambda: os.setxattr('mine', 'trusted.overlay.opaque', b'y'))
+        attempt('hidden', lambda: not os.path.exists('folder/inner.txt'))
+        attempt('grown', lambda: os.listdir('mine'))
+        attempt('work', lambda: os.listdir('/workspace/work'))
+        """,
+        held="whiteout EPERM, trusted EPERM|EOPNOTSUPP, hidden nothing, grown nothing, work ENOENT",
+    ),
+    Attack(
+        name="everything that may be removed",
+        script="""
+        roots = [f'/{n}' for n in os.listdir('/') if n not in ('usr', 'proc', 'root', 'opt')]
+        args = ['rm', '-rf', *roots, '/usr/bin', '/opt/shown']
+        attempt('all', lambda: subprocess.run(args, capture_output=True).returncode == 0)
+        attempt('usr', lambda: not os.path.exists('/usr/bin/env'))
+        attempt('shown', lambda: not os.path.exists('/opt/shown/file'))
+        """,
+        held="all nothing, usr nothing, shown nothing",
+    ),
+    Attack(
+        name="controls of shared file systems",
+        script="""
+        folder = os.open('/usr', os.O_RDONLY)
+        for name, request in (('freeze', 0xC0045877), ('trim', 0xC0185879), ('flags', 0x40086602)):
+            attempt(name, lambda: fcntl.ioctl(folder, request, bytes(24)))
+        own = os.open('/tmp/own', os.O_CREAT | os.O_RDWR)
+        attempt('immutable', lambda: fcntl.ioctl(own, 0x40086602, struct.pack('l', 0x10)))
+        attempt('handle', lambda: call('open_by_handle_at', folder, bytes(16), 0))
+        """,
+        held="""freeze EPERM|ENOTTY, trim EPERM|ENOTTY|EOPNOTSUPP,
+            flags EPERM|EROFS|ENOTTY|EACCES|EOPNOTSUPP, immutable EPERM|ENOTTY|EOPNOTSUPP,
+            handle EPERM""",
+    ),
+)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=str)
+def test_nothing_outside_can_be_changed(attack: Attack, arena: Arena) -> None:
+    arena.hold_off(attack)
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
+def test_the_same_script_changes_what_is_not_protected(attack: Attack, arena: Arena) -> None:
+    arena.fall_to(attack)

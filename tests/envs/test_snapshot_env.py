@@ -1,0 +1,409 @@
+"""Going on from a moment of an env: the same actions give the same bytes."""
+
+import copy
+import json
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
+from moves import FIX, SUBMIT, shell
+
+import coding_gym
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.episode import ending
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.tools import toolset_names
+from coding_gym.wrappers import ToolCallBudget
+
+Env = gym.Env[Any, Any]
+
+TIMES = "s/[A-Z][a-z][a-z] [ 0-9][0-9] [0-9:]* / /"  # of files, which a clock wrote
+BEFORE = [
+    "no call in here",
+    shell(
+        "f=$(git ls-files | head -n 1); echo '# changed' >> $f; git rm -q $(git ls-files | tail -1)"
+    ),
+    shell("mkdir -p /tmp/a/b; echo one > /tmp/a/b/c; echo two > ~/note; ln -s /tmp/a link"),
+    shell(
+        "git checkout -q -b mine; git commit -qam mine; echo three > new.txt; chmod 711 . new.txt"
+    ),
+]
+AFTER = [
+    shell("git status; git log --format=%s; git branch; git diff main | head -c 1500"),
+    shell(f"ls -lA . /tmp/a/b ~ | sed '{TIMES}'; cat /tmp/a/b/c ~/note"),
+    '{"name": "fly", "arguments": {}}',
+    shell("rm -r /tmp/a; readlink link; cat link/b/c; python -m pytest -q 2>&1 | tail -n 3"),
+    SUBMIT,
+]
+
+
+def play(env: Env, actions: Sequence[Any]) -> list[str]:
+    """Plays actions; returns all that came back, as text that is equal only for equal bytes."""
+    return [as_text(*env.step(action)) for action in actions]
+
+
+def as_text(observation: Any, *rest: Any) -> str:
+    arrays = {key: (str(value.dtype), value.tolist()) for key, value in observation.items()}
+    return json.dumps([arrays, *rest])
+
+
+def make(row: dict[str, Any], **arguments: Any) -> Env:
+    return gym.make("CodingRepair-v0", **{"tasks": [row]} | arguments)
+
+
+@pytest.mark.parametrize("toolset", toolset_names())
+@pytest.mark.parametrize("task_id", ["ledgerline-month-overlap", "cronwise-working-days"])
+def test_a_restored_env_and_a_fork_go_on_as_the_original_did(toolset: str, task_id: str) -> None:
+    env: Env = gym.make("CodingRepair-v0", toolset=toolset, max_obs_tokens=512)
+    env.reset(seed=5, options={"task_id": task_id})
+    play(env, BEFORE[:-1])
+    last = as_text(*(part for number, part in enumerate(env.step(BEFORE[-1])) if number in (0, 4)))
+    moment = coding_gym.snapshot(env)
+    forked = coding_gym.fork(env)
+    other: Env = gym.make("CodingRepair-v0", toolset=toolset, max_obs_tokens=512)
+    expected = play(env, AFTER)
+    following = as_text(*env.reset())
+    sample = env.action_space.sample()
+
+    assert as_text(*coding_gym.restore(env, moment)) == last
+    assert as_text(*coding_gym.restore(other, moment)) == last
+    for again in (env, other, forked):
+        assert play(again, AFTER) == expected
+        assert as_text(*again.reset()) == following
+        assert again.action_space.sample() == sample
+        again.close()
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
+def test_the_sequence_of_tasks_goes_on_as_it_did(sampler: str, tiny_row: dict[str, Any]) -> None:
+    rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
+    env: Env = gym.make("CodingRepair-v0", tasks=rows, sampler=sampler)
+    env.reset(seed=3)
+    env.reset()
+    moment = coding_gym.snapshot(env)
+    expected = [env.reset()[1]["task_id"] for _ in range(9)]
+    assert len(set(expected)) > 2
+    for _ in range(2):
+        coding_gym.restore(env, moment)
+        assert [env.reset()[1]["task_id"] for _ in range(9)] == expected
+    assert np.array_equal(env.unwrapped.np_random_seed, 3)
+    env.close()
+
+
+def test_what_was_never_seeded_goes_on_alike_too(tiny_row: dict[str, Any]) -> None:
+    env = make(tiny_row)
+    env.reset()
+    forked = coding_gym.fork(env)
+    assert forked.action_space is not env.action_space
+    assert [forked.action_space.sample() for _ in range(5)] == [
+        env.action_space.sample() for _ in range(5)
+    ]
+    assert forked.unwrapped.np_random is not env.unwrapped.np_random
+    assert forked.unwrapped.np_random.random() == env.unwrapped.np_random.random()
+    forked.close()
+    env.close()
+
+
+def test_a_branch_is_graded_once_and_by_itself(
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded: list[str] = []
+    grade = ending.grade_patch
+
+    def counted(task: Any, template: Any, patch: Any, **options: Any) -> Any:
+        graded.append(patch.text)
+        return grade(task, template, patch, **options)
+
+    monkeypatch.setattr(ending, "grade_patch", counted)
+    env = make(tiny_row)
+    env.reset()
+    env.step(shell("touch new.py"))
+    forks = [coding_gym.fork(env) for _ in range(2)]
+    assert graded == []
+    env.close()  # what goes on from here needs it no more
+    forks[0].step(FIX)
+    assert [fork.step(SUBMIT)[1] for fork in forks] == [1.0, 0.0]
+    assert ["width *" in text for text in graded] == [True, False]
+    for fork in forks:
+        fork.close()
+
+
+def test_forks_of_forks_have_nothing_in_common(tiny_row: dict[str, Any]) -> None:
+    env = make(tiny_row)
+    env.reset()
+    first = coding_gym.fork(env)
+    first.step(shell("echo first > mark"))
+    second = coding_gym.fork(first)
+    second.step(shell("echo second > mark"))
+    marks = [each.step(shell("cat mark"))[4]["text"] for each in (env, first, second)]
+    assert "No such file" in marks[0]
+    assert marks[1:] == ["first", "second"]
+    assert [each.unwrapped.episode.usage.turns for each in (env, first, second)] == [1, 2, 3]
+    for each in (env, first, second):
+        each.close()
+
+
+def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
+    tiny_row: dict[str, Any],
+) -> None:
+    rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
+    env = make(tiny_row)
+    env.reset()
+    env.step(FIX)
+    moment = coding_gym.snapshot(env)
+    other: Env = gym.make("CodingRepair-v0", tasks=rows, sampler="sequential")
+    assert other.reset()[1]["task_id"] == "shapes-0"
+    _, info = other.reset(options={"snapshot": moment})
+    assert (info["task_id"], info["turn"]) == ("shapes-area", 1)
+    assert other.step(SUBMIT)[1] == 1.0
+    assert other.reset()[1]["task_id"] == "shapes-1"
+    with pytest.raises(InvalidArgumentError, match=r"other tasks or another sampler; begin only"):
+        coding_gym.restore(other, moment)
+    other.close()
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"max_obs_tokens": 64}, "max_obs_tokens=128, this one has 64"),
+        ({"max_turns": 3}, r"limits=Limits\(max_turns=50,"),
+        ({"tool_format": "json"}, "tool_format='auto', this one has 'json'"),
+        ({"sandbox": {"limits": {"num_processes": 9}}}, r"sandbox=SandboxOptions\(name='auto'"),
+        ({"command_timeout_s": 9}, "command_timeout_s=120.0, this one has 9.0"),
+    ],
+)
+def test_an_env_with_other_settings_refuses_and_goes_on(
+    arguments: dict[str, Any], named: str, tiny_row: dict[str, Any]
+) -> None:
+    env = make(tiny_row, max_obs_tokens=128)
+    env.reset()
+    moment = coding_gym.snapshot(env)
+    other = make(tiny_row, **{"max_obs_tokens": 128} | arguments)
+    other.reset()
+    other.step(FIX)
+    for refused in (
+        lambda: coding_gym.restore(other, moment),
+        lambda: other.reset(options={"snapshot": moment}),
+    ):
+        with pytest.raises(InvalidArgumentError, match=named):
+            refused()
+    assert other.step(SUBMIT)[1] == 1.0
+    env.close()
+    other.close()
+
+
+def test_a_budget_around_one_of_two_envs_is_a_difference(tiny_row: dict[str, Any]) -> None:
+    env, other = make(tiny_row), ToolCallBudget(make(tiny_row), 7)
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match=r"max_tool_calls=7.*same arguments and budgets"):
+        coding_gym.restore(other, coding_gym.snapshot(env))
+    env.close()
+    other.close()
+
+
+def test_only_a_running_episode_has_a_moment(tiny_row: dict[str, Any]) -> None:
+    env = make(tiny_row)
+    asks: list[Callable[[Env], object]] = [coding_gym.snapshot, coding_gym.fork]
+    for ask in asks:
+        with pytest.raises(EpisodeError, match="call reset first"):
+            ask(env)
+    env.reset()
+    env.step(SUBMIT)
+    for ask in asks:
+        with pytest.raises(EpisodeError, match=r"has ended \(submitted\)"):
+            ask(env)
+    env.reset()
+    env.close()
+    for ask in asks:
+        with pytest.raises(EpisodeError, match="closed"):
+            ask(env)
+
+
+def test_there_is_no_moment_within_an_action(
+    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make(tiny_row)
+    env.reset()
+    toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
+    execute, begun, go_on = toolset.execute, threading.Event(), threading.Event()
+
+    def slowly(call: Any, context: Any) -> Any:
+        begun.set()
+        go_on.wait(30)
+        return execute(call, context)
+
+    monkeypatch.setattr(toolset, "execute", slowly)
+    thread = threading.Thread(target=env.step, args=(shell("touch new.py"),))
+    thread.start()
+    begun.wait(30)
+    asks: list[Callable[[Env], object]] = [coding_gym.snapshot, lambda env: env.step(SUBMIT)]
+    try:
+        for ask in asks:
+            with pytest.raises(EpisodeError, match="under way in another thread; wait for it"):
+                ask(env)
+    finally:
+        go_on.set()
+        thread.join()
+    with ThreadPoolExecutor(4) as pool:  # snapshots may be taken at once
+        moments = list(pool.map(coding_gym.snapshot, [env] * 8))
+    assert [moment.episode.usage.turns for moment in moments] == [1] * 8
+    env.close()
+
+
+def test_what_is_no_snapshot_and_no_such_env_is_refused(tiny_row: dict[str, Any]) -> None:
+    env = make(tiny_row)
+    with pytest.raises(InvalidArgumentError, match=r"what coding_gym.snapshot returned, got 'x'"):
+        coding_gym.restore(env, "x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"what coding_gym.snapshot returned, got None"):
+        env.reset(options={"snapshot": None})
+    with pytest.raises(InvalidArgumentError, match="one of its options, got task_id, snapshot"):
+        env.reset(options={"task_id": "shapes-area", "snapshot": None})
+    cartpole = gym.make("CartPole-v1")
+    asks: list[Callable[[Env], object]] = [coding_gym.snapshot, coding_gym.fork]
+    for ask in asks:
+        with pytest.raises(InvalidArgumentError, match="CodingRepair-v0, got CartPole"):
+            ask(cartpole)
+    env.close()
+    cartpole.close()
+
+
+def test_the_bare_env_has_snapshot_restore_and_fork_of_its_own(tiny_row: dict[str, Any]) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row])
+    env.reset()
+    env.step(FIX)
+    moment = env.snapshot()
+    forked = env.fork()
+    assert type(forked) is CodingRepairEnv
+    assert env.step(SUBMIT)[1] == 1.0
+    _, info = env.restore(moment)
+    assert info["text"] == "patch applied successfully"
+    assert env.step(SUBMIT)[1] == forked.step(SUBMIT)[1] == 1.0
+    env.close()
+    forked.close()
+
+
+def test_restoring_again_and_again_is_no_reason_to_warn(
+    tiny_row: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    env = make(tiny_row)
+    env.reset()
+    moment = coding_gym.snapshot(env)
+    for _ in range(3):
+        env.step(shell("true"))
+        coding_gym.restore(env, moment)
+    env.close()
+    assert caplog.text == ""
+
+
+class Remembers(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
+    """Shows how many actions there were, as anyone's wrapper may that keeps the protocol."""
+
+    def __init__(self, env: Env, start: int = 0) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, start=start)
+        gym.Wrapper.__init__(self, env)
+        self.start = self.num_actions = start
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        started = self.env.reset(seed=seed, options=options)
+        moment = (options or {}).get("snapshot")
+        self.num_actions = self.start if moment is None else moment.state_of(self)
+        return started
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self.num_actions += 1
+        return self.env.step(action)
+
+    def snapshot_state(self) -> int:
+        return self.num_actions
+
+
+class Forgets(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper of which nobody knows whether it remembers anything."""
+
+
+def test_anyones_wrapper_can_keep_its_state(tiny_row: dict[str, Any]) -> None:
+    env = Remembers(make(tiny_row), start=10)
+    env.reset()
+    env.step(shell("true"))
+    forked = coding_gym.fork(env)
+    assert isinstance(forked, Remembers)
+    assert (forked.num_actions, forked.start) == (11, 10)
+    forked.close()
+    env.close()
+    with pytest.raises(InvalidArgumentError, match="the state of one Remembers, got two"):
+        coding_gym.snapshot(Remembers(env))
+
+
+@pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])
+def test_a_wrapper_that_may_remember_something_is_refused_by_name(
+    wrap: Callable[[Env], Env], tiny_row: dict[str, Any]
+) -> None:
+    env = wrap(make(tiny_row))
+    env.reset()
+    with pytest.raises(InvalidArgumentError, match=f"{wrap.__name__} may remember"):
+        coding_gym.snapshot(env)
+    env.close()
+
+
+def test_a_fork_needs_the_arguments_of_every_wrapper(tiny_row: dict[str, Any]) -> None:
+    class Silent(Forgets):
+        def snapshot_state(self) -> None:
+            return None
+
+    env = Silent(make(tiny_row))
+    env.reset()
+    coding_gym.snapshot(env)
+    with pytest.raises(InvalidArgumentError, match="Silent does not record its arguments"):
+        coding_gym.fork(env)
+    env.close()
+
+
+def test_wrappers_of_gymnasium_without_a_memory_are_made_again(tiny_row: dict[str, Any]) -> None:
+    env = TransformReward(make(tiny_row), lambda reward: 3 * float(reward))
+    env.reset()
+    env.step(FIX)
+    forked = coding_gym.fork(env)
+    assert forked.step(SUBMIT)[1] == 3.0
+    assert str(forked) == str(env)
+    forked.close()
+    env.close()
+
+
+def test_a_failed_fork_leaves_nothing_open(tiny_row: dict[str, Any]) -> None:
+    class Breaks(Remembers):
+        closed = 0
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            if options:
+                raise RuntimeError("not today")
+            return super().reset(seed=seed)
+
+        def close(self) -> None:
+            type(self).closed += 1
+            super().close()
+
+    env = Breaks(make(tiny_row))
+    env.reset()
+    with pytest.raises(RuntimeError, match="not today"):
+        coding_gym.fork(env)
+    assert Breaks.closed == 1
+    assert env.step(shell("echo on"))[4]["text"] == "on"
+    env.close()
+
+
+def test_a_snapshot_can_be_copied_and_outlives_its_env(tiny_row: dict[str, Any]) -> None:
+    env = make(tiny_row)
+    env.reset()
+    env.step(FIX)
+    moment = copy.deepcopy(coding_gym.snapshot(env))
+    env.close()
+    other = make(tiny_row)
+    coding_gym.restore(other, moment)
+    assert other.step(SUBMIT)[1] == 1.0
+    other.close()

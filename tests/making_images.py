@@ -1,0 +1,204 @@
+"""Makes images of a few programs of this machine, and tars of any kind, for tests."""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+from coding_gym.sandbox.images.config import machine_architecture
+
+PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
+GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
+DATE = 1_000_000_000
+# Where Python looks for packages, below its own folder; Debian has its own mind.
+PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
+_LIBRARY = re.compile(r"(/\S+) \(0x")
+_LEFT_OUT = {
+    "test",
+    "tests",
+    "idlelib",
+    "site-packages",
+    "dist-packages",
+    "__pycache__",
+    "ensurepip",
+    "turtledemo",
+}
+
+Entry = tuple[tarfile.TarInfo, bytes]
+Layers = Sequence[bytes]
+
+
+def entry(
+    name: str, data: bytes | str = b"", *, kind: bytes = tarfile.REGTYPE, **facts: Any
+) -> Entry:
+    """One member of a tar; ``facts`` are attributes of its header."""
+    content = data.encode() if isinstance(data, str) else data
+    info = tarfile.TarInfo(name)
+    info.type, info.mode, info.mtime = kind, 0o755 if kind == tarfile.DIRTYPE else 0o644, DATE
+    info.size = len(content)
+    for key, value in facts.items():
+        setattr(info, key, value)
+    return info, content
+
+
+def folder(name: str, **facts: Any) -> Entry:
+    return entry(name, kind=tarfile.DIRTYPE, **facts)
+
+
+def symlink(name: str, target: str) -> Entry:
+    return entry(name, kind=tarfile.SYMTYPE, linkname=target)
+
+
+def tar_of(entries: Iterable[Entry]) -> bytes:
+    """A tar with these members, as they are: nothing is checked."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for info, content in entries:
+            tar.addfile(info, io.BytesIO(content))
+    return data.getvalue()
+
+
+def digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def config_of(layers: Layers, **facts: Any) -> dict[str, Any]:
+    """The configuration of an image; ``facts`` go into its ``config`` part."""
+    return {
+        "architecture": machine_architecture(),
+        "os": "linux",
+        "config": facts,
+        "rootfs": {"type": "layers", "diff_ids": [digest(layer) for layer in layers]},
+    }
+
+
+def docker_archive(path: Path, layers: Layers, **facts: Any) -> Path:
+    """Writes what ``docker save`` wrote before version 25."""
+    config = json.dumps(config_of(layers, **facts)).encode()
+    config_name = f"{digest(config)[7:]}.json"
+    names = [f"{number}/layer.tar" for number in range(len(layers))]
+    manifest = [{"Config": config_name, "RepoTags": ["made:latest"], "Layers": names}]
+    members = [entry(config_name, config), entry("manifest.json", json.dumps(manifest))]
+    members += [entry(name, data) for name, data in zip(names, layers, strict=True)]
+    path.write_bytes(tar_of(members))
+    return path
+
+
+def oci_blobs(layers: Layers, **facts: Any) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The blobs of an OCI layout by digest, its layers compressed, and what the index says."""
+    blobs = {}
+
+    def add(data: bytes, kind: str) -> dict[str, Any]:
+        blobs[digest(data)] = data
+        return {"mediaType": kind, "digest": digest(data), "size": len(data)}
+
+    base = "application/vnd.oci.image"
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{base}.manifest.v1+json",
+        "config": add(json.dumps(config_of(layers, **facts)).encode(), f"{base}.config.v1+json"),
+        "layers": [
+            add(gzip.compress(layer, mtime=0), f"{base}.layer.v1.tar+gzip") for layer in layers
+        ],
+    }
+    return blobs, add(json.dumps(manifest).encode(), f"{base}.manifest.v1+json")
+
+
+def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files of an OCI layout by name."""
+    index = {"schemaVersion": 2, "manifests": list(manifests)}
+    files = {
+        "oci-layout": b'{"imageLayoutVersion": "1.0.0"}',
+        "index.json": json.dumps(index).encode(),
+    }
+    return files | {f"blobs/{name.replace(':', '/')}": data for name, data in blobs.items()}
+
+
+def oci_layout(place: Path, layers: Layers, **facts: Any) -> Path:
+    """Writes an OCI layout folder."""
+    blobs, manifest = oci_blobs(layers, **facts)
+    write_files(place, oci_files(blobs, manifest))
+    return place
+
+
+def write_files(place: Path, files: Mapping[str, bytes]) -> None:
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+
+
+def programs(*names: str) -> list[Entry]:
+    """Programs of this machine with the libraries they need, in ``/bin``."""
+    found = {f"bin/{name}": Path(str(shutil.which(name))) for name in names}
+    return _with_libraries(found)
+
+
+def _with_libraries(files: Mapping[str, Path]) -> list[Entry]:
+    libraries = {
+        path.lstrip("/"): Path(path) for file in files.values() for path in _libraries(file)
+    }
+    return [
+        entry(name, path.read_bytes(), mode=0o755) for name, path in {**libraries, **files}.items()
+    ]
+
+
+@cache
+def _libraries(file: Path) -> tuple[str, ...]:
+    listed = subprocess.run(
+        [str(shutil.which("ldd")), str(file)], capture_output=True, text=True, check=False
+    ).stdout
+    return tuple(_LIBRARY.findall(listed))
+
+
+def system(*more: str) -> list[Entry]:
+    """A small system: folders, users, and programs."""
+    return [
+        folder("etc"),
+        entry(
+            "etc/passwd",
+            "root:x:0:0::/root:/bin/bash\nworker:x:1234:1235::/home/worker:/bin/bash\n",
+        ),
+        entry("etc/group", "root:x:0:\nworker:x:1235:\nothers:x:77:\n"),
+        folder("root", mode=0o700),
+        folder("tmp", mode=0o1777),
+        *programs(*PROGRAMS, *more),
+    ]
+
+
+def python_with_pytest() -> list[Entry]:
+    """The Python that runs the tests, without what it does not need, and pytest."""
+    prefix = Path(sys.base_prefix)
+    library = Path(sysconfig.get_path("stdlib", vars={"installed_base": str(prefix)}))
+    binary = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    files = {"opt/python/bin/python3": binary}
+    inside = f"opt/python/{library.relative_to(prefix)}"
+    for path in library.rglob("*"):
+        parts = path.relative_to(library).parts
+        if path.is_file() and not _LEFT_OUT & set(parts) and path.suffix != ".a":
+            files["/".join((inside, *parts))] = path
+    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        for file in distribution(name).files or ():
+            if not {"..", "__pycache__"} & set(file.parts):
+                files[f"{inside}/{PACKAGES}/{file}"] = Path(str(file.locate()))
+    plain = {n: p for n, p in files.items() if p.suffix != ".so" and p != binary}
+    binaries = {n: p for n, p in files.items() if n not in plain}
+    members = [entry(name, path.read_bytes()) for name, path in plain.items()]
+    return [*members, *_with_libraries(binaries)]
+
+
+# Two layers, the lower first, for tests of what is around them.
+LAYERS = (
+    tar_of([folder("etc"), entry("etc/passwd", "root:x:0:0:::\nme:x:7:8:::\n"), entry("low", "1")]),
+    tar_of([entry("high", "up here")]),
+)

@@ -1,0 +1,120 @@
+"""A Docker daemon of the test run's own: private socket, private folder, ended with the run."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_image import NAME, tar_of_this_machine
+
+from coding_gym.errors import last_line
+from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.containers.engine import Engine, connect
+from coding_gym.sandbox.containers.pool import close_pools
+
+_READY = "API listen on"
+_PATIENCE_S = 60
+
+
+@pytest.fixture(scope="session")
+def docker_host() -> Iterator[str]:
+    """The daemon's address; skips where no daemon can be started."""
+    program = shutil.which("dockerd")
+    if program is None:
+        pytest.skip("dockerd is not installed; on Debian: apt-get install docker.io")
+    if os.geteuid() != 0:
+        pytest.skip("only root can start dockerd")
+    # Not below tmp_path, which is too long for a socket.
+    folder = Path(tempfile.mkdtemp(prefix="cg-docker-"))
+    host = f"unix://{folder}/docker.sock"
+    (folder / "none.json").write_text("{}", encoding="utf-8")  # not that of the machine
+    daemon = subprocess.Popen(
+        [
+            *(program, "--host", host, "--data-root", folder / "data", "--exec-root", folder / "x"),
+            *("--pidfile", folder / "pid", "--config-file", folder / "none.json"),
+            *("--bridge=none", "--iptables=false", "--ip6tables=false"),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with _watched(daemon, folder):
+            yield host
+    finally:
+        _end(daemon)
+        _remove(folder)
+
+
+@pytest.fixture(scope="session")
+def engine(docker_host: str) -> Iterator[Engine]:
+    """A connection to the daemon, which has an image made of this machine's programs."""
+    engine = connect(docker_host)
+    engine.api.import_image_from_data(tar_of_this_machine(), *NAME.split(":"))
+    yield engine
+    close_pools()
+    engine.api.close()
+
+
+@pytest.fixture
+def backend(engine: Engine) -> DockerBackend:
+    return DockerBackend(NAME, host=engine.url, num_warm=0)
+
+
+@pytest.fixture
+def api(engine: Engine) -> Any:
+    """The low-level client."""
+    return engine.api
+
+
+@contextlib.contextmanager
+def _watched(daemon: "subprocess.Popen[str]", folder: Path) -> Iterator[None]:
+    """Waits until the daemon listens, and keeps its log from filling the pipe."""
+    assert daemon.stderr is not None
+    lines: list[str] = []
+    alarm = threading.Timer(_PATIENCE_S, daemon.kill)
+    alarm.start()
+    with (folder / "log").open("w", encoding="utf-8") as log:
+        for line in daemon.stderr:
+            lines.append(line)
+            log.write(line)
+            if _READY in line:
+                break
+        else:
+            alarm.cancel()
+            pytest.skip(f"dockerd does not run here: {last_line(''.join(lines))}")
+        alarm.cancel()
+        drain = subprocess.Popen(["cat"], stdin=daemon.stderr, stdout=log)  # noqa: S607 - anywhere
+    try:
+        yield
+    finally:
+        daemon.terminate()
+        drain.wait(_PATIENCE_S)
+
+
+def _end(daemon: "subprocess.Popen[str]") -> None:
+    daemon.terminate()
+    try:
+        daemon.wait(_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+    assert daemon.stderr is not None
+    daemon.stderr.close()
+
+
+def _remove(folder: Path) -> None:
+    """Removes the daemon's folder, unless something is still mounted there."""
+    mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    places = [line.split()[1] for line in mounts]
+    left = [place for place in places if Path(place).is_relative_to(folder)]
+    for place in reversed(left):
+        subprocess.run(["umount", place], check=True)  # noqa: S607 - anywhere
+    shutil.rmtree(folder)

@@ -1,0 +1,102 @@
+"""What a hostile command can do to the channel that its container is driven by."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Sandbox, SandboxSpec
+from coding_gym.sandbox.containers import DockerBackend
+
+_FORGERY = r"""
+import os
+# The first process has the channel as its standard input and output, if it may be opened.
+lines = b"\n0 begin\n0 end 0 0 0\n", b"run 1 0 1 1\n//", b"\x01\0\0\0\0\0\0\4abcd"
+for name in ("0", "1", "2", "3"):
+    for line in lines:
+        try:
+            descriptor = os.open(f"/proc/1/fd/{name}", os.O_WRONLY | os.O_NONBLOCK)
+            os.write(descriptor, line)
+        except OSError as error:
+            print(name, error.strerror)
+"""
+
+
+@pytest.fixture
+def sandbox(backend: DockerBackend) -> Iterator[Sandbox]:
+    with backend.open(SandboxSpec()) as opened:
+        yield opened
+
+
+def _still_works(sandbox: Sandbox) -> None:
+    for word in ("one", "two"):
+        result = sandbox.run(f"echo {word}; exit 3", timeout_s=20)
+        assert (result.output, result.exit_code) == (f"{word}\n", 3)
+
+
+def test_forged_answers_are_output_and_confuse_nobody(sandbox: Sandbox) -> None:
+    nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
+    assert sandbox.run(nonces).exit_code == 4
+    sandbox.write_file("forge.py", _FORGERY.encode())
+    sandbox.run("python3 forge.py", timeout_s=20)
+    _still_works(sandbox)
+
+
+def test_stealing_the_owners_words_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+    thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
+    assert sandbox.run(thief, timeout_s=0.5).timed_out
+    _still_works(sandbox)
+
+
+def test_killing_everything_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
+    # Whoever kills all others stays. The first process's helper dies too, and comes back.
+    assert sandbox.run("kill -9 -1; sleep 60", timeout_s=0.5).timed_out
+    assert sandbox.run("while :; do kill -9 -1; done", timeout_s=1).timed_out
+    _still_works(sandbox)
+
+
+def test_the_first_process_is_out_of_reach(sandbox: Sandbox) -> None:
+    for name in ("mem", "environ", "fd/0", "fd/1", "maps"):
+        result = sandbox.run(f"cat /proc/1/{name}")
+        assert (result.exit_code, "Permission denied" in result.output) == (1, True), name
+    for name in ("root/", "cwd/", "fd/"):
+        assert sandbox.run(f"ls /proc/1/{name}").exit_code == 2, name
+
+
+@pytest.mark.parametrize("signal", ["TERM", "KILL", "STOP", "USR1", "CHLD", "HUP", "INT", "ALRM"])
+def test_signals_do_not_end_the_first_process(sandbox: Sandbox, signal: str) -> None:
+    sandbox.run(f"kill -{signal} 1; sleep 0.1; echo on", timeout_s=20)
+    _still_works(sandbox)
+
+
+def test_flags_that_a_command_sets_on_its_output_end_with_it(sandbox: Sandbox) -> None:
+    sandbox.run("python3 -c 'import os; os.set_blocking(1, False)'")
+    size = 3 << 20
+    result = sandbox.run(f"head -c {size} /dev/zero | tr '\\0' x", max_output_bytes=size)
+    assert len(result.output) == size
+
+
+def test_a_flood_of_output_keeps_its_ends(sandbox: Sandbox) -> None:
+    result = sandbox.run("echo first; head -c 200M /dev/zero; echo last", max_output_bytes=100)
+    assert (result.exit_code, result.truncated) == (0, True)
+    assert result.output.startswith("first\n")
+    assert result.output.endswith("last\n")
+
+
+def test_a_container_that_dies_is_an_error_at_once_and_ever_after(
+    backend: DockerBackend, api: object
+) -> None:
+    with backend.open(SandboxSpec()) as sandbox:
+        for container in api.containers():  # type: ignore[attr-defined]
+            api.kill(container["Id"])  # type: ignore[attr-defined]
+        for _ in range(2):
+            with pytest.raises(SandboxError, match="died"):
+                sandbox.run("sleep 60")
+        with pytest.raises(SandboxError, match="died"):
+            sandbox.read_file("/etc/passwd")
+
+
+def test_interrupts_reach_commands(sandbox: Sandbox) -> None:
+    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
+    script = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    assert "KeyboardInterrupt" in sandbox.run(f"python3 -c '{script}'").output

@@ -1,0 +1,45 @@
+import pytest
+
+from coding_gym.sandbox.containers.frames import Answer, Demultiplexer, request_frame
+from coding_gym.sandbox.zygote.output import BoundedOutput
+
+_NONCE = b"0123456789abcdef"
+
+
+def _framed(*payloads: bytes) -> bytes:
+    return b"".join(b"\x01\0\0\0" + len(p).to_bytes(4, "big") + p for p in payloads)
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 11, 1000])
+def test_payloads_come_out_however_the_stream_is_cut(size: int) -> None:
+    payloads = [b"a", b"", b"bc" * 20, b"\0\1\2"]
+    stream = _framed(*payloads)
+    frames = Demultiplexer()
+    parts = [stream[start : start + size] for start in range(0, len(stream), size)]
+    assert b"".join(chunk for part in parts for chunk in frames.feed(part)) == b"".join(payloads)
+
+
+@pytest.mark.parametrize("size", [1, 5, 17, 1000])
+def test_output_is_what_lies_between_the_marks(size: int) -> None:
+    # The end's mark begins like much of the output.
+    text = b"output " + _NONCE[:10] + _NONCE[:-1] + b"\n"
+    stream = b"junk of before\n%b begin\n%b%b end 7 2 1\n" % (_NONCE, text, _NONCE)
+    output = BoundedOutput(1000)
+    answer = Answer(_NONCE, output)
+    for start in range(0, len(stream), size):
+        assert answer.numbers == ()
+        answer.add(stream[start : start + size])
+    assert answer.numbers == (7, 2, 1)
+    assert b"".join(output.parts()) == text
+
+
+@pytest.mark.parametrize("line", [b" end x 0 0\n", b" end 0 0\n", b" stop 0 0 0\n", b"x" * 300])
+def test_nonsense_is_refused(line: bytes) -> None:
+    answer = Answer(_NONCE, BoundedOutput(1000))
+    with pytest.raises(ValueError, match=r"answer|invalid literal"):
+        answer.add(b"%b begin\n%b%b" % (_NONCE, _NONCE, line))
+
+
+def test_requests_hold_no_byte_that_bash_cannot() -> None:
+    frame = request_frame(b"0", b"\0\1\x7f\\", "/x", {"A": "\0"}, bytes(range(256)))
+    assert not {0, 1, 127} & set(frame)

@@ -1,0 +1,192 @@
+"""What sandboxes are made from: base images, layers, users."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+from host_image import NAME
+
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.sandbox import Mount, Promise, SandboxSpec
+from coding_gym.sandbox.containers import DockerBackend, remove_images
+from coding_gym.sandbox.containers.engine import Engine
+
+
+def _layer(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in folder.rglob("*"):
+        os.utime(path, (0, 0))
+    return folder
+
+
+def _wait_until_none_are_left(engine: Engine) -> None:
+    for one in engine.api.containers(all=True):
+        with contextlib.suppress(docker.errors.NotFound):
+            engine.api.wait(one["Id"], timeout=20, condition="removed")
+
+
+def _commit(engine: Engine, tag: str, **config: Any) -> str:
+    """Returns the name of an image that differs from the test's own in its configuration."""
+    container = engine.api.create_container(NAME, ["true"])["Id"]
+    engine.api.commit(container, "coding-gym-test", tag, conf=config)
+    engine.remove(container)
+    return f"coding-gym-test:{tag}"
+
+
+def test_equal_layers_are_built_into_one_image(
+    backend: DockerBackend, engine: Engine, tmp_path: Path
+) -> None:
+    files = {"a": "one", "folder/b": "two"}
+    tags = []
+    for name in ("first", "second"):
+        layer = _layer(tmp_path / name, files)
+        with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+            assert sandbox.run("cat a folder/b").output == "onetwo"
+        tags.append({tag for one in engine.api.images() for tag in one["RepoTags"] or ()})
+    assert tags[0] == tags[1]
+    changed = _layer(tmp_path / "third", files | {"a": "eno"})
+    with backend.open(SandboxSpec(layers=(changed,))) as sandbox:
+        assert sandbox.run("cat a").output == "eno"
+
+
+def test_built_images_can_be_removed_and_are_built_again(
+    backend: DockerBackend, engine: Engine, tmp_path: Path
+) -> None:
+    spec = SandboxSpec(layers=(_layer(tmp_path / "layer", {"a": "x"}),))
+    with backend.open(spec) as sandbox:
+        sandbox.run("true")
+    _wait_until_none_are_left(engine)
+    assert remove_images(engine.url) >= 1
+    tags = [tag for one in engine.api.images() for tag in one["RepoTags"] or ()]
+    assert NAME in tags
+    assert [tag for tag in tags if tag.startswith("coding-gym-layers:")] == []
+    with backend.open(spec) as sandbox:
+        assert sandbox.run("cat a").output == "x"
+
+
+def test_an_absent_image_is_named_with_the_command_that_fetches_it(engine: Engine) -> None:
+    backend = DockerBackend("no-such-image:1", host=engine.url)
+    with pytest.raises(SandboxUnavailableError, match="docker pull no-such-image:1"):
+        backend.open(SandboxSpec())
+    probe = backend.probe()
+    assert not probe.available
+    assert "docker pull no-such-image:1" in probe.remedy
+
+
+def test_an_image_without_bash_is_named(engine: Engine) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("file"))
+    engine.api.import_image_from_data(buffer.getvalue(), "coding-gym-test", "empty")
+    with pytest.raises(SandboxUnavailableError, match="has no bash"):
+        DockerBackend("coding-gym-test:empty", host=engine.url).open(SandboxSpec())
+
+
+def test_commands_run_as_the_images_user_and_own_the_layers(engine: Engine, tmp_path: Path) -> None:
+    image = _commit(engine, "user", User="coder")
+    spec = SandboxSpec(layers=(_layer(tmp_path / "layer", {"a": "x"}),))
+    with DockerBackend(image, host=engine.url).open(spec) as sandbox:
+        assert (
+            sandbox.run("id -u; stat -c %u a .; echo $USER").output == "1234\n1234\n1234\ncoder\n"
+        )
+
+
+def test_root_is_somebody_else_unless_the_spec_names_its_image(engine: Engine) -> None:
+    usual = DockerBackend(NAME, host=engine.url)
+    with usual.open(SandboxSpec()) as sandbox:
+        uid, name = sandbox.run("id -u; id -un").output.split()
+    assert (int(uid), name) == (usual.owner()[0], "agent")
+    assert int(uid) != 0
+    with usual.open(SandboxSpec(image=NAME)) as sandbox:
+        assert sandbox.run("id -u; touch file && stat -c %u file").output == "0\n0\n"
+        assert sandbox.run("chown 5 file").exit_code == 1
+        assert "CapEff:\t0000000000000000" in sandbox.run("cat /proc/self/status").output
+
+
+def test_root_is_allowed_or_not_as_one_likes(engine: Engine) -> None:
+    always = DockerBackend(NAME, host=engine.url, root="always")
+    with always.open(SandboxSpec()) as sandbox:
+        assert sandbox.run("id -u").output == "0\n"
+    assert Promise.NO_PRIVILEGES in always.probe().missing
+    never = DockerBackend(NAME, host=engine.url, root="never")
+    with never.open(SandboxSpec(image=NAME)) as sandbox:
+        assert sandbox.run("id -u").output != "0\n"
+
+
+def test_the_image_gives_variables_and_the_spec_wins(engine: Engine) -> None:
+    image = _commit(engine, "env", Env=["PATH=/bin:/of/image", "TERM=image", "LC_ALL=C", "A=image"])
+    spec = SandboxSpec(env={"A": "spec"}, path=("/of/spec",))
+    with DockerBackend(image, host=engine.url).open(spec) as sandbox:
+        result = sandbox.run('echo "$PATH $TERM $A $LC_ALL"')
+    assert result.output == "/of/spec:/bin:/of/image image spec C\n"
+
+
+def test_a_workspace_has_a_second_path(engine: Engine, backend: DockerBackend) -> None:
+    spec = SandboxSpec(workspace_alias="/opt/project/here")
+    with backend.open(spec) as sandbox:
+        result = sandbox.run("echo x > a; cat /opt/project/here/a; cd /opt/project/here; pwd")
+    assert result.output == "x\n/opt/project/here\n"
+    with pytest.raises(InvalidArgumentError, match="workspace_alias"):
+        backend.open(SandboxSpec(workspace_alias="/"))
+
+
+def test_an_oci_layout_is_loaded_without_its_names(engine: Engine, tmp_path: Path) -> None:
+    tar, folder = tmp_path / "saved.tar", tmp_path / "oci"
+    with tar.open("wb") as file:
+        for chunk in engine.api.get_image(NAME):
+            file.write(chunk)
+    _to_layout(tar, folder)
+    with DockerBackend("unused", host=engine.url).open(SandboxSpec(image=str(folder))) as sandbox:
+        assert sandbox.run("git --version").exit_code == 0
+
+
+def test_mounts_are_copied_where_the_daemon_does_not_share_files(
+    backend: DockerBackend, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _layer(tmp_path / "source", {"folder/file": "mounted"})
+    monkeypatch.setattr(engine, "shares_files", lambda _: False)
+    mount = Mount(source=source, target="/opt/tools")
+    with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
+        result = sandbox.run("cat /opt/tools/folder/file; echo x > /opt/tools/folder/file")
+        assert (result.exit_code, result.output[:7]) == (1, "mounted")
+    writable = Mount(source=source, target="/opt/tools", writable=True)
+    with pytest.raises(SandboxUnavailableError, match="writable mount"):
+        backend.open(SandboxSpec(mounts=(writable,)))
+
+
+def _to_layout(tar: Path, folder: Path) -> None:
+    """Writes what ``docker save`` wrote as an OCI layout."""
+    content = folder.parent / "content"
+    content.mkdir()
+    with tarfile.open(tar) as saved:
+        saved.extractall(content, filter="data")
+    [entry] = json.loads((content / "manifest.json").read_bytes())
+    blobs = folder / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+
+    def blob(path: Path) -> dict[str, Any]:
+        data = path.read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        (blobs / digest).write_bytes(data)
+        return {"digest": f"sha256:{digest}", "size": len(data)}
+
+    manifest = {
+        "schemaVersion": 2,
+        "config": blob(content / entry["Config"]),
+        "layers": [blob(content / name) for name in entry["Layers"]],
+    }
+    (content / "manifest").write_text(json.dumps(manifest))
+    index = {"schemaVersion": 2, "manifests": [blob(content / "manifest")]}
+    (folder / "index.json").write_text(json.dumps(index))
+    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')

@@ -1,0 +1,112 @@
+"""Nothing stays behind: however an owner ends, and however a container does."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import docker
+import pytest
+from host_image import NAME
+
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.containers import DockerBackend, owners
+from coding_gym.sandbox.containers.engine import Engine
+
+_OWNER = """
+import sys, time
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.containers import DockerBackend
+
+name, host = sys.argv[1:]
+backend = DockerBackend(name, host=host, num_warm=0)
+opened = [backend.open(SandboxSpec()) for _ in range(4)]
+print("open", flush=True)
+opened[0].run("trap '' HUP TERM; (trap '' HUP TERM; sleep 600) & sleep 600", timeout_s=900)
+"""
+
+
+def _wait_until_removed(api: Any, containers: list[dict[str, Any]]) -> None:
+    for container in containers:
+        with contextlib.suppress(docker.errors.NotFound):
+            api.wait(container["Id"], timeout=20, condition="removed")
+
+
+def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
+    before = {one["Id"] for one in engine.api.containers(all=True)}
+    command = [sys.executable, "-c", _OWNER, NAME, engine.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"open\n"
+        mine = [one for one in engine.api.containers() if one["Id"] not in before]
+        assert len(mine) >= 4
+        owner.kill()
+    _wait_until_removed(engine.api, mine)
+    assert {one["Id"] for one in engine.api.containers(all=True)} <= before
+
+
+def test_what_a_killed_owner_never_started_is_removed_by_the_next(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    labels = owners.labels()
+    *place, _, started = json.loads(labels[owners.LABEL])
+    forgotten = {**labels, owners.LABEL: json.dumps([*place, gone.pid, started])}
+    elsewhere = {**labels, owners.LABEL: json.dumps(["another boot", "1", gone.pid, started])}
+    made = [
+        engine.api.create_container(NAME, ["true"], labels=each)["Id"]
+        for each in (forgotten, elsewhere, labels)
+    ]
+    monkeypatch.setattr(owners, "_swept", set())
+    owners.sweep(engine)
+    left = {one["Id"] for one in engine.api.containers(all=True)}
+    assert [one in left for one in made] == [False, True, True]
+    for one in made:
+        engine.remove(one)
+
+
+def test_closed_sandboxes_leave_no_container(backend: DockerBackend, api: Any) -> None:
+    before = {one["Id"] for one in api.containers(all=True)}
+    sandboxes = [backend.open(SandboxSpec()) for _ in range(3)]
+    mine = [one for one in api.containers() if one["Id"] not in before]
+    assert len(mine) == 3
+    for sandbox in sandboxes:
+        sandbox.close()
+    _wait_until_removed(api, mine)
+    assert {one["Id"] for one in api.containers(all=True)} <= before
+
+
+def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine) -> None:
+    before = {one["Id"] for one in engine.api.containers(all=True)}
+    # Its own name, and thereby a pool of its own.
+    backend = DockerBackend(NAME, host=engine.url, num_warm=1)
+    first, second = SandboxSpec(), SandboxSpec(env={"A": "b"})
+    for spec in (first, first):
+        with backend.open(spec) as sandbox:
+            assert sandbox.run("touch mine; echo $A").output == "\n"
+    _wait_for_the_pool()
+    warm = [one["Id"] for one in engine.api.containers() if one["Id"] not in before]
+    assert len(warm) == 1
+    with backend.open(first) as sandbox:
+        assert sandbox.run("ls").output == ""
+        running = {one["Id"] for one in engine.api.containers()}
+        assert warm[0] in running
+    _wait_for_the_pool()
+    for _ in range(8):  # as many as it remembers
+        with backend.open(second) as sandbox:
+            assert sandbox.run("echo $A").output == "b\n"
+    _wait_for_the_pool()
+    assert threading.active_count() == 1 or not _pool_threads()
+
+
+def _pool_threads() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "coding_gym-warm-pool"]
+
+
+def _wait_for_the_pool() -> None:
+    for thread in _pool_threads():
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,82 @@
+"""The ``namespace`` backend inside containers, with the options that its remedy names."""
+
+import json
+import os
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+from host_image import NAME
+
+import coding_gym
+from coding_gym.sandbox.containers.engine import Engine
+
+_PROBE = """
+import json
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+probe = NamespaceBackend().probe()
+print(json.dumps([probe.available, probe.detail, probe.remedy]))
+"""
+_OPTIONS = ("seccomp=unconfined", "systempaths=unconfined")
+_USERS = ("0:0", "1002:1002")
+
+
+def _probe_inside(engine: Engine, user: str, options: tuple[str, ...]) -> Any:
+    """Returns a probe's answer in a container with this package and this Python."""
+    package = Path(coding_gym.__file__).parents[1]
+    shown = {
+        "/usr": "/usr",
+        sys.base_prefix: "/opt/python",
+        sysconfig.get_path("purelib"): "/opt/site",
+        str(package): "/opt/package",
+    }
+    config = engine.api.create_host_config(
+        network_mode="none",
+        security_opt=[option for option in options if not option.startswith("systempaths")],
+        binds=[f"{source}:{target}:ro" for source, target in shown.items()],
+    )
+    if "systempaths=unconfined" in options:  # what the command line makes of it
+        config |= {"MaskedPaths": [], "ReadonlyPaths": []}
+    python = Path(sys.executable).resolve().relative_to(sys.base_prefix)
+    container = engine.api.create_container(
+        NAME,
+        [f"/opt/python/{python}", "-c", _PROBE],
+        user=user,
+        environment={"PYTHONPATH": "/opt/package:/opt/site", "PYTHONDONTWRITEBYTECODE": "1"},
+        host_config=config,
+    )["Id"]
+    try:
+        engine.api.start(container)
+        engine.api.wait(container, timeout=60)
+        output = engine.api.logs(container).decode()
+    finally:
+        engine.remove(container)
+    assert output.startswith("["), output
+    return json.loads(output)
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="Linux namespaces")
+@pytest.mark.parametrize("user", _USERS)
+def test_namespace_works_with_the_documented_options(engine: Engine, user: str) -> None:
+    available, detail, _ = _probe_inside(engine, user, _OPTIONS)
+    assert available, detail
+
+
+@pytest.mark.parametrize("user", _USERS)
+@pytest.mark.parametrize("options", [(), _OPTIONS[:1], _OPTIONS[1:]])
+def test_without_them_the_remedy_names_them(
+    engine: Engine, user: str, options: tuple[str, ...]
+) -> None:
+    available, detail, remedy = _probe_inside(engine, user, options)
+    assert not available, detail
+    for option in _OPTIONS:
+        assert f"--security-opt {option}" in remedy
+
+
+def test_the_documentation_names_them() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "docker.md").read_text(encoding="utf-8")
+    for option in _OPTIONS:
+        assert f"--security-opt {option}" in text

@@ -1,0 +1,203 @@
+"""What an image, or root in it, must not do."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from making_images import (
+    Entry,
+    entry,
+    folder,
+    programs,
+    symlink,
+)
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+MakeLayer = Callable[..., Path]
+MakeImage = Callable[..., str]
+
+
+def output(sandbox: Sandbox, command: str) -> str:
+    result = sandbox.run(command)
+    assert result.ok, result.output
+    return result.output.strip()
+
+
+def test_who_runs_as_root_has_no_capabilities(sandbox: Sandbox) -> None:
+    assert output(sandbox, "id") == "uid=0(root) gid=0(root) groups=0(root)"
+    lines = output(sandbox, "cat /proc/self/status").splitlines()
+    facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert {facts[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "echo 1 > /proc/sys/net/ipv4/ip_forward",
+        "echo 100 > /proc/sys/user/max_user_namespaces",
+        "echo 9 > /proc/sys/kernel/msgmax",
+        "echo x > /dev/kmsg",
+        "ls /proc/1/root/",
+        "cat /proc/1/environ",
+        "kill -9 1; cat /proc/1/fd/3",
+        "cat /etc/shadow",
+        "ls /.old",
+    ],
+)
+def test_root_of_an_image_gains_nothing(sandbox: Sandbox, attempt: str) -> None:
+    result = sandbox.run(attempt)
+    assert not result.ok
+    assert sandbox.run("echo alive").output == "alive\n"
+
+
+def test_limits_hold_for_root_of_an_image(backend: NamespaceBackend, image: str) -> None:
+    limits = SandboxLimits(num_processes=32, disk_bytes=8 << 20, num_inodes=300)
+    with backend.open(SandboxSpec(image=image, limits=limits)) as sandbox:
+        # bash tries again for a while.
+        many = sandbox.run("for i in {1..100}; do (while :; do :; done) & done", timeout_s=1)
+        assert "Resource temporarily unavailable" in many.output
+        assert not sandbox.run("ulimit -u 1000").ok
+        full = sandbox.run("cat /dev/zero > /etc/filler; rm /etc/filler; cd /data; touch {1..400}")
+        assert full.output.count("No space left on device") >= 2
+
+
+def test_set_user_id_programs_give_nothing(
+    backend: NamespaceBackend, make_image: MakeImage
+) -> None:
+    image = make_image(
+        [entry("bin/" + info.name[4:] + "-s", data, mode=0o6755) for info, data in
+         programs("id") if info.name == "bin/id"], User="worker",
+    )  # fmt: skip
+    with backend.open(SandboxSpec(image=image)) as sandbox:
+        assert output(sandbox, "id-s -u; stat -c %a /bin/id-s") == "1234\n755"
+
+
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "rm /etc/hosts; ln -s /.old/shown/1 /etc/hosts",
+        "rm -f /etc/hosts; mkdir /etc/hosts",
+        "mkdir /.old; touch /.old/mine",
+        "ln -s / /.old",
+        "mv /etc /etc2; ln -s /.old/parts /etc",
+        "mv /home /home2; ln -s / /home",
+        "mv /a /a2; ln -s /.old /a",
+        "mv /a /a2; ln -s /tmp /a",
+        "mv /a /a2; echo > /a",
+        "mv /opt /o2; ln -s /.old /opt",
+        "mv /opt /o2; ln -s opt /opt",
+        "mv /opt /o2; mkdir /opt; echo > /opt/mount",
+        "mv /a /a2; mkdir /a; ln -s / /a/b",
+        "mv /a /a2; mkdir /a; ln -s /proc /a/b",
+        "mv /a /a2; mkdir /a; ln -s /proc/self /a/b",
+        "mv /opt /o2; mkdir /opt; ln -s /dev /opt/mount",
+        "chmod 0 /etc /data",
+    ],
+)
+def test_what_a_policy_left_in_the_root_does_not_keep_a_snapshot_from_being_restored(
+    backend: NamespaceBackend, image: str, make_layer: MakeLayer, trap: str
+) -> None:
+    mount = Mount(source=make_layer({"inner": "mounted"}), target="/opt/mount")
+    spec = SandboxSpec(image=image, workspace_alias="/a/b", mounts=(mount,))
+    with backend.open(spec) as sandbox:
+        sandbox.run(trap)
+        taken = sandbox.snapshot()
+        sandbox.restore(taken)
+        assert output(sandbox, "echo x > /workspace/alive; ls /a/b") == "alive"
+        assert output(sandbox, "ls /opt/mount") == "inner"
+        assert "No such file" in sandbox.run("ls /.old").output
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "rm /bin/bash",
+        "rm /bin/bash; ln -s $(printf 'a%.0s' {1..300}) /bin/bash",
+        "rm /bin/bash; ln -s /bin/bash /bin/bash",
+        "mv /bin /b2; echo > /bin",
+    ],
+)
+def test_a_policy_that_took_bash_away_does_not_keep_a_snapshot_from_being_restored(
+    backend: NamespaceBackend, make_image: MakeImage, trick: str
+) -> None:
+    """Nor can it make that look like a mistake of the caller, or of ours."""
+    with backend.open(SandboxSpec(image=make_image([*programs("ln")]))) as sandbox:
+        sandbox.run(trick)
+        taken = sandbox.snapshot()
+        sandbox.restore(taken)
+        assert sandbox.run("true").exit_code == 127
+        with backend.open(sandbox.snapshot().spec, snapshot=taken) as fork:
+            assert fork.run("true").exit_code == 127
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        [symlink("workspace", "/.old/tmp")],
+        [symlink("proc", "/.old"), symlink("dev", "/etc"), symlink("home", "/.old")],
+        [folder("home"), symlink("home/agent", "/.old/shown/1")],
+        [symlink("etc/hosts", "/.old/shown/1"), symlink("etc/resolv.conf", "../../x")],
+        [folder("etc/hosts"), entry("proc", "a file"), entry("tmp2", "")],
+        [entry("workspace", "a file"), entry("dev", "a file")],
+    ],
+    ids=lambda entries: entries[0][0].name if isinstance(entries, list) else None,
+)
+def test_links_and_files_where_sandboxes_mount_things_are_replaced(
+    backend: NamespaceBackend, make_image: MakeImage, hostile: list[Entry]
+) -> None:
+    with backend.open(SandboxSpec(image=make_image(hostile))) as sandbox:
+        assert output(sandbox, "pwd; echo x > /workspace/f; echo y > ~/f; cat f ~/f") == (
+            "/workspace\nx\ny"
+        )
+        assert output(sandbox, "cat /proc/self/status").startswith("Name:\tcat")
+        assert "No such file" in sandbox.run("ls /.old").output
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        [symlink("a", "/.old")],
+        [symlink("a", "b"), symlink("b", "a")],
+        [folder("c"), symlink("a", "c/../.old/shown")],
+        [symlink("a", "/proc")],
+        [folder("a"), symlink("a/b", "/")],
+    ],
+    ids=["out", "circle", "out by ..", "over /proc", "over the root"],
+)
+def test_a_place_for_the_workspace_that_leads_out_is_refused(
+    backend: NamespaceBackend, make_image: MakeImage, hostile: list[Entry]
+) -> None:
+    with pytest.raises(SandboxError, match="leads"):
+        backend.open(SandboxSpec(image=make_image(hostile), workspace_alias="/a/b"))
+
+
+def test_an_image_that_has_our_own_mark_is_refused(
+    backend: NamespaceBackend, make_image: MakeImage
+) -> None:
+    with pytest.raises(SandboxError, match="change the sandbox's root"):
+        backend.open(SandboxSpec(image=make_image([folder(".old")])))
+
+
+def test_the_layers_are_never_written(
+    backend: NamespaceBackend, image: str, sandbox: Sandbox, own_cache: None
+) -> None:
+    store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
+
+    def state() -> list[tuple[str, int, int]]:
+        found = sorted(store.rglob("*"))
+        return [(str(p), p.lstat().st_mtime_ns, p.lstat().st_ctime_ns) for p in found]
+
+    before = state()
+    sandbox.run("rm -rf /data; chmod -R 777 /etc; echo x > /bin/cat; mv /root /gone")
+    assert state() == before
+
+
+def test_layer_folders_are_nobody_elses(image: str, sandbox: Sandbox) -> None:
+    store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
+    assert stat.S_IMODE(store.stat().st_mode) == 0o755

@@ -1,0 +1,271 @@
+"""Images in all the forms that tools write, and in none that they do not."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from making_images import (
+    LAYERS,
+    config_of,
+    digest,
+    docker_archive,
+    entry,
+    oci_blobs,
+    oci_files,
+    oci_layout,
+    symlink,
+    tar_of,
+    write_files,
+)
+
+from coding_gym.sandbox.images import Image, image_folder
+from coding_gym.sandbox.images.config import machine_architecture
+
+Get = Callable[[Path | str], Image]
+Refused = Callable[[Path | str], str]
+
+
+def contents(image: Image) -> list[list[str]]:
+    folders = [image.folder / name for name in image.layers]
+    return [sorted(p.name for p in layer.rglob("*") if p.is_file()) for layer in folders]
+
+
+def expect_layers(image: Image) -> None:
+    assert contents(image) == [["high"], ["low", "passwd"]]
+
+
+def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path, get: Get) -> None:
+    facts = {"Env": ["PATH=/bin", "A=b=c"], "WorkingDir": "/testbed", "User": "me"}
+    image = get(docker_archive(tmp_path / "image.tar", LAYERS, **facts))
+    expect_layers(image)
+    assert image.env == {"PATH": "/bin", "A": "b=c"}
+    assert (image.workdir, image.user.uid, image.user.gid, image.user.name) == (
+        "/testbed", 7, 8, "me",
+    )  # fmt: skip
+
+
+def test_a_compressed_tar_of_docker_save_is_read(tmp_path: Path, get: Get) -> None:
+    plain = docker_archive(tmp_path / "image.tar", LAYERS)
+    packed = tmp_path / "image.tar.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    expect_layers(get(packed))
+
+
+def test_an_oci_layout_folder_is_read(tmp_path: Path, get: Get) -> None:
+    expect_layers(get(oci_layout(tmp_path / "image", LAYERS)))
+
+
+def test_an_oci_layout_in_a_tar_is_read(tmp_path: Path, get: Get) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    path = tmp_path / "image.tar"
+    path.write_bytes(tar_of(entry(*item) for item in oci_files(blobs, manifest).items()))
+    expect_layers(get(path))
+
+
+def test_what_docker_saves_since_version_25_is_read(tmp_path: Path, get: Get) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    inner = json.loads(blobs[manifest["digest"]])
+    name = "blobs/sha256/{}".format
+    listed = [
+        {
+            "Config": name(inner["config"]["digest"][7:]),
+            "RepoTags": ["made:latest"],
+            "Layers": [name(layer["digest"][7:]) for layer in inner["layers"]],
+        }
+    ]
+    files = oci_files(blobs, manifest) | {"manifest.json": json.dumps(listed).encode()}
+    path = tmp_path / "image.tar"
+    path.write_bytes(tar_of(entry(*item) for item in files.items()))
+    expect_layers(get(path))
+
+
+def test_layers_that_older_archives_link_to_one_another_are_found(tmp_path: Path, get: Get) -> None:
+    same = tar_of([entry("same", "x")])
+    config = json.dumps(config_of([same, LAYERS[1], same])).encode()
+    names = ["a/layer.tar", "b/layer.tar", "c/layer.tar"]
+    manifest = [{"Config": "c.json", "RepoTags": None, "Layers": names}]
+    path = tmp_path / "image.tar"
+    path.write_bytes(
+        tar_of(
+            [
+                entry("c.json", config),
+                entry("manifest.json", json.dumps(manifest)),
+                symlink(names[0], "../c/layer.tar"),
+                entry(names[1], LAYERS[1]),
+                entry(names[2], same),
+            ]
+        )
+    )
+    # An overlay takes no folder twice: the topmost of two equal layers stays.
+    assert contents(get(path)) == [["same"], ["high"]]
+
+
+def test_links_of_an_archive_in_circles_or_to_the_host_are_no_files(
+    tmp_path: Path, refused: Refused
+) -> None:
+    for target in ("manifest.json", "/etc/passwd", "../../../../etc/passwd"):
+        path = tmp_path / "image.tar"
+        path.write_bytes(tar_of([symlink("manifest.json", target)]))
+        assert "no manifest.json" in refused(path)
+
+
+def test_a_layout_folder_that_links_to_the_host_is_not_followed(
+    tmp_path: Path, refused: Refused
+) -> None:
+    place = oci_layout(tmp_path / "image", LAYERS)
+    blob = max((place / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+    blob.rename(tmp_path / "elsewhere")
+    blob.symlink_to(tmp_path / "elsewhere")
+    assert blob.name in refused(place)
+
+
+def test_the_image_for_this_machine_is_taken_out_of_nested_indexes(
+    tmp_path: Path, get: Get
+) -> None:
+    blobs, mine = oci_blobs(LAYERS)
+    others, theirs = oci_blobs([LAYERS[0]])
+    platform = {"os": "linux", "architecture": machine_architecture()}
+    kind = "application/vnd.oci.image.index.v1+json"
+    inner = json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": kind,
+            "manifests": [
+                theirs | {"platform": {"os": "linux", "architecture": "s390x"}},
+                theirs | {"platform": {"os": "windows", "architecture": machine_architecture()}},
+                mine | {"platform": platform},
+                theirs | {"platform": {"os": "unknown", "architecture": "unknown"}},
+            ],
+        }
+    ).encode()
+    outer = {"mediaType": kind, "digest": digest(inner), "size": len(inner)}
+    write_files(tmp_path / "image", oci_files(blobs | others | {digest(inner): inner}, outer))
+    expect_layers(get(tmp_path / "image"))
+
+
+def test_an_image_for_another_machine_is_refused_with_the_way_out(
+    tmp_path: Path, refused: Refused
+) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    manifest["platform"] = {"os": "linux", "architecture": "s390x"}
+    write_files(tmp_path / "image", oci_files(blobs, manifest))
+    assert f"--platform linux/{machine_architecture()}" in refused(tmp_path / "image")
+
+
+def test_indexes_without_end_are_refused(tmp_path: Path, refused: Refused) -> None:
+    blobs: dict[str, bytes] = {}
+    entry_of: dict[str, Any] = oci_blobs(LAYERS)[1]
+    for _ in range(8):
+        data = json.dumps({"manifests": [entry_of]}).encode()
+        blobs[digest(data)] = data
+        entry_of = {"digest": digest(data), "size": len(data)}
+    write_files(tmp_path / "image", oci_files(blobs, entry_of))
+    assert "nest" in refused(tmp_path / "image")
+
+
+def test_of_several_images_one_must_be_named(tmp_path: Path, get: Get, refused: Refused) -> None:
+    blobs, manifests = {}, []
+    for name, layers in (("a:1", LAYERS), ("b:2", LAYERS[1:])):
+        more, manifest = oci_blobs(layers)
+        blobs |= more
+        manifests.append(manifest | {"annotations": {"org.opencontainers.image.ref.name": name}})
+    place = tmp_path / "images"
+    write_files(place, oci_files(blobs, *manifests))
+    assert "a:1, b:2" in refused(place)
+    assert "0 of them named 'c'" in refused(f"{place}#c")
+    expect_layers(get(f"{place}#a:1"))
+
+
+def test_images_are_found_by_name_in_a_folder_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, get: Get, refused: Refused
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (image_folder() / "owner").mkdir(parents=True)
+    docker_archive(image_folder() / "owner" / "program:latest.tar", LAYERS)
+    expect_layers(get("owner/program:latest"))
+    expect_layers(get("owner/program"))
+    said = refused("owner/other:1")
+    assert "docker save owner/other:1 -o FILE.tar" in said
+    assert "skopeo copy docker://owner/other:1" in said
+    assert "no image" in refused("../data/coding_gym/images/owner/program:latest")
+
+
+@pytest.mark.parametrize("what", ["config", "layer", "manifest"])
+def test_other_bytes_than_their_digest_says_are_refused(
+    tmp_path: Path, refused: Refused, what: str
+) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    inner = json.loads(blobs[manifest["digest"]])
+    changed = {
+        "config": inner["config"]["digest"],
+        "layer": inner["layers"][0]["digest"],
+        "manifest": manifest["digest"],
+    }[what]
+    data = gzip.compress(LAYERS[1]) if what == "layer" else blobs[changed] + b" "
+    write_files(tmp_path / "image", oci_files(blobs | {changed: data}, manifest))
+    assert "digest" in refused(tmp_path / "image")
+
+
+def test_a_layer_with_another_tar_than_the_configuration_says_is_refused(
+    tmp_path: Path, refused: Refused
+) -> None:
+    path = docker_archive(tmp_path / "image.tar", LAYERS)
+    data = path.read_bytes()
+    assert data.count(b"up here") == 1
+    path.write_bytes(data.replace(b"up here", b"not so."))
+    assert "1/layer.tar: its bytes have the digest" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "named", ["md5:" + "0" * 32, "sha256:" + "0" * 63 + "/", "sha256:../../etc/passwd", 7, None]
+)
+def test_digests_that_are_none_are_refused(tmp_path: Path, refused: Refused, named: Any) -> None:
+    blobs, manifest = oci_blobs(LAYERS)
+    write_files(tmp_path / "image", oci_files(blobs, manifest | {"digest": named}))
+    refused(tmp_path / "image")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"[]", b"{}", b"[1]", b"[" * 100_000, b'[{"Config": 3, "Layers": []}]', b"\xff\xfe",
+     b'[{"Config": "manifest.json", "Layers": "abc"}]', b'{"manifests": 3}',
+     b'[{"Config": "a\\u0000b", "Layers": []}]', b'[{"Config": "\\ud800", "Layers": []}]'],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["manifest.json", "index.json"])
+def test_malformed_documents_are_refused(
+    tmp_path: Path, refused: Refused, name: str, document: bytes
+) -> None:
+    write_files(tmp_path / "image", {name: document})
+    refused(tmp_path / "image")
+
+
+@pytest.mark.parametrize(
+    "facts", [{"Env": ["A=\ud800"]}, {"Env": ["A=b\0"]}, {"User": "\ud800"}, {"WorkingDir": "\0"}]
+)
+def test_settings_that_no_program_can_be_given_are_refused(
+    tmp_path: Path, refused: Refused, facts: dict[str, Any]
+) -> None:
+    path = docker_archive(tmp_path / "image.tar", LAYERS, **facts)
+    assert "its configuration is malformed" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"text", b"\x1f\x8b broken", b"\x1f\x8b\x01 broken"], ids=repr
+)
+def test_files_that_are_no_tar_are_refused(tmp_path: Path, refused: Refused, data: bytes) -> None:
+    (tmp_path / "image.tar").write_bytes(data)
+    assert "neither a tar nor a folder" in refused(tmp_path / "image.tar")
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "image").mkdir()
+    assert "neither what `docker save` writes nor an OCI layout" in refused(tmp_path / "image")
+
+
+def test_more_layers_than_an_overlay_takes_are_refused(tmp_path: Path, refused: Refused) -> None:
+    layers = [tar_of([entry(str(number), "x")]) for number in range(141)]
+    assert "squash" in refused(docker_archive(tmp_path / "image.tar", layers))

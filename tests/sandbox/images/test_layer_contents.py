@@ -1,0 +1,162 @@
+"""One layer's tar becomes a folder, with everything that it holds."""
+
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from making_images import (
+    Entry,
+    entry,
+    folder,
+    symlink,
+)
+
+from coding_gym.sandbox.images.unpacking import Unpacked
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.removal import remove_folder
+
+Unpack = Callable[..., Unpacked]
+
+
+def test_files_folders_and_links_come_out_with_modes_times_and_owner(
+    root: Path, unpack: Unpack, backend: NamespaceBackend
+) -> None:
+    unpack(
+        folder("./"),
+        folder("./a/", mode=0o750),
+        entry("./a/run", "#!", mode=0o755),
+        symlink("./a/link", "/nowhere/at/all"),
+        entry("./a/twin", kind=tarfile.LNKTYPE, linkname="./a/run"),
+    )
+    facts = (root / "a/run").lstat()
+    assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o755, 1_000_000_000)
+    assert ((facts.st_uid, facts.st_gid), facts.st_nlink) == (backend.owner(), 2)
+    assert (root / "a/link").readlink() == Path("/nowhere/at/all")
+    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o750
+    assert {p.lstat().st_mtime for p in root.rglob("*")} == {1_000_000_000}
+    assert {p.lstat().st_uid for p in (root, *root.rglob("*"))} == {backend.owner()[0]}
+
+
+def test_folders_that_only_paths_imply_have_a_date_that_is_always_the_same(
+    root: Path, unpack: Unpack
+) -> None:
+    unpack(entry("deep/down/file", "x"))
+    assert {(root / name).stat().st_mtime for name in ("", "deep", "deep/down")} == {946684800}
+
+
+def test_long_names_non_ascii_names_and_bytes_that_are_no_text_come_out(
+    root: Path, unpack: Unpack
+) -> None:
+    long = "/".join(["x" * 120] * 5)
+    unpack(entry(long, "1"), entry("grüße", "2"), entry(os.fsdecode(b"latin-\xe9"), "3"))
+    assert (root / long).read_text() == "1"
+    assert (root / "grüße").read_text() == "2"
+    assert (Path(os.fsdecode(os.fsencode(root) + b"/latin-\xe9"))).read_text() == "3"
+
+
+def test_long_names_of_gnu_tar_come_out(root: Path, unpack: Unpack) -> None:
+    data = io.BytesIO()
+    name = "y/" * 80 + "file"
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        tar.addfile(*_opened(entry(name, "long")))
+    unpack(data=data.getvalue())
+    assert (root / name).read_text() == "long"
+
+
+def test_sparse_files_keep_their_holes(root: Path, unpack: Unpack) -> None:
+    headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": "sparse",
+        "GNU.sparse.realsize": str(50 << 20),
+    }
+    told = b"1\n10485760\n5\n".ljust(512, b"\0")
+    info, content = entry("GNUSparseFile.0/sparse", told + b"there")
+    info.pax_headers = headers
+    unpack((info, content), entry("next", "after it"))
+    facts = (root / "sparse").stat()
+    assert (facts.st_size, facts.st_blocks * 512 < 1 << 20) == (50 << 20, True)
+    with (root / "sparse").open("rb") as file:
+        file.seek(10 << 20)
+        assert file.read(6) == b"there\0"
+    assert (root / "next").read_text() == "after it"
+
+
+def test_user_attributes_stay_and_others_are_left_out_and_reported(
+    root: Path, unpack: Unpack
+) -> None:
+    file = entry("file", "x")
+    file[0].pax_headers = {
+        "SCHILY.xattr.user.note": "kept",
+        "SCHILY.xattr.security.capability": "\x01",
+        "SCHILY.xattr.user.overlay.redirect": "/outside",
+        "SCHILY.xattr.trusted.overlay.opaque": "y",
+    }
+    done = unpack(file)
+    assert os.listxattr(root / "file") == ["user.note"]
+    assert os.getxattr(root / "file", "user.note") == b"kept"
+    assert len(done.skipped) == 3
+
+
+def test_whiteouts_become_what_an_overlay_understands(root: Path, unpack: Unpack) -> None:
+    unpack(
+        folder("a"),
+        entry("a/.wh.gone"),
+        folder("b"),
+        entry("b/.wh..wh..opq"),
+        entry("b/kept", "x"),
+        entry("c/.wh.below"),
+    )
+    for name in ("a/gone", "c/below"):
+        facts = (root / name).lstat()
+        assert (stat.S_ISCHR(facts.st_mode), facts.st_rdev) == (True, 0)
+    assert os.getxattr(root / "b", "user.overlay.opaque") == b"y"
+    assert sorted(p.name for p in root.rglob("*")) == ["a", "b", "below", "c", "gone", "kept"]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_what_a_layer_removes_and_has_is_new(root: Path, unpack: Unpack, *, swap: bool) -> None:
+    entries = [entry(".wh.file"), entry("file", "new"), entry(".wh.d"), entry("d/inner", "new")]
+    unpack(*(reversed(entries) if swap else entries))
+    assert (root / "file").read_text() == "new"
+    assert os.getxattr(root / "d", "user.overlay.opaque") == b"y"
+
+
+def test_bookkeeping_of_aufs_is_ignored(root: Path, unpack: Unpack) -> None:
+    unpack(folder(".wh..wh.plnk"), entry(".wh..wh.plnk/12.34", "x"), entry(".wh..wh.aufs"))
+    assert list(root.iterdir()) == []
+
+
+def test_the_last_entry_of_a_name_counts(root: Path, unpack: Unpack) -> None:
+    unpack(
+        entry("file", "first", mode=0o600),
+        entry("file", "second", mode=0o755),
+        symlink("was-link", "/outside"),
+        entry("was-link", "file now"),
+        entry("was-file", "x"),
+        folder("was-file"),
+        entry("was-file/inner", "y"),
+    )
+    assert (root / "file").read_text() == "second"
+    assert stat.S_IMODE((root / "file").stat().st_mode) == 0o755
+    assert (root / "was-link").is_symlink() is False
+    assert (root / "was-file/inner").read_text() == "y"
+
+
+def test_folders_without_permissions_stay_usable_and_removable(root: Path, unpack: Unpack) -> None:
+    unpack(
+        folder("none", mode=0), entry("none/file", "x", mode=0), folder("read", mode=0o500),
+        entry("read/file", "y", mode=0o400),
+    )  # fmt: skip
+    modes = [stat.S_IMODE((root / p).stat().st_mode) for p in ("none", "none/file", "read")]
+    assert modes == [0o700, 0o600, 0o700]
+    remove_folder(root)
+    assert not root.exists()
+
+
+def _opened(one: Entry) -> tuple[tarfile.TarInfo, io.BytesIO]:
+    return one[0], io.BytesIO(one[1])

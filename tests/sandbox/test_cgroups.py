@@ -1,0 +1,225 @@
+"""Control groups: how they live in a real hierarchy, and what is written in an imitated one.
+
+A machine may have the second version's hierarchy without the controllers, or not for us; what a
+group's settings do is the kernel's, and what we write is read back from plain files.
+"""
+
+import contextlib
+import os
+import select
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroup_files, cgroups
+from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
+from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.zygote.landlock import rights
+
+_FILES = ("cgroup.procs", "cgroup.kill", "memory.max", "memory.swap.max", "pids.max", "cpu.max")
+
+
+@pytest.fixture
+def real() -> Iterator[Path]:
+    """A group of our own in a real hierarchy; skips where none may be made."""
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    places = [Path(line.split()[1]) for line in lines if line.split()[2] == "cgroup2"]
+    folder = next(iter(places), Path("/nowhere")) / f"coding_gym-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no hierarchy of version 2 to make a group in: {error}")
+    yield folder
+    for below in folder.iterdir():
+        if below.is_dir():
+            cgroup_files.remove(below)
+    folder.rmdir()
+
+
+@pytest.fixture
+def imitated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which new folders have the files of a group, as in a delegated group."""
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for name in _FILES:
+            (folder / name).touch()
+
+    def remove(folder: Path) -> None:
+        (folder / "cgroup.kill").write_text("1")
+
+    monkeypatch.setattr(cgroup_files, "make", make)
+    monkeypatch.setattr(cgroup_files, "remove", remove)
+    for name, text in {
+        "cgroup.controllers": "cpuset cpu io memory pids\n",
+        "cgroup.subtree_control": "",
+        "cgroup.procs": f"{os.getpid()}\n",
+        "cgroup.type": "domain\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@contextlib.contextmanager
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["/bin/sleep", "300"]) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_group_holds_a_process_and_all_it_starts_and_ends_them(real: Path) -> None:
+    group = Group(real / "sandbox-1-1-1", {})
+    with sleeper() as process:
+        group.add(process.pid)
+        assert (group.path / "cgroup.procs").read_text().split() == [str(process.pid)]
+        ended = os.pidfd_open(process.pid)
+        group.close()
+        try:
+            assert select.select([ended], [], [], 10)[0], "the process goes on"
+        finally:
+            os.close(ended)
+        process.wait()
+    group.close()
+    assert not group.path.exists()
+
+
+def test_a_group_that_the_kernel_refuses_is_not_left(real: Path) -> None:
+    with pytest.raises(OSError, match=r"no\.such\.file"):
+        Group(real / "refused", {"memory.swap.max": "0", "no.such.file": "1"})
+    assert not (real / "refused").exists()
+
+
+def test_groups_of_processes_that_are_gone_are_swept_with_what_runs_in_them(real: Path) -> None:
+    mine = f"{os.getpid()}-{start_time(os.getpid())}"
+    for name in ("sandbox-999999999-1-0", "coding_gym-999999999-1", f"sandbox-{mine}-0", "other"):
+        (real / name).mkdir()
+    (real / "coding_gym-999999998-1").mkdir()
+    with sleeper() as process, sleeper() as worker:
+        (real / "sandbox-999999999-1-0" / "cgroup.procs").write_text(str(process.pid))
+        (real / "coding_gym-999999998-1" / "cgroup.procs").write_text(str(worker.pid))
+        cgroups._sweep(real)
+        assert process.wait(10) == -9
+        assert worker.poll() is None
+        assert (real / "coding_gym-999999998-1").exists()
+    cgroups._sweep(real)
+    assert {path.name for path in real.iterdir() if path.is_dir()} == {f"sandbox-{mine}-0", "other"}
+
+
+def test_settings_follow_the_limits() -> None:
+    limits = SandboxLimits(memory_bytes=1 << 30, num_processes=64, num_cpus=1.5)
+    assert settings(limits) == {
+        "memory.max": "1073741824",
+        "memory.swap.max": "0",
+        "pids.max": "65",
+        "cpu.max": "150000 100000",
+    }
+    assert "cpu.max" not in settings(SandboxLimits())
+    assert settings(SandboxLimits(num_cpus=0.001))["cpu.max"] == "1000 100000"
+
+
+def test_a_delegated_group_gets_a_leaf_for_us_and_hands_its_controllers_down(
+    imitated: Path,
+) -> None:
+    found = cgroups._delegation(imitated, "/")
+    assert found.folder == imitated
+    leaf = imitated / f"coding_gym-{os.getpid()}-{start_time(os.getpid())}"
+    assert (leaf / "cgroup.procs").read_text() == str(os.getpid())
+    assert (imitated / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
+
+
+def test_a_process_that_was_moved_to_its_leaf_finds_the_group_above(imitated: Path) -> None:
+    (imitated / "cgroup.subtree_control").write_text(" ".join(CONTROLLERS))
+    (imitated / "coding_gym-1-1").mkdir()
+    assert cgroups._delegation(imitated, "/coding_gym-1-1").folder == imitated
+
+
+def test_a_group_with_other_processes_in_it_is_left_alone(imitated: Path) -> None:
+    before = (imitated / "cgroup.procs").read_text() + "1\n"
+    (imitated / "cgroup.procs").write_text(before)
+    found = cgroups._delegation(imitated, "/")
+    assert found.folder is None
+    assert "other processes are in" in found.detail
+    assert (imitated / "cgroup.procs").read_text() == before
+    assert (imitated / "cgroup.subtree_control").read_text() == ""
+    assert [path.name for path in imitated.iterdir() if path.is_dir()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        (
+            "cgroup.controllers",
+            "cpu pids\n",
+            "has no memory controller; start it with",
+        ),
+        ("cgroup.controllers", None, "is not the hierarchy of version 2"),
+    ],
+)
+def test_what_a_group_lacks_is_named(
+    imitated: Path, name: str, text: str | None, reason: str
+) -> None:
+    (imitated / name).unlink()
+    if text is not None:
+        (imitated / name).write_text(text)
+    found = cgroups._delegation(imitated, "/")
+    assert found.folder is None
+    assert reason in found.detail
+
+
+def test_root_takes_no_group_that_was_not_handed_over(
+    imitated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (imitated / "some.service").mkdir()
+    for name in ("cgroup.controllers", "cgroup.subtree_control", "cgroup.procs"):
+        (imitated / "some.service" / name).write_text((imitated / name).read_text())
+    found = cgroups._delegation(imitated, "/some.service")
+    assert found.folder is None
+    assert "was not delegated" in found.detail
+    monkeypatch.setattr(cgroups, "_mark", lambda _, kind: b"1" if kind == "user" else b"")
+    assert cgroups._delegation(imitated, "/some.service").folder is not None
+
+
+def test_this_machine_is_left_as_it_was_where_nothing_is_delegated() -> None:
+    before = Path("/proc/self/cgroup").read_text()
+    if cgroups.delegation().folder is None:
+        assert Path("/proc/self/cgroup").read_text() == before
+        assert cgroups.make_group(SandboxLimits()) is None
+
+
+@pytest.mark.parametrize("kind", [NamespaceBackend, LandlockBackend])
+def test_the_first_process_of_a_sandbox_is_in_its_group_before_any_command(
+    kind: type[NamespaceBackend] | type[LandlockBackend],
+    imitated: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if kind is LandlockBackend and rights.abi() == 0:
+        pytest.skip("the kernel does not enforce Landlock")
+    monkeypatch.setattr(cgroups, "delegation", lambda: Delegation(folder=imitated, detail="here"))
+    limits = SandboxLimits(memory_bytes=1 << 28, num_cpus=2)
+    with kind().open(SandboxSpec(limits=limits)) as sandbox:
+        (folder,) = imitated.glob("sandbox-*")
+        pid = int((folder / "cgroup.procs").read_text())
+        assert "python" in Path(f"/proc/{pid}/cmdline").read_text()
+        assert (folder / "memory.max").read_text() == str(1 << 28)
+        assert (folder / "cpu.max").read_text() == "200000 100000"
+        assert sandbox.run("echo ran").output == "ran\n"
+    assert (folder / "cgroup.kill").read_text() == "1"
+    assert Promise.CPU_LIMIT not in kind().probe().missing
+
+
+def test_a_sandbox_whose_group_cannot_be_made_does_not_open(
+    imitated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = Delegation(folder=imitated / "gone", detail="here")
+    monkeypatch.setattr(cgroups, "delegation", lambda: missing)
+    probe = NamespaceBackend().probe()
+    assert not probe.available
+    assert probe.detail.startswith("no control group for a sandbox: ")

@@ -1,0 +1,155 @@
+"""What the doctor finds, on this machine and on others."""
+
+import json
+import resource
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from machines import NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import (
+    Promise,
+    Sandbox,
+    SandboxSpec,
+    backend_names,
+    get_backend,
+    machine_limits,
+    trial,
+)
+from coding_gym.sandbox.doctor import Diagnosis, diagnose, examine
+from coding_gym.sandbox.machine_limits import shortages
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.protocol import Probe
+from coding_gym.sandbox.trial import Step, try_out
+
+_NAMES = [
+    "open a sandbox",
+    "run a command",
+    "remove a folder of the template",
+    "move a folder of the template",
+    "change files of the template",
+    "make a temporary file",
+    "snapshot and restore",
+    "end a command at its time limit",
+    "keep the network closed",
+    "keep host files out of reach",
+    "close it",
+]
+_EXAMINE = """
+import json
+from coding_gym.sandbox.doctor import examine
+print(json.dumps(examine().to_json()))
+"""
+
+
+def test_every_backend_is_tried() -> None:
+    report = dict(diagnose())
+    assert set(report) == set(backend_names())
+    assert report["namespace"].available
+    assert report["namespace"].remedy == ""
+    assert Promise.HOST_FILES in report["process"].missing
+
+
+def test_a_backend_that_works_does_all_that_an_episode_needs() -> None:
+    backend = get_backend("namespace")
+    steps = try_out(backend, missing=backend.probe().missing)
+    assert [(step.name, step.detail) for step in steps] == [(name, "") for name in _NAMES]
+
+
+def test_what_a_backend_does_not_promise_is_not_tried() -> None:
+    with pytest.warns(UserWarning, match="isolates nothing"):
+        steps = try_out(get_backend("process"), missing=tuple(Promise))
+    assert [step.name for step in steps] == [n for n in _NAMES if not n.startswith("keep ")]
+    assert all(step.ok for step in steps)
+
+
+def test_a_step_that_fails_is_the_last_and_names_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: Sandbox) -> None:
+        raise SandboxError("Input/output error")
+
+    steps = list(trial._STEPS)
+    steps[1] = ("remove a folder of the template", fail, None)
+    monkeypatch.setattr(trial, "_STEPS", tuple(steps))
+    backend = NamespaceBackend()
+    probe = backend.probe()
+    found = Diagnosis(name="namespace", probe=probe, steps=try_out(backend, missing=probe.missing))
+    assert [step.ok for step in found.steps] == [True, True, False, True]
+    assert not found.works
+    assert found.failure == "could not remove a folder of the template: Input/output error"
+    assert found.remedy.startswith("use Linux 6.6 or later")
+
+
+def test_a_backend_that_does_not_open_says_so() -> None:
+    class Closed(NamespaceBackend):
+        def open(self, spec: SandboxSpec, **_: Any) -> Any:
+            raise SandboxError(f"no room for {len(spec.layers)} layers")
+
+    (step,) = try_out(Closed(), missing=())
+    assert (step.ok, step.detail) == (False, "no room for 1 layers")
+
+
+def test_a_diagnosis_without_steps_is_what_the_probe_said() -> None:
+    probe = Probe(available=False, detail="no kernel", remedy="get one")
+    found = Diagnosis(name="x", probe=probe)
+    assert (found.works, found.failure, found.remedy) == (False, "no kernel", "get one")
+    works = replace(
+        found, probe=Probe(available=True, detail="fine"), steps=(Step(name="a", ok=True),)
+    )
+    assert (works.works, works.failure, works.remedy) == (True, "", "")
+
+
+@pytest.mark.parametrize(
+    ("machine", "step"),
+    [
+        (NO_UNSHARE, "create a user namespace"),
+        (NO_PIVOT, "change the root"),
+        (NO_MOUNT, "create a mount namespace"),
+        (NO_USER_NAMESPACES, "create a user namespace"),
+    ],
+)
+def test_on_a_machine_that_forbids_a_step_it_is_named_with_what_mends_it(
+    machine: str, step: str
+) -> None:
+    ended = run_on(machine, _EXAMINE)
+    assert ended.stderr == ""
+    report = json.loads(ended.stdout)
+    namespace = report["backends"]["namespace"]
+    assert not namespace["works"]
+    assert step in namespace["failure"]
+    assert namespace["remedy"]
+    assert namespace["steps"] == []
+    assert report["automatic"] in {"landlock", ""}
+    if machine == NO_USER_NAMESPACES:
+        assert namespace["remedy"] == "run `sudo sysctl -w user.max_user_namespaces=65536`"
+
+
+def test_the_report_is_json_and_names_the_automatic_choice() -> None:
+    report = json.loads(json.dumps(examine(num_episodes=1).to_json()))
+    assert report["automatic"] == "namespace"
+    assert set(report["backends"]) == set(backend_names())
+    assert report["backends"]["process"]["missing"][0] == "HOST_FILES"
+    assert report["shortages"] == []
+    assert report["cgroups"]
+
+
+def test_limits_that_many_episodes_would_meet_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {resource.RLIMIT_NOFILE: (1024, 4096), resource.RLIMIT_NPROC: (500, 500)}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: limits[kind])
+    monkeypatch.setattr(machine_limits.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(machine_limits, "_num_threads", lambda: 100)
+    assert [lack for lack in shortages(20) if "namespaces" not in lack.limit] == []
+    files, processes = (lack for lack in shortages(500) if "namespaces" not in lack.limit)
+    assert (files.limit, files.has, files.needs) == ("open files", 1024, 2064)
+    assert files.remedy == "run `ulimit -n 2064` in the shell that starts the trainer"
+    assert (processes.limit, processes.has, processes.needs) == ("processes", 500, 4100)
+    assert "/etc/security/limits.conf" in processes.remedy
+
+
+def test_too_few_namespaces_are_named() -> None:
+    lacks = {lack.limit: lack for lack in shortages(10**9)}
+    assert "user.max_user_namespaces" in lacks
+    assert lacks["user.max_net_namespaces"].remedy.startswith("run `sudo sysctl -w user.max_net")

@@ -1,0 +1,275 @@
+"""What the landlock backend keeps apart beyond the conformance checks, and how it ends."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.landlock.grants import tree_grants
+from coding_gym.sandbox.zygote.landlock import descendants, rights
+from coding_gym.testing.beacon import beacon
+from coding_gym.testing.claims import tree
+
+MakeLayer = Callable[[Mapping[str, str]], Path]
+
+_UID = 61234  # in no distribution's range of accounts
+_BACKEND = LandlockBackend()
+
+pytestmark = pytest.mark.skipif(rights.abi() < 6, reason="the kernel has no Landlock with scopes")
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with _BACKEND.open(SandboxSpec(python=default_interpreter())) as opened:
+        yield opened
+
+
+def python(sandbox: Sandbox, script: str) -> str:
+    sandbox.write_file("script.py", script.encode())
+    return sandbox.run("python script.py").output
+
+
+def guardian_of(sandbox: Sandbox) -> int:
+    return int(vars(vars(sandbox)["_life"])["_pid"])
+
+
+def init_of(sandbox: Sandbox) -> int:
+    return descendants.find(guardian_of(sandbox))[0]
+
+
+def test_files_of_the_host_can_be_neither_linked_nor_moved_nor_cut(
+    sandbox: Sandbox, make_layer: MakeLayer
+) -> None:
+    outside = make_layer({"file": "of the host"})
+    script = (
+        "import errno, os\n"
+        f"path = {str(outside / 'file')!r}\n"
+        "for action in (lambda: os.link(path, 'linked'), lambda: os.rename(path, 'moved'),\n"
+        "               lambda: os.truncate(path, 0), lambda: os.unlink(path),\n"
+        "               lambda: os.listdir(os.path.dirname(path))):\n"
+        "    try: action(); print('done')\n"
+        "    except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    assert set(python(sandbox, script).split()) <= {"EACCES", "EXDEV", "EPERM"}
+    assert (outside / "file").read_text() == "of the host"
+
+
+def test_what_is_told_of_other_processes_is_out_of_reach(sandbox: Sandbox) -> None:
+    for name in ("environ", "cmdline", "maps", "cwd/", "root/", "fd/", "mounts"):
+        for pid in (os.getpid(), "1", "self"):
+            assert sandbox.run(f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}").exit_code != 0
+
+
+def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:
+    with _BACKEND.open(SandboxSpec()) as other:
+        other.write_file("secret", b"of the other")
+        for action in ("cat", "truncate -s 0", "rm"):
+            assert sandbox.run(f"{action} {other.workdir}/secret").exit_code != 0
+        assert sandbox.run(f"ls {Path(other.workdir).parent}").exit_code != 0
+        for pid in (guardian_of(other), init_of(other)):
+            assert sandbox.run(f"kill -9 {pid}").exit_code != 0
+        assert other.read_file("secret") == b"of the other"
+
+
+def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sandbox) -> None:
+    for pid in (guardian_of(sandbox), init_of(sandbox), os.getpid()):
+        for number in ("KILL", "STOP", "TERM", "0"):
+            assert sandbox.run(f"kill -{number} {pid}").exit_code != 0
+    script = (
+        "import errno, resource\n"
+        f"for pid in {(guardian_of(sandbox), init_of(sandbox))}:\n"
+        "    try: resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 3)); print('done')\n"
+        "    except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    assert python(sandbox, script).split() == ["EPERM", "EPERM"]
+    assert sandbox.run("kill -9 -1; echo on").output == "on\n"
+    assert sandbox.run("echo next").output == "next\n"
+
+
+def test_permissions_owners_and_dates_change_inside(sandbox: Sandbox) -> None:
+    script = (
+        "import os\n"
+        "open('file', 'w').close(); os.symlink('file', 'link'); os.mkdir('folder')\n"
+        "descriptor, folder = os.open('file', os.O_RDONLY), os.open('folder', os.O_RDONLY)\n"
+        "os.chmod('link', 0o741); print(oct(os.stat('file').st_mode))\n"
+        "os.fchmod(descriptor, 0o640); print(oct(os.stat('file').st_mode))\n"
+        "os.chmod('../file', 0o604, dir_fd=folder); print(oct(os.stat('file').st_mode))\n"
+        "os.utime(descriptor, ns=(10**9, 2 * 10**9 + 5)); print(os.stat('file').st_mtime_ns)\n"
+        "os.utime('link', (3, 4), follow_symlinks=False); print(os.lstat('link').st_mtime)\n"
+        "os.utime('file'); print(os.stat('file').st_mtime > 1e9)\n"
+        "for path in ('file', descriptor): os.chown(path, os.getuid(), -1)\n"
+        "os.lchown('link', -1, os.getgid())\n"
+        "for action in (lambda: os.chmod('none', 0), lambda: os.chmod('x' * 5000, 0),\n"
+        "               lambda: os.chmod('file/x', 0), lambda: os.fchmod(99, 0)):\n"
+        "    try: action(); print('done')\n"
+        "    except OSError as error: print(error.errno)\n"
+    )
+    codes = [errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EBADF]
+    wanted = ["0o100741", "0o100640", "0o100604", "2000000005", "4.0", "True", *map(str, codes)]
+    assert python(sandbox, script).split() == wanted
+
+
+def test_permissions_owners_and_dates_of_the_host_are_out_of_reach(sandbox: Sandbox) -> None:
+    script = (
+        "import ctypes, os\n"
+        "path = %r\n"
+        "os.symlink(path, 'link')\n"
+        "held = os.open(os.path.dirname(path), os.O_PATH)\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "for action in (lambda: os.chmod(path, 0), lambda: os.chmod('link', 0),\n"
+        "               lambda: os.chmod('file', 0, dir_fd=held), lambda: os.chmod('..', 0),\n"
+        "               lambda: os.utime(path, (1, 1)), lambda: os.chown(path, os.getuid(), -1),\n"
+        "               lambda: os.setxattr(path, 'user.x', b'1')):\n"
+        "    try: action(); print('done')\n"
+        "    except OSError as error: print(error.errno)\n"
+        "for call in (libc.utimes, libc.utime): print(call(path.encode(), None))\n"
+    )
+    # Commands can get there, and own it.
+    with tree(_BACKEND, {"file": "of the host"}) as outside:
+        before = (outside / "file").stat()
+        said = python(sandbox, script % str(outside / "file")).split()
+        after = (outside / "file").stat()
+    assert said == [*[str(errno.EPERM)] * 6, str(errno.EOPNOTSUPP), "-1", "-1"]
+    assert (after.st_mode, after.st_ctime_ns) == (before.st_mode, before.st_ctime_ns)
+
+
+def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
+    script = (
+        "import socket\n"
+        "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK, 40):\n"
+        "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):\n"
+        "        try: socket.socket(family, kind); print(family, kind)\n"
+        "        except OSError: pass\n"
+        "try: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); print('datagrams')\n"
+        "except OSError: pass\n"
+        "one, other = socket.socketpair()\n"
+        "one.sendall(b'through'); print(other.recv(10))\n"
+        "try: one.connect('/run/x'); print('connected')\n"
+        "except OSError as error: print(error.errno)\n"
+    )
+    assert python(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
+
+
+def test_descriptors_that_a_command_parks_keep_no_other_sandbox_from_working(
+    sandbox: Sandbox,
+) -> None:
+    script = (
+        "import os, socket, time\n"
+        "parked = []\n"
+        "try:\n"
+        "    while len(parked) < 20_000:\n"
+        "        one, other = socket.socketpair()\n"
+        "        socket.send_fds(one, [b'x'], [0] * 250); parked.append(one.detach())\n"
+        "        other.detach()\n"
+        "except OSError as error: print(error.errno, flush=True)\n"
+        "print(os.system('echo > %s'))\n"
+        "time.sleep(60)\n"
+    )
+    python_of = SandboxSpec(python=default_interpreter())
+    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
+        spec = replace(python_of, mounts=(lit.mount,))
+        with _BACKEND.open(spec) as hostile:
+            pipe = lit.pipe(hostile.path(lit.mount.target))
+            hostile.write_file("park.py", (script % pipe).encode())
+            running = pool.submit(hostile.run, "python park.py")
+            lit.wait_lit()
+            for _ in range(5):
+                assert sandbox.run("echo on").output == "on\n"
+            assert not running.done()
+
+
+def test_a_long_command_runs_whatever_descriptors_are_taken(sandbox: Sandbox) -> None:
+    for _ in range(3):
+        assert sandbox.run("echo " + "x" * 200_000 + " | wc -c").output == "200001\n"
+
+
+def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:
+    script = (
+        "import importlib.util, sys\n"
+        "names = ('pytest', 'numpy', 'coding_gym', 'pip')\n"
+        "print([name for name in names if importlib.util.find_spec(name)])\n"
+        "import ctypes, json, sqlite3, ssl, multiprocessing\n"
+        "print(sys.version_info[:3] == tuple(map(int, '%s'.split('.'))))\n"
+    )
+    said = python(sandbox, script % default_interpreter().version)
+    assert said == "[]\nTrue\n"
+
+
+def test_packages_that_a_mount_brings_are_found(make_layer: MakeLayer) -> None:
+    site = make_layer({"brought.py": "value = 7"})
+    interpreter = default_interpreter()
+    mount = Mount(source=site, target=str(interpreter.site_packages))
+    with _BACKEND.open(SandboxSpec(python=interpreter, mounts=(mount,))) as sandbox:
+        assert sandbox.run("python -c 'import brought; print(brought.value)'").output == "7\n"
+
+
+def test_temporary_files_and_home_are_the_sandboxes_own(sandbox: Sandbox) -> None:
+    result = sandbox.run("cd; pwd; dirname $(mktemp); echo $TMPDIR; touch /tmp/x /dev/shm/x")
+    home, place, told = result.output.splitlines()[:3]
+    folder = str(Path(sandbox.workdir).parent)
+    assert home.startswith(folder)
+    assert place == told == sandbox.path("/tmp")
+    assert result.exit_code != 0
+
+
+def test_a_link_in_a_layer_is_never_followed_when_layers_are_united(
+    make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("kept")
+    top, bottom = make_layer({"x": ""}), make_layer({"a/kept": "changed", "a/new": "new"})
+    (top / "a").symlink_to(outside)
+    (bottom / "x2").symlink_to("/etc/hostname")
+    with _BACKEND.open(SandboxSpec(layers=(top, bottom))) as sandbox:
+        assert sandbox.run("readlink a; readlink x2").output == f"{outside}\n/etc/hostname\n"
+    assert [p.name for p in outside.iterdir()] == ["kept"]
+    assert (outside / "kept").read_text() == "kept"
+
+
+def test_setuid_bits_of_a_layer_are_dropped(make_layer: MakeLayer) -> None:
+    layer = make_layer({"run": "#!/bin/sh\n"})
+    (layer / "run").chmod(0o6755)
+    with _BACKEND.open(SandboxSpec(layers=(layer,))) as sandbox:
+        assert sandbox.run("stat -c %a run").output == "755\n"
+
+
+def test_a_mount_in_a_private_folder_is_shown_as_a_copy(make_layer: MakeLayer) -> None:
+    source = make_layer({"file": "private"})
+    source.parent.chmod(0o700)
+    mount = Mount(source=source, target="/opt/shown")
+    with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
+        assert sandbox.run(f"cat {sandbox.path('/opt/shown')}/file").output == "private"
+        is_copied = sandbox.path("/opt/shown") != str(source)
+    assert is_copied == (os.geteuid() == 0)
+
+
+def test_a_command_ends_when_its_processes_hold_too_much_memory(sandbox: Sandbox) -> None:
+    limits = type(SandboxSpec().limits)(memory_bytes=64 << 20)
+    spec = SandboxSpec(python=default_interpreter(), limits=limits)
+    with _BACKEND.open(spec) as small:
+        result = small.run("python -c 'x = b\"x\" * (200 << 20); import time; time.sleep(20)'")
+        assert (result.exit_code, result.out_of_memory, result.timed_out) == (137, True, False)
+        assert small.run("echo next").output == "next\n"
+
+
+def test_what_it_cannot_do_is_refused_by_name() -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot run the image 'x'; use 'namespace'"):
+        _BACKEND.open(SandboxSpec(image="x"))
+    with pytest.raises(InvalidArgumentError, match="no persistent shells"):
+        _BACKEND.open(SandboxSpec(shell="persistent"))
+
+
+def test_a_folder_is_granted_entry_by_entry_where_something_in_it_is_hidden(tmp_path: Path) -> None:
+    for name in ("bin", "lib/python3/dist-packages/x", "lib/other", "share"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "link").symlink_to("bin")
+    granted = {Path(path).relative_to(tmp_path).as_posix() for _, path in tree_grants(tmp_path)}
+    assert granted == {"bin", "lib/other", "share"}

@@ -1,0 +1,207 @@
+"""How landlock sandboxes end, what older kernels lack, and that an ordinary user has the rest."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import coding_gym.sandbox.zygote
+from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.sandbox import Mount, Promise, Sandbox, SandboxSpec, default_interpreter, temporary
+from coding_gym.sandbox.landlock import LandlockBackend
+from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.zygote.landlock import descendants, rights
+from coding_gym.testing import hold, sandbox_checks
+from coding_gym.testing.beacon import beacon
+
+MakeLayer = Callable[[Mapping[str, str]], Path]
+
+_UID = 61234  # in no distribution's range of accounts
+_BACKEND = LandlockBackend()
+
+pytestmark = pytest.mark.skipif(rights.abi() < 6, reason="the kernel has no Landlock with scopes")
+
+
+def guardian_of(sandbox: Sandbox) -> int:
+    return int(vars(vars(sandbox)["_life"])["_pid"])
+
+
+def init_of(sandbox: Sandbox) -> int:
+    return descendants.find(guardian_of(sandbox))[0]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_folders_of_processes_that_are_gone_are_removed() -> None:
+    left = Path(tempfile.mkdtemp(prefix="coding_gym-test-999999999-1-"))
+    running = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-1-{start_time(1)}-"))
+    made = temporary.make_folder("test")
+    try:
+        assert (left.exists(), running.exists(), made.exists()) == (False, True, True)
+    finally:
+        shutil.rmtree(left, ignore_errors=True)
+        running.rmdir()
+        made.rmdir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("whose", [init_of, guardian_of])
+def test_the_end_of_either_process_is_the_end_of_the_sandbox(
+    whose: Callable[[Sandbox], int], number: signal.Signals
+) -> None:
+    with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
+        with _BACKEND.open(SandboxSpec(mounts=(lit.mount,))) as sandbox:
+            folder = Path(sandbox.workdir).parent
+            pipe = lit.pipe(sandbox.path(lit.mount.target))
+            running = pool.submit(sandbox.run, f"exec 3> {pipe}; echo >&3; sleep 60")
+            lit.wait_lit()
+            os.kill(whose(sandbox), number)
+            with pytest.raises(SandboxError, match="died"):
+                running.result(10)
+            with pytest.raises(SandboxError, match="died"):
+                sandbox.run("true")
+        assert lit.is_out(10), "the command goes on"
+        assert not folder.exists()
+
+
+_OWNER = """
+import sys
+from pathlib import Path
+from coding_gym.sandbox import Mount, SandboxSpec
+from coding_gym.sandbox.landlock import LandlockBackend
+mount = Mount(source=Path(sys.argv[1]), target="/opt/lit", writable=True)
+sandbox = LandlockBackend().open(SandboxSpec(mounts=(mount,)))
+print(sandbox.workdir, vars(vars(sandbox)["_life"])["_pid"], flush=True)
+pipe = sandbox.path("/opt/lit") + "/pipe"
+sandbox.run(f"(setsid sleep 300 &); echo > {pipe}; sleep 300")
+"""
+
+
+def test_nothing_is_left_of_an_owner_that_was_killed() -> None:
+    with beacon(_BACKEND) as lit:
+        owner = subprocess.Popen(
+            [sys.executable, "-c", _OWNER, lit.mount.source], stdout=subprocess.PIPE, text=True
+        )
+        with owner:
+            assert owner.stdout is not None
+            workdir, guardian = owner.stdout.readline().split()
+            watched = os.pidfd_open(int(guardian))
+            lit.wait_lit()
+            below = descendants.find(int(guardian))
+            owner.kill()
+        try:
+            assert select.select([watched], [], [], 10)[0], "the guardian goes on"
+        finally:
+            os.close(watched)
+    assert len(below) >= 3
+    assert [pid for pid in below if is_running(pid)] == []
+    assert not Path(workdir).parent.exists()
+
+
+@pytest.mark.parametrize("abi", [2, 5])
+def test_an_older_kernel_keeps_less_and_says_so(abi: int) -> None:
+    backend = LandlockBackend(abi=abi)
+    probe = backend.probe()
+    assert probe.available
+    assert set(probe.missing) - set(_BACKEND.probe().missing) == {Promise.HOST_PROCESSES}
+    assert "host processes are out of reach needs Linux 6.12" in probe.detail
+    words = ("timeout", "left", "host", "lay", "outside", "written", "restored")
+    checks = [check for check in sandbox_checks() if any(word in check.name for word in words)]
+    assert len(checks) >= 20
+    for check in checks:
+        if check.promise is not Promise.HOST_PROCESSES:
+            hold(check, backend, missing=probe.missing)
+
+
+@pytest.mark.parametrize("abi", [2, 6])
+def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: MakeLayer) -> None:
+    source = make_layer({"file": "kept"})
+    mount = Mount(source=source, target="/opt/shown")
+    script = (
+        "import errno, os, sys\n"
+        "for name in (sys.argv[1], 'mine'):\n"
+        "    open('mine', 'w').write('x')\n"
+        "    for action in (lambda: os.open(name, os.O_RDONLY | os.O_TRUNC),\n"
+        "                   lambda: os.open(name, os.O_WRONLY | os.O_TRUNC),\n"
+        "                   lambda: os.truncate(name, 0)):\n"
+        "        try: action(); print('done')\n"
+        "        except OSError as error: print(errno.errorcode[error.errno])\n"
+    )
+    spec = SandboxSpec(python=default_interpreter(), mounts=(mount,))
+    with LandlockBackend(abi=abi).open(spec) as sandbox:
+        sandbox.write_file("script.py", script.encode())
+        said = sandbox.run(f"python script.py {sandbox.path('/opt/shown')}/file").output.split()
+    assert set(said[:3]) == {"EACCES"}
+    assert said[4] == "done"
+    assert (source / "file").read_text() == "kept"
+
+
+def test_signals_are_taken_for_confined_only_where_they_are() -> None:
+    assert rights.scopes_signals(6)
+    assert not rights.scopes_signals(5)
+
+
+def test_a_kernel_without_landlock_is_told_what_to_do() -> None:
+    probe = LandlockBackend(abi=0).probe()
+    assert not probe.available
+    assert probe.detail == "this kernel does not enforce Landlock"
+    assert "lsm=" in probe.remedy
+    with pytest.raises(SandboxUnavailableError, match="does not enforce Landlock"):
+        LandlockBackend(abi=0).open(SandboxSpec())
+    with pytest.raises(SandboxUnavailableError, match=r"use Linux 5\.19 or later"):
+        LandlockBackend(abi=1).open(SandboxSpec())
+
+
+def _public_interpreter() -> str:
+    """Returns a Python that any user may run; skips where there is none."""
+    recent = "import ctypes, sys; sys.exit(sys.version_info < (3, 11))"
+    for python in (str(default_interpreter().executable), "/usr/bin/python3"):
+        try:
+            ended = subprocess.run(
+                [python, "-I", "-S", "-c", recent], user=_UID, group=_UID, extra_groups=[], cwd="/"
+            )
+        except OSError:
+            continue
+        if ended.returncode == 0:
+            return python
+    pytest.skip("no Python 3.11 or later on this machine may be run by an ordinary user")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the conformance tests run as this user already")
+def test_an_ordinary_user_keeps_the_contract() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        source = Path(coding_gym.sandbox.zygote.__path__[0])
+        shutil.copytree(source, folder / "zygote", ignore=shutil.ignore_patterns("__pycache__"))
+        ended = subprocess.run(
+            [
+                sys.executable,
+                Path(__file__).with_name("landlock_as_user.py"),
+                _public_interpreter(),
+                folder,
+                str(_UID),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+    assert ended.stdout, ended.stderr
+    report = json.loads(ended.stdout)
+    assert report["failures"] == {}
+    assert report["num_checks"] >= 60
+    assert report["owner"] == [_UID, _UID]

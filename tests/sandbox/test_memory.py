@@ -1,0 +1,255 @@
+"""The memory watch: what it sees, what it lets pass, what it costs."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coding_gym.calls import ExecResult
+from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygote import memory
+
+_CALLS = (
+    "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"
+    "libc = ctypes.CDLL(None, use_errno=True)\n"
+    "MIB = 1 << 20\n"
+)
+_ALL_USERS = ["0", "0", "4294967295"]
+
+
+@pytest.fixture
+def narrow(backend: NamespaceBackend) -> Iterator[Sandbox]:
+    limits = SandboxLimits(memory_bytes=128 << 20)
+    with backend.open(SandboxSpec(python=default_interpreter(), limits=limits)) as opened:
+        yield opened
+
+
+def _python(sandbox: Sandbox, script: str) -> ExecResult:
+    sandbox.write_file("/tmp/script.py", (_CALLS + script).encode())
+    return sandbox.run("python /tmp/script.py", timeout_s=60)
+
+
+# Each holds more than the limit, and would hold it for longer than the time limit.
+_HOGS = {
+    "private": "x = b'x' * (300 * MIB)",
+    "shared": "x = mmap.mmap(-1, 300 * MIB)\nx.write(b'x' * (100 * MIB) * 3)",
+    "of many processes": (
+        "for _ in range(7):\n"
+        "    if os.fork() == 0: break\n"
+        "x = b'x' * (30 * MIB)"
+    ),
+    "of many threads": (
+        "import threading\n"
+        "kept = []\n"
+        "take = lambda: kept.append(b'x' * (30 * MIB))\n"
+        "for _ in range(10): threading.Thread(target=take).start()"
+    ),
+    "of a daemon": (
+        "if os.fork(): time.sleep(60)\n"
+        "os.setsid()\n"
+        "if os.fork(): os._exit(0)\n"
+        "x = b'x' * (300 * MIB)"
+    ),
+    "of a process that cannot be inspected": (
+        "libc.prctl(4, 0, 0, 0, 0)\n"
+        "x = b'x' * (300 * MIB)"
+    ),
+    "of a program that cannot be read": (
+        "import shutil\n"
+        "shutil.copy(os.path.realpath('/proc/self/exe'), '/tmp/program')\n"
+        "os.chmod('/tmp/program', 0o111)\n"
+        "take = 'import time; x = b\"x\" * (300 << 20); time.sleep(60)'\n"
+        "subprocess.run(['/tmp/program', '-c', take])"
+    ),
+    "kept out of page tables": (
+        "x = mmap.mmap(-1, 300 * MIB)\n"
+        "for at in range(0, 300 * MIB, 4096):\n"
+        "    x[at] = 1\n"
+        "    if at % MIB == 0: x.madvise(mmap.MADV_DONTNEED)"
+    ),
+    "cut off after a look": (
+        "x = mmap.mmap(-1, 300 * MIB)\n"
+        "x.write(b'x' * (100 * MIB))\n"
+        "time.sleep(1)\n"
+        "x.write(b'x' * (200 * MIB))"
+    ),
+    "page tables themselves": (
+        "x = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"
+        "for at in range(0, 1 << 40, 2 * MIB): x[at]"
+    ),
+    "sent and not received": (
+        "kept = []\n"
+        "for _ in range(450):\n"
+        "    kept += socket.socketpair()\n"
+        "    kept[-1].setblocking(False)\n"
+        "    try:\n"
+        "        while True: kept[-1].send(bytes(1 << 16))\n"
+        "    except BlockingIOError: pass"
+    ),
+    "taken in small steps": (
+        "kept = []\n"
+        "for _ in range(300): kept.append(b'x' * MIB); time.sleep(0.002)"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hog", _HOGS.values(), ids=_HOGS)
+def test_too_much_memory_ends_the_command_and_not_the_sandbox(narrow: Sandbox, hog: str) -> None:
+    result = _python(narrow, f"print('begun', flush=True)\n{hog}\ntime.sleep(60)")
+    assert (result.exit_code, result.out_of_memory, result.timed_out) == (137, True, False)
+    assert (result.output, result.num_leftovers) == ("begun\n", 0)
+    after = narrow.run("cat /proc/[0-9]*/comm")
+    assert (after.output, after.out_of_memory) == ("cat\n", False)
+
+
+# Each looks like too much at first sight, or is nothing but address space.
+_MODEST = {
+    "a part of the limit": "x = b'x' * (60 * MIB)",
+    "a copy that forked processes share": (
+        "x = b'x' * (60 * MIB)\n"
+        "children = [os.fork() for _ in range(1)]\n"
+        "for _ in range(6):\n"
+        "    if os.fork() == 0: time.sleep(0.7); os._exit(0)"
+    ),
+    "a large process that starts small ones": (
+        "x = b'x' * (80 * MIB)\n"
+        "for _ in range(100): subprocess.run(['/bin/true'])"
+    ),
+    "reserved address space": (
+        "x = mmap.mmap(-1, 1 << 44, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)\n"
+        "x[5] = 1"
+    ),
+    "a mapped file": (
+        "with open('/tmp/file', 'wb') as file: file.write(bytes(40 * MIB))\n"
+        "with open('/tmp/file', 'rb') as file:\n"
+        "    x = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for _ in range(10)]\n"
+        "    for one in x: sum(one[::4096])"
+    ),
+    "what was freed": "for _ in range(10): x = b'x' * (60 * MIB); del x",
+    "a few sockets": "x = [socket.socketpair() for _ in range(50)]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", _MODEST.values(), ids=_MODEST)
+def test_what_fits_is_left_alone(narrow: Sandbox, program: str) -> None:
+    result = _python(narrow, f"{program}\ntime.sleep(0.7)\nprint('kept', flush=True)\n")
+    assert "kept\n" in result.output
+    assert (result.exit_code, result.out_of_memory) == (0, False)
+
+
+def test_memory_files_do_not_exist(narrow: Sandbox) -> None:
+    script = (
+        "for number in ((319, 447) if os.uname().machine == 'x86_64' else (279, 447)):\n"
+        "    print(libc.syscall(number, b'name', 0), ctypes.get_errno())\n"
+    )
+    assert _python(narrow, script).output == "-1 38\n-1 38\n"
+
+
+def test_the_buffers_of_a_socket_keep_their_size(narrow: Sandbox) -> None:
+    script = (
+        "one = socket.socket()\n"
+        "for name in (socket.SO_SNDBUF, socket.SO_RCVBUF):\n"
+        "    before = one.getsockopt(socket.SOL_SOCKET, name)\n"
+        "    one.setsockopt(socket.SOL_SOCKET, name, 1 << 30)\n"
+        "    print(one.getsockopt(socket.SOL_SOCKET, name) == before)\n"
+        "one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+        "print(one.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR))\n"
+    )
+    assert _python(narrow, script).output == "True\nTrue\n1\n"
+
+
+def test_connections_within_a_sandbox_hold_little(narrow: Sandbox) -> None:
+    script = (
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "client = socket.create_connection(server.getsockname())\n"
+        "kept = server.accept()\n"
+        "client.setblocking(False)\n"
+        "sent = 0\n"
+        "try:\n"
+        "    while True: sent += client.send(bytes(1 << 16))\n"
+        "except BlockingIOError: print(100_000 < sent < 1_000_000)\n"
+    )
+    assert _python(narrow, script).output == "True\n"
+
+
+def test_commands_have_no_capability_although_init_sees_all(narrow: Sandbox) -> None:
+    found = narrow.run("grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status; ls /proc/1").output
+    assert re.findall(r"Cap...:\s+(\w+)", found) == ["0" * 16] * 5
+    assert "/proc/1" in found.splitlines()[-1]
+    assert "No such file" in found
+
+
+def _may_make_marks_stick() -> bool:
+    """Whether this process has CAP_SYS_RESOURCE on the machine itself, as its root does."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"CapEff:\s+(\w+)", status)
+    is_first = Path("/proc/self/uid_map").read_text(encoding="ascii").split() == _ALL_USERS
+    return is_first and found is not None and bool(int(found[1], 16) >> 24 & 1)
+
+
+@pytest.mark.skipif(not _may_make_marks_stick(), reason="needs CAP_SYS_RESOURCE, as root has")
+def test_no_command_can_take_its_mark_for_the_kernels_killer_off(narrow: Sandbox) -> None:
+    script = (
+        "mark = os.open('/proc/self/oom_score_adj', os.O_RDWR)\n"
+        "print(os.pread(mark, 9, 0))\n"
+        "for score in (b'0', b'-1000', b'799', b'800'):\n"
+        "    try: os.pwrite(mark, score, 0); print('done')\n"
+        "    except OSError as error: print(error.errno)\n"
+        "subprocess.run(['cat', '/proc/self/oom_score_adj'])\n"
+    )
+    assert _python(narrow, script).output == "b'900\\n'\n13\n13\n13\ndone\n800\n"
+
+
+_MARKED = """
+from pathlib import Path
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+mark = Path("/proc/self/oom_score_adj")
+mark.write_text("1000")
+with NamespaceBackend().open(SandboxSpec()) as sandbox:
+    print(sandbox.run(f"cat {mark}").output)
+"""
+
+
+def test_a_sandbox_opens_where_everything_is_marked_already() -> None:
+    ended = subprocess.run([sys.executable, "-c", _MARKED], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("1000\n\n", "")
+
+
+def test_shared_memory_counts_once_by_its_largest_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    mib = 1 << 20
+    status = b"VmSize:\t 900000 kB\nRssAnon:\t 2048 kB\nRssShmem:\t 1024 kB\nVmPTE:\t 8 kB\n"
+    line = b"%x-%x rw-s 00000000 00:01 %d    /dev/zero (deleted)\n"
+    maps = line % (0x10000000, 0x10000000 + 300 * mib, 77)
+    files = {b"status": status, b"maps": maps, b"sockstat": b"sockets: used 3\n"}
+    names = ["1", "5", "6", "self"]
+    monkeypatch.setattr(memory.os, "listdir", lambda _: names)
+    monkeypatch.setattr(memory, "_read", lambda path: files.get(path.split("/")[-1].encode(), b""))
+    for limit, is_exceeded in ((200 * mib, True), (320 * mib, False)):
+        watch = memory.MemoryWatch(limit, owns_network=True)
+        assert watch.is_exceeded(100.0) is is_exceeded
+        # It is remembered as long as a part of it is mapped.
+        files[b"maps"] = line % (0x10000000, 0x10001000, 77)
+        assert watch.is_exceeded(1000.0) is is_exceeded
+        files[b"maps"] = maps
+
+
+def test_looks_come_more_often_the_less_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = b"VmSize:\t 100 kB\nRssAnon:\t 100 kB\n"
+    monkeypatch.setattr(memory.os, "listdir", lambda _: ["1", "5"])
+    monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(memory.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(memory, "_read", lambda path: status if "status" in path else b"")
+    pauses = []
+    for limit in (64 << 30, 2 << 30, 1 << 20):
+        watch = memory.MemoryWatch(limit, owns_network=True)
+        watch.begin(100.0)
+        assert watch.next_look == pytest.approx(100.02)
+        assert not watch.is_exceeded(100.0)
+        pauses.append(watch.next_look - 100.0)
+    assert pauses == [pytest.approx(0.5), pytest.approx(0.25, abs=0.01), pytest.approx(0.05)]

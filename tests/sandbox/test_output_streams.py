@@ -1,0 +1,78 @@
+"""Output that is far larger than what is kept of it costs no memory."""
+
+import re
+import resource
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import SandboxLimits, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.options import Shell
+from coding_gym.sandbox.zygote.output import BoundedOutput
+from tests.sandbox.test_namespace_lifetime import _first_process_of
+
+_FLOOD = "echo first; head -c 1073741824 /dev/zero; echo; echo last"
+
+
+def _peak_kb(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+def test_a_gigabyte_of_output_costs_neither_side_memory(
+    backend: NamespaceBackend, shell: Shell
+) -> None:
+    with backend.open(SandboxSpec(shell=shell)) as sandbox:
+        sandbox.run("echo warm", max_output_bytes=1 << 20)
+        init = _first_process_of(backend)
+        before = _peak_kb(init), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        result = sandbox.run(_FLOOD, timeout_s=100, max_output_bytes=1 << 20)
+        after = _peak_kb(init), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert result.output.startswith("first\n")
+    assert result.output.endswith("\nlast\n")
+    assert result.truncated
+    assert len(result.output) == pytest.approx(1 << 20, abs=100)
+    # What is kept, a few times over: as collected, joined, sent and decoded.
+    for old, new in zip(before, after, strict=True):
+        assert new - old < 12 << 10
+
+
+def _resident_kb(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
+    return int(pages) * resource.getpagesize() >> 10
+
+
+@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+def test_what_a_command_needed_is_free_for_the_next(
+    backend: NamespaceBackend, shell: Shell
+) -> None:
+    limits = SandboxLimits(num_open_files=64)
+    with backend.open(SandboxSpec(shell=shell, limits=limits)) as sandbox:
+        commands: list[tuple[str, bytes]] = [
+            ("head -c 1M /dev/zero", b""),
+            ("wc -c", bytes(1 << 20)),
+        ]
+
+        def run(times: int) -> int:
+            for _ in range(times):
+                for command, stdin in commands:
+                    assert sandbox.run(command, stdin=stdin).ok
+            return _resident_kb(init)
+
+        init = _first_process_of(backend)
+        before = run(5)
+        assert run(70) - before < 4 << 10
+
+
+def test_tiny_chunks_cost_no_more_than_their_bytes() -> None:
+    output = BoundedOutput(1 << 20)
+    for _ in range(1 << 20):
+        output.add(b"ab")
+    assert len(output._tail) < 20
+    assert sum(map(len, output._tail)) < (1 << 19) + (1 << 17)
+    head, tail = output.parts()
+    assert len(head) + len(tail) == 1 << 20

@@ -1,0 +1,356 @@
+"""A shell that lasts: its state, its background processes, its ends, its isolation from ours."""
+
+import re
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+if TYPE_CHECKING:
+    from tests.sandbox.conftest import Beacon
+
+_GONE = "its folder, variables, functions and background processes are gone]\n"
+
+
+@pytest.fixture
+def lasting(backend: NamespaceBackend) -> Iterator[Sandbox]:
+    spec = SandboxSpec(python=default_interpreter(), shell="persistent")
+    with backend.open(spec) as opened:
+        yield opened
+
+
+def test_folder_variables_functions_aliases_and_options_survive(lasting: Sandbox) -> None:
+    lasting.run("mkdir a; cd a; export A=1; b='two  words'; f() { echo f$1; }; umask 027")
+    lasting.run("shopt -s expand_aliases; alias hi='echo alias'; set -o noglob; exec 5>../five")
+    result = lasting.run('pwd; echo "$A $b"; f x; hi *; umask; echo five >&5; cat ../five')
+    assert result.output == "/workspace/a\n1 two  words\nfx\nalias *\n0027\nfive\n"
+    assert not result.shell_lost
+
+
+def test_the_last_exit_code_is_there_for_the_next_command(lasting: Sandbox) -> None:
+    assert lasting.run("(exit 42)").exit_code == 42
+    assert lasting.run("echo $?").output == "42\n"
+    assert lasting.run("echo $?").output == "0\n"
+    assert lasting.run("no-such-command").exit_code == 127
+    assert lasting.run("if").exit_code == 2
+    assert lasting.run("echo $?; f() { return 9; }; f").output == "2\n"
+    assert lasting.run("IFS=0123456789; (exit 57)").exit_code == 57
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("break; echo on", "on\n"),
+        ("continue; echo on", "on\n"),
+        ("return 3; echo on", "on\n"),
+        ("set -v; set -x; set +xv", None),
+        ("cat; read line; echo $?", "1\n"),
+        ("echo $0 $# $-", "bash 0 hBs\n"),
+        ("cat <<'END'\n$a 'b' \\\nEND\n", "$a 'b' \\\n"),
+        ("echo 'it'\\''s'", "it's\n"),
+        ("-x", None),
+        ("# nothing", ""),
+        ("", ""),
+        ("echo a\nfi\necho b", None),
+        ("echo a &\nwait", "a\n"),
+        ("echo abc > >(tr a-c A-C)", "ABC\n"),
+        ("echo a; exec 2>&1; echo b >&2", "a\nb\n"),
+        ("shift 3; trap 'echo bye' EXIT", None),
+        ("for d in /proc/self/fd/*; do echo ${d##*/}; done", None),
+    ],
+)
+def test_nothing_ordinary_ends_the_shell(
+    lasting: Sandbox, command: str, output: str | None
+) -> None:
+    lasting.run("mark=kept")
+    result = lasting.run(command, timeout_s=20)
+    assert output is None or "line" not in output or result.output == output
+    if output is not None:
+        assert result.output.endswith(output)
+    assert not result.shell_lost
+    assert lasting.run("echo $mark").output == "kept\n"
+
+
+@pytest.mark.parametrize(
+    "tracing", ["set -x", "set -v", "trap 'echo $BASH_COMMAND' DEBUG", "set -o history"]
+)
+def test_what_a_shell_shows_of_its_commands_is_the_same_in_every_run(
+    backend: NamespaceBackend, tracing: str
+) -> None:
+    runs = []
+    for _ in range(2):
+        with backend.open(SandboxSpec(shell="persistent")) as sandbox:
+            commands = (tracing, "echo a", "(exit 3)", "history; echo b")
+            runs.append([sandbox.run(command).output for command in commands])
+    assert runs[0] == runs[1]
+    assert len("".join(runs[0])) > 20
+    if tracing == "set -x":
+        assert runs[0][1] == "+ eval -- 'echo a'\n++ echo a\na\n"
+
+
+def test_programs_inherit_no_descriptor_of_the_shells(lasting: Sandbox) -> None:
+    shown = lasting.run("ls /proc/self/fd").output.split()
+    assert shown == ["0", "1", "2", "3"]  # the last is its own, for reading the folder
+    assert lasting.run("readlink /proc/self/fd/0").output == "/dev/null\n"
+
+
+def test_every_byte_and_any_length_comes_through(lasting: Sandbox) -> None:
+    text = "".join(chr(code) for code in range(1, 256) if chr(code) not in "\n'") + "é😀"
+    result = lasting.run(f"text='{text}'; printf %s \"$text\" | md5sum")
+    assert result.output == lasting.run("md5sum", stdin=text.encode()).output
+    assert lasting.run(f"# {'x' * (1 << 19)}\necho long").output == "long\n"
+
+
+def test_background_processes_stay_and_what_they_print_comes_with_the_next_command(
+    lasting: Sandbox,
+) -> None:
+    result = lasting.run("mkfifo go; { read line < go; echo late; sleep 60; } & pid=$!; echo now")
+    assert (result.output, result.num_leftovers, result.exit_code) == ("now\n", 0, 0)
+    assert lasting.run("kill -0 $pid && echo on").output == "on\n"
+    assert lasting.run("echo > go; sleep 0.2; echo more").output == "late\nmore\n"
+    lasting.run("{ sleep 0.1; echo between; } &")
+    assert lasting.run("wait $!; echo after").output == "between\nafter\n"
+    assert lasting.run("kill $pid; wait $pid; echo $?").output.endswith("143\n")
+
+
+def test_a_shell_that_locked_its_workspace_can_open_it_again(lasting: Sandbox) -> None:
+    assert lasting.run("chmod 000 .").ok
+    assert lasting.run("chmod 755 /workspace; pwd").output == "/workspace\n"
+    lasting.run("chmod 000 .; exit")
+    assert "Permission denied" in lasting.run("echo ran").output
+
+
+def test_too_large_an_environment_is_an_answer(backend: NamespaceBackend) -> None:
+    for kind in ("fresh", "waiting", "persistent"):
+        with backend.open(SandboxSpec(shell=kind, env={"LARGE": "x" * (1 << 18)})) as sandbox:
+            for env in (None, {"OWN": "1"}):
+                result = sandbox.run("echo ran", env=env)
+                assert (result.exit_code, "too long" in result.output) == (126, True)
+
+
+def test_a_background_flood_neither_delays_nor_hides_a_reply(lasting: Sandbox) -> None:
+    assert lasting.run("yes & pid=$!", timeout_s=20).exit_code == 0
+    result = lasting.run("sleep 0.3; (exit 5)", timeout_s=20, max_output_bytes=999)
+    assert (result.exit_code, result.truncated, result.timed_out) == (5, True, False)
+    lasting.run("kill $pid; wait", timeout_s=20)
+    assert lasting.run("echo quiet").output.endswith("quiet\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "why"),
+    [
+        ("echo out; exit 7", 7, "exited"),
+        ("printf out; exit", 0, "exited"),
+        ("set -e; echo out; (exit 3); echo no", 3, "exited"),
+        ("echo out; exec true", 0, "exited"),
+        ("echo out; kill -KILL $$", 137, "exited"),
+        ("echo out; sleep 60", 124, "was killed at the time limit"),
+        ("echo out; trap '' TERM; (setsid sleep 60 &); kill -STOP $$", 124, "was killed at"),
+        ("set -n", 124, "was killed at the time limit"),
+    ],
+)
+def test_a_shell_that_ends_says_so_and_the_next_one_is_new(
+    lasting: Sandbox, command: str, exit_code: int, why: str
+) -> None:
+    lasting.run("A=1; cd /tmp; sleep 300 &")
+    result = lasting.run(command, timeout_s=0.7)
+    assert (result.exit_code, result.timed_out) == (exit_code, exit_code == 124)
+    assert result.shell_lost
+    assert f"[the shell {why}" in result.output.splitlines()[-1]
+    assert result.output.endswith(_GONE)
+    assert result.output.startswith("out\n") or command == "set -n"
+    after = lasting.run('echo "${A-unset}"; pwd; cat /proc/[0-9]*/comm')
+    assert (after.output, after.shell_lost) == ("unset\n/workspace\nbash\n", False)
+
+
+def test_a_shell_that_ends_between_two_commands_is_told_of(lasting: Sandbox) -> None:
+    wait = "until [ -e go ]; do sleep 0.01; done"
+    started = lasting.run(f"A=1; sh -c '{wait}; kill -KILL $PPID; sleep 60' & echo $!")
+    lasting.write_file("go", b"")
+    # What ran in the background ends with the shell.
+    while _is_there(lasting, f"/proc/{int(started.output)}/stat"):
+        pass
+    result = lasting.run('echo "${A-unset}"')
+    assert result.output == f"[the last shell ended; {_GONE}unset\n"
+    assert lasting.run("echo on").output == "on\n"
+
+
+def test_a_call_with_options_of_its_own_has_a_shell_of_its_own(lasting: Sandbox) -> None:
+    lasting.run("cd /tmp; A=1; ls() { echo forged; }; PATH=/nowhere; exec >/dev/null")
+    lasting.write_file("folder/file", b"")
+    result = lasting.run("ls; echo ${A-unset}$B; cat", cwd="folder", env={"B": "b"}, stdin=b"in\n")
+    assert result.output == "file\nunsetb\nin\n"
+    assert lasting.run("echo ${A-unset}", cwd="/workspace").output == "unset\n"
+    lasting.run("exec 1>&2; kept=1")
+    assert lasting.run("pwd; echo $A$kept").output == "/tmp\n11\n"
+
+
+def test_background_processes_hold_still_while_such_a_call_runs(lasting: Sandbox) -> None:
+    lasting.run("while :; do echo x >> grows; kill -KILL -1; done 2>&- & echo $!")
+    script = "a=$(stat -c %s grows); sleep 0.2; [ $a = $(stat -c %s grows) ] && echo still"
+    assert lasting.run(script, cwd="/workspace").output == "still\n"
+    result = lasting.run("sleep 60 & setsid sleep 60 >&- 2>&- & echo left", cwd="/workspace")
+    assert (result.output, result.num_leftovers) == ("left\n", 2)
+    late = lasting.run("sleep 60", cwd="/workspace", timeout_s=0.2)
+    assert (late.exit_code, late.shell_lost) == (124, False)
+
+
+def test_a_fork_bomb_in_the_background_does_not_keep_our_commands_out(
+    backend: NamespaceBackend,
+) -> None:
+    limits = SandboxLimits(num_processes=40)
+    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+        sandbox.run(":() { : | : & }; : 2>/dev/null", timeout_s=5)
+        for _ in range(3):
+            assert sandbox.run("echo ran", env={"A": "b"}, timeout_s=20).output == "ran\n"
+        sandbox.run("sleep 0.1", timeout_s=1)
+        assert sandbox.run("echo ran", env={"A": "b"}, timeout_s=20).output == "ran\n"
+
+
+@pytest.mark.parametrize("num_left", [0, 1, 2, 3, 10])
+def test_background_processes_leave_room_for_our_commands_or_end(
+    backend: NamespaceBackend, num_left: int
+) -> None:
+    limits = SandboxLimits(num_processes=40)
+    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+        # The limit counts the first process and the shell too.
+        sandbox.run(f"for i in {{1..{38 - num_left}}}; do sleep 300 & done", timeout_s=20)
+        ours = sandbox.run("seq 9 | sort | tac | cat | head -n 2 | tail -n 1", cwd="/tmp")
+        assert (ours.exit_code, ours.output) == (0, "8\n")
+        told = f"[the last shell left no room for another process; {_GONE}on\n"
+        assert sandbox.run("echo on").output == told
+
+
+_ANSWERS = "for d in /proc/$$/fd/*; do case $(readlink $d) in pipe*) echo $d;; esac; done"
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        # Forged answers, to every pipe of the shell, with and without the right labels.
+        "for p in $({answers}); do printf '0123456789abcdefx0\\nx0\\n' > $p; done 2>/dev/null",
+        "for p in $({answers}); do printf '%016xx0\\n' {{1..99}} > $p; done 2>/dev/null",
+        "(while :; do for p in $({answers}); do printf 'x0\\n' > $p; done; done) 2>/dev/null &",
+        "for p in $({answers}); do head -c 40000 /dev/zero | tr '\\0' x > $p & done 2>/dev/null",
+        # Whoever takes the next command away from the shell.
+        "for p in $({answers}); do cat $p >/dev/null & done 2>/dev/null",
+        # Descriptors closed, or something else in their place.
+        "for n in {{3..60}}; do eval \"exec $n>&-\"; done 2>/dev/null",
+        "for n in {{3..60}}; do eval \"exec $n</dev/null\"; done 2>/dev/null",
+        "for n in {{3..60}}; do eval \"exec $n>>flood\"; done 2>/dev/null",
+        # What the driver itself uses.
+        "eval() {{ :; }}; printf() {{ :; }}; builtin() {{ :; }}; exit() {{ :; }}",
+        "trap 'echo x' DEBUG ERR RETURN CHLD; set -o functrace -o errtrace",
+        "enable -n eval printf builtin",
+        "alias eval=: builtin=: printf=:; shopt -s expand_aliases",
+        "set -o posix; readonly BASH_EXECUTION_STRING PATH IFS; unset -f eval",
+        "kill -STOP $$ &",
+        "ulimit -n 3; ulimit -u 1",
+    ],
+)  # fmt: skip
+def test_who_plays_with_the_channel_harms_itself_only(lasting: Sandbox, attack: str) -> None:
+    lasting.run(attack.format(answers=_ANSWERS), timeout_s=1)
+    for _ in range(3):
+        lasting.run("echo $((6 * 7)) | cat", timeout_s=1)
+    # Our own commands never were in its hands, and a new shell is all that it takes.
+    assert lasting.run("echo ours", env={"A": "b"}, timeout_s=20).output == "ours\n"
+    lasting.run("kill -KILL $$; command kill -KILL $$; sleep 60", timeout_s=0.3)
+    for number in range(3):
+        result = lasting.run(f"echo {number}; (exit {number})", timeout_s=20)
+        assert result.output.endswith(f"{number}\n")
+        assert result.exit_code == number
+
+
+def test_a_forged_answer_does_not_get_into_the_next_reply(lasting: Sandbox) -> None:
+    # Takes what is said of the first command from the shell's memory, ends it early, goes on.
+    forge = (
+        "import os, re, sys\n"
+        "shell = os.getppid()\n"
+        "for line in open(f'/proc/{shell}/maps'):\n"
+        "    if '[heap]' in line:\n"
+        "        low, high = (int(n, 16) for n in line.split()[0].split('-'))\n"
+        "        memory = open(f'/proc/{shell}/mem', 'rb')\n"
+        "        memory.seek(low)\n"
+        '        found = re.search(rb"\'([0-9a-f]{16})x%s", memory.read(high - low))\n'
+        "for name in os.listdir(f'/proc/{shell}/fd'):\n"
+        "    try: pipe = os.open(f'/proc/{shell}/fd/{name}', os.O_WRONLY)\n"
+        "    except OSError: continue\n"
+        "    if int(name) > 2: os.write(pipe, found[1] + b'x77\\n')\n"
+    )
+    lasting.write_file("/tmp/forge.py", forge.encode())
+    result = lasting.run("python /tmp/forge.py; sleep 0.3; echo late", timeout_s=20)
+    assert result.exit_code in {77, 0}
+    answers = [lasting.run(f"echo {n}; (exit {n})", timeout_s=20) for n in range(1, 5)]
+    assert [answer.exit_code for answer in answers] == [1, 2, 3, 4]
+    assert [answer.output.splitlines()[-1] for answer in answers] == ["1", "2", "3", "4"]
+
+
+def test_memory_that_the_background_takes_ends_the_shell(backend: NamespaceBackend) -> None:
+    spec = SandboxSpec(
+        python=default_interpreter(),
+        shell="persistent",
+        limits=SandboxLimits(memory_bytes=128 << 20),
+    )
+    with backend.open(spec) as sandbox:
+        take = "x = b'x' * (300 << 20)"
+        result = sandbox.run(f'python -c "{take}; import time; time.sleep(60)"', timeout_s=30)
+        assert (result.exit_code, result.out_of_memory, result.shell_lost) == (137, True, True)
+        assert "too much memory" in result.output
+        sandbox.run(f'python -c "import time; time.sleep(0.2); {take}; time.sleep(60)" & A=1')
+        # Files can be read meanwhile; that keeps nobody from looking at the memory.
+        pid = sandbox.run("echo $!").output.strip()
+        while sandbox.read_file("/proc/loadavg") and _is_there(sandbox, f"/proc/{pid}/stat"):
+            pass
+        result = sandbox.run("echo ${A-unset}")
+        assert re.fullmatch(r"\[the last shell was killed: .*\]\nunset\n", result.output)
+
+
+def test_a_shell_that_answered_and_goes_on_is_held_to_its_memory(backend: NamespaceBackend) -> None:
+    limits = SandboxLimits(memory_bytes=64 << 20)
+    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+        # Before the shell would answer it does so itself, and then takes memory, all alone.
+        take = "a=0123456789abcdef; for i in {1..24}; do a=$a$a; done; while :; do :; done"
+        answer = 'eval "${BASH_COMMAND/\\$?/7}"'
+        trap = f"case $BASH_COMMAND in 'builtin printf'*) {answer}; {take};; esac"
+        result = sandbox.run(f"echo $$; trap {shlex.quote(trap)} DEBUG", timeout_s=20)
+        assert result.exit_code == 7
+        shell, deadline = int(result.output), time.monotonic() + 20
+        while _is_there(sandbox, f"/proc/{shell}/stat") and time.monotonic() < deadline:
+            pass
+        after = sandbox.run("echo on", timeout_s=1)
+        assert re.fullmatch(r"\[the last shell was killed: .*\]\non\n", after.output)
+
+
+def _is_there(sandbox: Sandbox, path: str) -> bool:
+    try:
+        return bool(sandbox.read_file(path))
+    except OSError:
+        return False
+
+
+def test_a_persistent_shell_ends_with_its_sandbox_whatever_runs(
+    backend: NamespaceBackend, beacon: "Beacon"
+) -> None:
+    sandbox = backend.open(SandboxSpec(shell="persistent", mounts=(beacon.mount,)))
+    sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
+    errors: list[SandboxError] = []
+
+    def run() -> None:
+        try:
+            sandbox.run(f"{beacon.light}; sleep 60")
+        except SandboxError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    beacon.wait()
+    sandbox.close()
+    thread.join(10)
+    assert [str(error) for error in errors] == ["the sandbox is closed"]

@@ -1,0 +1,227 @@
+"""A bash that waits for its command gives what a fresh one gives."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+Pair = tuple[Sandbox, Sandbox]
+
+
+@pytest.fixture
+def pair(backend: NamespaceBackend) -> Iterator[Pair]:
+    """A sandbox with fresh shells and one whose shells wait."""
+    python = default_interpreter()
+    with ExitStack() as opened:
+        yield (
+            opened.enter_context(backend.open(SandboxSpec(python=python))),
+            opened.enter_context(backend.open(SandboxSpec(python=python, shell="waiting"))),
+        )
+
+
+_SAME = (
+    "",
+    "exit 7",
+    "(exit 300)",
+    "false",
+    "no-such-command",
+    "\nno-such-command",
+    "echo $-; echo \"$0 $# $_\"; echo $SHLVL; pwd; echo \"$OLDPWD|$PWD\"",
+    'echo "$BASH_EXECUTION_STRING"; echo $SECONDS',
+    "echo $LINENO\necho $LINENO",
+    "echo $_",
+    "export -p; set -o; shopt; trap; jobs; alias; ulimit -a; umask",
+    "return; echo $?",
+    "break; echo $?",
+    "set -e; false; echo not reached",
+    "set -u; echo $missing; echo not reached",
+    "set -v; echo a\necho b",
+    "set -n; echo not reached",
+    "trap 'echo bye' EXIT; echo hello",
+    "trap 'echo bye' EXIT; exit 3",
+    "trap 'echo err' ERR; false",
+    "trap 'echo debug' DEBUG; true",
+    "trap 'echo got' TERM; kill $$; echo on",
+    "trap '' TERM; kill $$; echo on",
+    "exec echo replaced",
+    "exec no-such-command",
+    "exec 3>&1; echo x >&3; exec 3>&-; exec >/dev/null; echo y",
+    "kill -TERM $$",
+    "kill -KILL $$",
+    "cat; read line; echo $?; [ -t 0 ]; echo $?; readlink /proc/self/fd/0",
+    "for d in /proc/self/fd/*; do echo ${d##*/}; done",
+    "ls /proc/$$/fd; true",
+    "cat <<'END'\n$a `b` 'c' \"d\" \\\nEND\n",
+    "echo a\\\nb",
+    "f() { local x=$1; return 3; }; f; echo $?",
+    "x=(1 2 3); echo ${x[@]: -1}; declare -p x",
+    "[[ abc =~ b ]] && echo ${BASH_REMATCH[0]}; echo {1..3}",
+    "readonly x=1; x=2; echo not reached",
+    "${bad substitution}",
+    "set -o pipefail; false | true; echo $? ${PIPESTATUS[@]}",
+    "shopt -s expand_aliases\nalias hi='echo alias'\nhi",
+    "echo 'it'\\''s'; echo \"a'b\"; printf '%s\\n' '\\' '\\\\'",
+    "sleep 0 & wait $!; echo $?; echo done",
+    "exit 3 & wait $!",
+    "-x",
+    "ulimit -c; cat /proc/self/status | grep -E '^(Cap|NoNewPrivs|Sig)'",
+    "ps() { echo; }; declare -F; unset -f ps; declare -F; compgen -v | grep -i exec",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", _SAME)
+def test_a_waiting_shell_answers_as_a_fresh_one(pair: Pair, command: str) -> None:
+    fresh, waiting = (sandbox.run(command, timeout_s=20) for sandbox in pair)
+    assert (waiting.exit_code, waiting.output) == (fresh.exit_code, fresh.output)
+
+
+# How `bash -c` and `eval` differ, as docs/sandboxes.md says.
+_DIFFERENT: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("echo a\nfi", lambda text: text.replace("bash: eval:", "bash: -c:")),
+    ("echo $(", lambda text: text.replace("bash: eval:", "bash: -c:")),
+    ("'", lambda text: text.replace("bash: eval:", "bash: -c:")),
+    ("set -x; echo a; echo b", lambda text: text.replace("++ ", "+ ")),
+    ("env", lambda text: text.replace("SHLVL=1", "SHLVL=0")),
+    (
+        "python -c 'import os; print(os.getpid() == os.getsid(0), os.getppid() == 1)'",
+        lambda text: text.replace("False", "True"),
+    ),
+    ("sh -c 'kill -KILL $$'", lambda text: re.sub(r"^bash: line 1: +\d+ Killed .*\n", "", text)),
+)
+
+
+@pytest.mark.parametrize(("command", "as_fresh"), _DIFFERENT)
+def test_what_differs_is_known_and_the_same_every_time(
+    pair: Pair, command: str, as_fresh: Callable[[str], str]
+) -> None:
+    fresh, waiting = pair
+    wanted = fresh.run(command)
+    answers = [waiting.run(command) for _ in range(3)]
+    for answer in answers:
+        assert answer.exit_code == wanted.exit_code
+        assert answer.output != wanted.output
+        assert as_fresh(answer.output) == wanted.output
+    assert len({re.sub(r"\d+ Killed", "Killed", answer.output) for answer in answers}) == 1
+
+
+def test_every_byte_that_a_command_can_hold_comes_through(pair: Pair) -> None:
+    text = "".join(chr(code) for code in range(1, 256) if chr(code) not in "\n'") + "\ud800é😀"
+    command = f"printf %s '{text}' | od -An -tx1 | tr -d ' \\n'"
+    fresh, waiting = (sandbox.run(command) for sandbox in pair)
+    assert waiting.output == fresh.output
+    assert len(fresh.output) > 2 * 255
+
+
+@pytest.mark.parametrize("size", [100, 127 << 10, 128 << 10, (1 << 20) - 100])
+def test_commands_of_any_length_run(pair: Pair, size: int) -> None:
+    command = f"# {'x' * size}\necho $LINENO; echo ${{#BASH_EXECUTION_STRING}}"
+    for sandbox in pair:
+        assert sandbox.run(command).output == f"2\n{len(command)}\n"
+
+
+def test_a_call_with_options_of_its_own_works_and_leaves_no_trace(pair: Pair) -> None:
+    for sandbox in pair:
+        sandbox.run("mkdir folder")
+        result = sandbox.run("pwd; echo $A; cat", cwd="folder", env={"A": "b"}, stdin=b"given")
+        assert result.output == "/workspace/folder\nb\ngiven"
+        assert sandbox.run('pwd; echo "${A-unset}"; cat').output == "/workspace\nunset\n"
+        assert sandbox.run("pwd", cwd="/workspace").output == "/workspace\n"
+        assert sandbox.run("true", cwd="nowhere").exit_code == 1
+        with pytest.raises(InvalidArgumentError, match="NUL"):
+            sandbox.run("echo \0")
+
+
+def test_much_standard_input_is_read_or_left_as_the_command_likes(pair: Pair) -> None:
+    data = bytes(range(256)) * (1 << 14)
+    for sandbox in pair:
+        assert sandbox.run("wc -c", stdin=data).output == f"{len(data)}\n"
+        assert sandbox.run("head -c 3 | od -An -tx1", stdin=data).output == " 00 01 02\n"
+        assert sandbox.run("true", stdin=data).ok
+        assert sandbox.run("sleep 60 <&0 & echo left", stdin=data).num_leftovers == 1
+        assert sandbox.run("sleep 60", stdin=data, timeout_s=0.2).timed_out
+        assert sandbox.run("cat").output == ""
+
+
+def test_nothing_that_a_command_starts_meets_the_next_shell(pair: Pair) -> None:
+    _, waiting = pair
+    others = "for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || kill -KILL ${p#/proc/}; done"
+    for prefix in ("", "setsid ", "trap '' TERM HUP; "):
+        result = waiting.run(f"{prefix}bash -c 'while :; do {others}; done' >&- 2>&- & echo hunted")
+        assert result.num_leftovers == 1
+        # This shell was started after that, and is alone.
+        assert waiting.run("set -- /proc/[0-9]*; echo $#").output == "1\n"
+
+
+def test_no_file_that_a_command_leaves_is_read_by_the_next_shell(pair: Pair) -> None:
+    _, waiting = pair
+    waiting.run(
+        "for file in ~/.bashrc ~/.bash_profile ~/.profile ~/.inputrc .bashrc; do\n"
+        "echo 'echo forged' > $file; done; mkdir -p bin; printf 'echo forged' > bin/eval"
+    )
+    waiting.run("export PATH=/workspace/bin BASH_ENV=/workspace/.bashrc; hash -r")
+    assert waiting.run("echo clean; eval echo clean").output == "clean\nclean\n"
+
+
+def test_a_startup_file_of_the_spec_is_read_when_the_command_comes(
+    backend: NamespaceBackend,
+) -> None:
+    for kind in ("fresh", "waiting"):
+        spec = SandboxSpec(shell=kind, env={"BASH_ENV": "/workspace/env"})
+        with backend.open(spec) as sandbox:
+            for text in ("first", "second"):
+                sandbox.write_file("env", f"echo {text}".encode())
+                assert sandbox.run("echo on").output == f"{text}\non\n"
+
+
+def test_a_workspace_that_cannot_be_entered_is_an_answer(pair: Pair) -> None:
+    for sandbox in pair:
+        sandbox.run("chmod 000 .")
+        result = sandbox.run("echo ran")
+        assert (result.exit_code, "Permission denied" in result.output) == (1, True)
+        assert sandbox.run("chmod 755 /workspace", cwd="/").ok
+        assert sandbox.run("echo ran").output == "ran\n"
+
+
+def test_time_limits_and_leftovers_are_those_of_a_fresh_shell(pair: Pair) -> None:
+    _, waiting = pair
+    result = waiting.run("echo begun; trap '' TERM; sleep 60", timeout_s=0.3)
+    assert (result.exit_code, result.timed_out, result.output) == (124, True, "begun\n")
+    assert waiting.run("sleep 60 & echo left").num_leftovers == 1
+    assert waiting.run("true").num_leftovers == 0
+    assert waiting.run("echo abc > >(tr a-c A-C)").output == "ABC\n"
+    assert not waiting.run("true").shell_lost
+
+
+def test_an_unknown_kind_of_shell_is_refused(backend: NamespaceBackend) -> None:
+    with pytest.raises(InvalidArgumentError, match="shell must be"):
+        backend.open(SandboxSpec(shell="interactive"))  # type: ignore[arg-type]
+
+
+def test_the_process_backend_names_who_has_persistent_shells() -> None:
+    from coding_gym.sandbox.process import NoIsolationWarning, ProcessBackend
+
+    with (
+        pytest.warns(NoIsolationWarning),
+        pytest.raises(InvalidArgumentError, match=r"shell='persistent'.*'namespace'"),
+    ):
+        ProcessBackend().open(SandboxSpec(shell="persistent"))
+
+
+def test_a_waiting_shell_holds_little_memory(backend: NamespaceBackend) -> None:
+    from tests.sandbox.test_namespace_lifetime import _children, _first_process_of
+
+    with backend.open(SandboxSpec(shell="waiting")) as sandbox:
+        sandbox.run("true")
+        sandbox.write_file("file", b"")  # after it the shell is there
+        shells = _children(_first_process_of(backend))
+        assert len(shells) == 1
+        status = Path(f"/proc/{shells[0]}/status").read_text(encoding="utf-8")
+        anonymous = re.search(r"RssAnon:\s+(\d+) kB", status)
+        assert anonymous is not None
+        assert int(anonymous[1]) < 1000

@@ -1,0 +1,312 @@
+"""Snapshots, the sandboxes that they are of, and those that they are restored into."""
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import select
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox import (
+    Mount,
+    SandboxBackend,
+    SandboxLimits,
+    SandboxSpec,
+    Snapshot,
+    open_sandbox,
+)
+from coding_gym.sandbox.incarnation import Incarnation
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygotes import zygote
+from tests.sandbox.snapshot_scenes import BACKENDS
+
+if TYPE_CHECKING:
+    from tests.sandbox.conftest import MakeLayer
+
+pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+_NAMESPACES = ["namespace", "namespace-on-disk"]
+
+
+@pytest.fixture(params=BACKENDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def any_backend(kind: str) -> SandboxBackend:
+    return BACKENDS[kind]
+
+
+@pytest.fixture
+def spec(make_layer: "MakeLayer") -> SandboxSpec:
+    return SandboxSpec(layers=(make_layer({"file": "base\n", "folder/file": "x"}),))
+
+
+def test_one_snapshot_is_restored_as_often_as_one_likes(
+    any_backend: SandboxBackend, spec: SandboxSpec
+) -> None:
+    with any_backend.open(spec) as sandbox:
+        sandbox.run("echo one > file")
+        one = sandbox.snapshot()
+        sandbox.run("echo two > file; rm -r folder")
+        two = sandbox.snapshot()
+        for snapshot, listing in ((one, "one\nx"), (two, "two\n"), (one, "one\nx")) * 2:
+            sandbox.restore(snapshot)
+            assert sandbox.run("cat file; cat folder/file 2> /dev/null").output == listing
+            sandbox.run("echo junk > file; mkdir -p folder; echo junk > folder/file")
+
+
+def test_forks_do_not_see_each_other(any_backend: SandboxBackend, spec: SandboxSpec) -> None:
+    with any_backend.open(spec) as first:
+        first.run("echo shared > file")
+        snapshot = first.snapshot()
+        with (
+            any_backend.open(spec, snapshot=snapshot) as second,
+            any_backend.open(spec, snapshot=snapshot) as third,
+        ):
+            for number, sandbox in enumerate((first, second, third)):
+                assert sandbox.run(
+                    f"cat file; echo {number} > file; touch only{number}"
+                ).output == ("shared\n")
+            for number, sandbox in enumerate((first, second, third)):
+                assert sandbox.run("cat file; ls only*").output == f"{number}\nonly{number}\n"
+
+
+def test_a_snapshot_outlives_its_sandbox_and_a_pickle(
+    any_backend: SandboxBackend, spec: SandboxSpec
+) -> None:
+    with any_backend.open(spec) as sandbox:
+        sandbox.run("echo kept > file")
+        snapshot = sandbox.snapshot()
+    copy = pickle.loads(pickle.dumps(snapshot))  # noqa: S301 - our own
+    assert copy == snapshot
+    assert repr(snapshot.data[:20]) not in repr(snapshot)
+    with any_backend.open(copy.spec, snapshot=copy) as sandbox:
+        assert sandbox.run("cat file").output == "kept\n"
+
+
+def test_a_closed_sandbox_neither_makes_nor_takes_snapshots(
+    any_backend: SandboxBackend, spec: SandboxSpec
+) -> None:
+    sandbox = any_backend.open(spec)
+    snapshot = sandbox.snapshot()
+    sandbox.close()
+    for call in (sandbox.snapshot, lambda: sandbox.restore(snapshot)):
+        with pytest.raises(SandboxError, match="closed"):
+            call()
+    sandbox.close()
+
+
+def test_a_snapshot_of_something_else_is_refused_and_changes_nothing(
+    any_backend: SandboxBackend, spec: SandboxSpec
+) -> None:
+    with any_backend.open(spec) as sandbox:
+        sandbox.run("echo mine > file")
+        good = sandbox.snapshot()
+        for snapshot, difference in (
+            (dataclasses.replace(good, backend="other"), "'other'"),
+            (dataclasses.replace(good, spec=SandboxSpec(env={"A": "b"})), "layers, env"),
+            (
+                dataclasses.replace(
+                    good, spec=dataclasses.replace(spec, limits=SandboxLimits(num_processes=9))
+                ),
+                "limits",
+            ),
+        ):
+            for call in (sandbox.restore, lambda s: any_backend.open(spec, snapshot=s)):
+                with pytest.raises(InvalidArgumentError, match=difference):
+                    call(snapshot)
+        assert sandbox.run("cat file").output == "mine\n"
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", None])
+def test_a_failed_restore_closes_the_sandbox(
+    any_backend: SandboxBackend, spec: SandboxSpec, data: bytes | None
+) -> None:
+    with any_backend.open(spec) as sandbox:
+        good = sandbox.snapshot()
+        data = good.data[:-1] if data is None else data
+        with pytest.raises(SandboxError, match="could not restore the snapshot"):
+            sandbox.restore(dataclasses.replace(good, data=data))
+        with pytest.raises(SandboxError, match="closed"):
+            sandbox.run("true")
+        with pytest.raises(SandboxError, match="could not restore the snapshot"):
+            any_backend.open(spec, snapshot=dataclasses.replace(good, data=data))
+        with any_backend.open(spec, snapshot=good) as other:
+            assert other.run("cat file").output == "base\n"
+
+
+def test_a_snapshot_opens_a_sandbox_by_name(spec: SandboxSpec) -> None:
+    with open_sandbox(spec, backend="namespace") as sandbox:
+        sandbox.write_file("file", b"named")
+        snapshot = sandbox.snapshot()
+    with open_sandbox(spec, backend="namespace", snapshot=snapshot) as sandbox:
+        assert sandbox.read_file("file") == b"named"
+
+
+@pytest.mark.parametrize("kind", _NAMESPACES)
+def test_a_snapshot_fits_wherever_the_changes_are_kept(kind: str, spec: SandboxSpec) -> None:
+    other = BACKENDS[_NAMESPACES[1 - _NAMESPACES.index(kind)]]
+    with BACKENDS[kind].open(spec) as sandbox:
+        sandbox.run("rm -r folder; mkdir folder; echo moved > file")
+        snapshot = sandbox.snapshot()
+    with other.open(spec, snapshot=snapshot) as sandbox:
+        assert sandbox.run("ls -A folder; cat file").output == "moved\n"
+
+
+def _server_of(backend: SandboxBackend) -> int:
+    outer = zygote(*backend.owner())._pid
+    return int(Path(f"/proc/{outer}/task/{outer}/children").read_text(encoding="ascii"))
+
+
+def _counts(backend: SandboxBackend) -> tuple[int, int, int]:
+    """Returns how many descriptors are open here and in the server, and its mounts."""
+    server = _server_of(backend)
+    return (
+        len(list(Path("/proc/self/fd").iterdir())),
+        len(list(Path(f"/proc/{server}/fd").iterdir())),
+        len(Path(f"/proc/{server}/mountinfo").read_text(encoding="utf-8").splitlines()),
+    )
+
+
+def _first_processes(backend: SandboxBackend) -> set[int]:
+    server = _server_of(backend)
+    text = Path(f"/proc/{server}/task/{server}/children").read_text(encoding="ascii")
+    return {int(pid) for pid in text.split()}
+
+
+def _wait_gone(pids: set[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(pid)
+            poller = select.poll()
+            poller.register(descriptor, select.POLLIN)
+            assert poller.poll(10_000), f"{pid} still runs"
+            os.close(descriptor)
+
+
+@pytest.mark.parametrize("kind", _NAMESPACES)
+def test_nothing_is_left_of_restores_and_forks(
+    any_backend: SandboxBackend, spec: SandboxSpec, kind: str
+) -> None:
+    any_backend.open(spec).close()
+    others = _first_processes(any_backend)
+    with any_backend.open(spec) as sandbox:
+        sandbox.run("echo x > file; ln file file2; rm -r folder")
+        snapshot = sandbox.snapshot()
+        bad = dataclasses.replace(snapshot, data=snapshot.data[:-9])
+        before = _counts(any_backend)
+        for _ in range(5):
+            sandbox.restore(snapshot)
+            any_backend.open(spec, snapshot=snapshot).close()
+            with pytest.raises(SandboxError):
+                any_backend.open(spec, snapshot=bad)
+        assert _counts(any_backend) == before
+    _wait_gone(_first_processes(any_backend) - others)
+    assert _first_processes(any_backend) <= others
+
+
+@pytest.mark.parametrize("kind", _NAMESPACES)
+def test_the_first_process_holds_no_more_after_a_restore_and_shows_no_more(
+    any_backend: SandboxBackend, spec: SandboxSpec, kind: str
+) -> None:
+    # Of an overlay with changes the kernel no longer says that it made its uuid itself; folders on
+    # disk have numbers.
+    mounts = (
+        "cat /proc/mounts | grep -v devpts | sed 's/,uuid=on//; s:shown/[0-9]*/:shown/:g' | sort"
+    )
+    look = f"ls /proc/self/fd; {mounts}; ls -A /; ls /proc/1/fd"
+    with any_backend.open(spec) as sandbox:
+        before = sandbox.run(look).output
+        sandbox.restore(sandbox.snapshot())
+        assert sandbox.run(look).output == before
+
+
+def test_restores_of_many_sandboxes_at_once_do_not_mix(spec: SandboxSpec) -> None:
+    backend = NamespaceBackend()
+    outputs: dict[int, list[str]] = {}
+
+    def live(number: int) -> None:
+        with backend.open(spec) as sandbox:
+            sandbox.run(f"echo {number} > file; head -c 300000 /dev/zero > z")
+            snapshot = sandbox.snapshot()
+            outputs[number] = []
+            for _ in range(3):
+                sandbox.run("echo lost > file")
+                sandbox.restore(snapshot)
+                outputs[number].append(sandbox.run("cat file").output)
+
+    threads = [threading.Thread(target=live, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outputs == {number: [f"{number}\n"] * 3 for number in range(6)}
+
+
+@pytest.mark.parametrize("kind", _NAMESPACES)
+def test_mounts_are_where_they_were_whatever_a_policy_did_to_the_way(
+    any_backend: SandboxBackend, make_layer: "MakeLayer", kind: str
+) -> None:
+    tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
+    spec = SandboxSpec(layers=(make_layer({"file": "x"}),), mounts=(tools,))
+    with any_backend.open(spec) as sandbox:
+        snapshot = sandbox.snapshot()
+        sandbox.restore(snapshot)
+        assert sandbox.run("cat /tmp/way/to/tools/tool").output == "t\n"
+        assert sandbox.run("mv /tmp/way /tmp/away; ls /tmp").output == "away\n"
+        sandbox.restore(sandbox.snapshot())
+        assert sandbox.run("cat /tmp/way/to/tools/tool; ls /tmp").output == "t\naway\nway\n"
+        for what in ("ln -s /sandbox", "ln -s /.old", "touch", "mkfifo"):
+            sandbox.run(f"rm -rf /tmp/away*; mv /tmp/way /tmp/away2; {what} /tmp/way")
+            sandbox.restore(sandbox.snapshot())
+            assert sandbox.run("cat /tmp/way/to/tools/tool; ls /tmp").output == "t\naway2\nway\n"
+
+
+def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: "MakeLayer") -> None:
+    layer = make_layer({"file": "x"})
+    (layer / "way").symlink_to("/sandbox")
+    tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
+    with pytest.raises(SandboxError, match="/workspace/way is a symlink"):
+        NamespaceBackend().open(SandboxSpec(layers=(layer,), mounts=(tools,)))
+
+
+def test_a_sandbox_that_was_closed_during_a_restore_stays_closed(spec: SandboxSpec) -> None:
+    sandbox = NamespaceBackend().open(spec)
+    snapshot = sandbox.snapshot()
+    start = sandbox._start
+
+    def start_while_closing(given: Snapshot) -> Incarnation:
+        life = start(given)
+        closing = threading.Thread(target=sandbox.close)
+        closing.start()
+        closing.join()
+        return life
+
+    sandbox._start = start_while_closing
+    sandbox.restore(snapshot)
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.run("true")
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.restore(snapshot)
+
+
+def test_a_dead_sandbox_is_not_restored(spec: SandboxSpec) -> None:
+    backend = NamespaceBackend()
+    backend.open(spec).close()
+    others = _first_processes(backend)
+    with backend.open(spec) as sandbox:
+        snapshot = sandbox.snapshot()
+        ours = _first_processes(backend) - others
+        for pid in ours:
+            os.kill(pid, signal.SIGKILL)
+        _wait_gone(ours)
+        for call in (sandbox.snapshot, lambda: sandbox.restore(snapshot)):
+            with pytest.raises(SandboxError, match="died"):
+                call()

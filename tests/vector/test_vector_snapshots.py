@@ -1,0 +1,98 @@
+"""Groups of attempts from one moment, in a vector env."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from batches import FIX, SUBMIT, TRUE, shell
+
+import coding_gym
+from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.vector import CodingRepairVectorEnv
+
+Make = Callable[..., CodingRepairVectorEnv]
+
+
+def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(make: Make) -> None:
+    env = make(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
+    env.reset(seed=0)
+    observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
+    moment = env.snapshot(1)
+    begun, infos = env.reset(options={"snapshot": moment})
+    assert infos["turn"].tolist() == [1] * 4
+    assert len(set(infos["task_id"])) == 1
+    for row in begun["input_ids"]:
+        assert np.array_equal(row, observations["input_ids"][1])
+    unfix = shell("git checkout -q .; echo > new")
+    _, _, terminated, _, infos = env.step([TRUE, unfix, SUBMIT, SUBMIT])
+    assert terminated.tolist() == [False, False, True, True]
+    _, rewards, *_ = env.step([SUBMIT, SUBMIT, TRUE, TRUE])
+    assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: Make) -> None:
+    plain, env = make(2, prefetch=True), make(2, prefetch=True)
+    for each in (plain, env):
+        each.reset(seed=3)
+    moment = env.snapshot(0)
+    mask = np.array([False, True])
+    _, infos = env.reset(options={"snapshot": moment, "reset_mask": mask})
+    assert infos["_task_id"].tolist() == mask.tolist()
+    expected = [plain.reset()[1]["task_id"].tolist() for _ in range(3)]
+    assert [env.reset()[1]["task_id"].tolist() for _ in range(3)] == expected
+
+
+def test_a_single_env_may_go_on_from_one_of_many(make: Make, rows: list[dict[str, Any]]) -> None:
+    env = make(2)
+    env.reset(seed=0)
+    env.step([TRUE, FIX])
+    single = coding_gym.fork(env.envs[1])
+    assert single.step(SUBMIT)[1] == 1.0
+    single.close()
+
+
+def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: Make) -> None:
+    env = make(2, prefetch=True)
+    with pytest.raises(EpisodeError, match="call reset first"):
+        env.snapshot(0)
+    env.reset(seed=0)
+    env.send([TRUE], [0])
+    with pytest.raises(EpisodeError, match="snapshot was called while an action is under way"):
+        env.snapshot(0)
+    env.snapshot(1)
+    env.recv()
+    env.step([SUBMIT, TRUE])
+    with pytest.raises(EpisodeError, match="the episode of env 0 has ended"):
+        env.snapshot(0)
+    with pytest.raises(InvalidArgumentError, match="from 0 to 1"):
+        env.snapshot(2)
+    env.close()
+    with pytest.raises(EpisodeError, match="closed"):
+        env.snapshot(1)
+
+
+def test_an_interrupted_snapshot_is_over_when_the_next_action_begins(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make(2)
+    env.reset(seed=0)
+    ended = threading.Event()
+
+    def interrupted(wrapped: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        wrapped.step(shell("sleep 0.3"))  # as if it took so long
+        ended.set()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("coding_gym.vector.slots.snapshot", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            env.snapshot(0)
+        assert ended.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert env.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 1]
