@@ -1,0 +1,141 @@
+"""What one command costs: in a sandbox, in an env, and against what else could run it."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import gymnasium as gym
+from figures import Figure, interleaved, ratio
+from making import tool
+
+from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
+
+BARE = ["bash", "-c", "true"]
+TRUE = json.dumps({"name": "shell", "arguments": {"cmd": "true"}})
+# What a policy takes at the very least to say the next command.
+_THINKING_S = 0.004
+_BWRAP = ["--ro-bind", "/", "/", "--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108 - inside
+_BWRAP += ["--unshare-all", "--new-session"]
+_WAITING = SandboxSpec(shell="waiting")
+_NUM_SANDBOXES, _NUM_DRIVERS = 64, 8
+# Two of these are what this machine can do at best with two processors.
+_SPAWNER = """
+import os, sys, time
+bash, wanted_s = sys.argv[1], float(sys.argv[2])
+env, count, end = dict(os.environ), 0, time.perf_counter() + wanted_s
+while time.perf_counter() < end:
+    os.waitpid(os.posix_spawn(bash, ["bash", "-c", "true"], env), 0)
+    count += 1
+print(count / wanted_s)
+"""
+
+
+@contextmanager
+def running_env() -> Iterator[gym.Env[Any, Any]]:
+    """Gives an env after its reset, which no limit ends."""
+    made = gym.make("coding_gym:CodingRepair-v0", max_turns=10**6, disable_env_checker=True)
+    made.reset(seed=0)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def steps(rounds: int) -> list[Figure]:
+    """Times one command in each way, in turn."""
+    with ExitStack() as stack:
+        fresh = stack.enter_context(open_sandbox(SandboxSpec()))
+        waiting = stack.enter_context(open_sandbox(_WAITING))
+        env = stack.enter_context(running_env())
+
+        def think() -> None:
+            time.sleep(_THINKING_S)
+
+        works: dict[str, Callable[[], object]] = {
+            "bare": lambda: subprocess.run(BARE, check=True),
+            "fresh": lambda: fresh.run("true"),
+            "step": lambda: env.step(TRUE),
+            "think": think,
+            "waiting": lambda: waiting.run("true"),
+        }
+        took = interleaved(works, rounds)
+    return [
+        ratio('sandbox.run("true") / bare subprocess', took["fresh"], took["bare"], 1.05),
+        ratio("the same, a bash waiting, 4 ms between", took["waiting"], took["bare"], 0.4),
+        ratio('env.step(shell("true")) / bare subprocess', took["step"], took["bare"], 1.5),
+    ]
+
+
+def bubblewrap(rounds: int) -> list[Figure]:
+    """Times one ``bwrap`` per command against a command in a sandbox."""
+    name = "one bwrap per command / sandbox.run"
+    if reason := tool("bwrap"):
+        return [Figure(name=name, absent=f"{reason}; run: apt-get install bubblewrap")]
+    argv = [shutil.which("bwrap") or "bwrap", *_BWRAP, *BARE]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode:
+        return [Figure(name=name, absent=f"bwrap fails here: {done.stderr.strip()}")]
+    with open_sandbox(SandboxSpec()) as sandbox:
+        took = interleaved(
+            {
+                "bwrap": lambda: subprocess.run(argv, check=True),
+                "ours": lambda: sandbox.run("true"),
+            },
+            rounds,
+        )
+    return [ratio(name, took["bwrap"], took["ours"], 4, is_floor=True)]
+
+
+def throughput(rounds: int) -> list[Figure]:
+    """Counts commands per second over many sandboxes, and of two processes that only spawn."""
+    seconds = 1.0 if rounds >= 50 else 0.3
+    bash = shutil.which("bash") or "/bin/bash"
+    ours: list[float] = []
+    bare: list[float] = []
+    with ExitStack() as stack:
+        sandboxes = [
+            stack.enter_context(open_sandbox(SandboxSpec())) for _ in range(_NUM_SANDBOXES)
+        ]
+        for _ in range(max(3, rounds // 20)):
+            ours.append(_commands_per_s(sandboxes, seconds))
+            bare.append(_spawned_per_s(bash, seconds))
+    name = f"commands/s, {_NUM_SANDBOXES} sandboxes, {_NUM_DRIVERS} in flight / two bare spawners"
+    details: dict[str, Any] = {"spawners": 2, "seconds": seconds}
+    return [
+        ratio(name, ours, bare, 0.9, is_floor=True),
+        Figure(name="commands/s", value=round(sorted(ours)[len(ours) // 2]), details=details),
+    ]
+
+
+def _commands_per_s(sandboxes: list[Sandbox], seconds: float) -> float:
+    """Returns commands per second; each of the drivers takes its sandboxes in turn."""
+    end = time.perf_counter() + seconds
+
+    def drive(number: int) -> int:
+        count = 0
+        mine = sandboxes[number::_NUM_DRIVERS]
+        while time.perf_counter() < end:
+            mine[count % len(mine)].run("true")
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(_NUM_DRIVERS) as pool:
+        return sum(pool.map(drive, range(_NUM_DRIVERS))) / seconds
+
+
+def _spawned_per_s(bash: str, seconds: float) -> float:
+    python = shutil.which("python3") or "python3"
+    started = [
+        subprocess.Popen(
+            [python, "-I", "-S", "-c", _SPAWNER, bash, str(seconds)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    return sum(float(process.communicate()[0]) for process in started)
