@@ -1,0 +1,97 @@
+"""Best of n from a midpoint: branches of one episode, scored by visible tests, then graded.
+
+An episode is played to the point where its suspicious lines are known. From there every branch
+tries one candidate of the repair menu and runs the visible tests; the best is played on from
+where it is. Afterwards a few branches are played to their graded ends by chance: the mean of their
+rewards is what the midpoint is worth, and a branch's reward less that mean is its advantage.
+"""
+
+import argparse
+import statistics
+from contextlib import closing
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import coding_gym
+from coding_gym.wrappers import MenuActions, TestPassReward
+from coding_gym.wrappers.menu_actions import MENU_FEATURES
+
+LOCATE, RUN_TESTS, SUBMIT, FIRST_CANDIDATE = 0, 2, 3, 4
+
+
+def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: int) -> float:
+    """Tries candidates from one moment and submits the best; returns the reward.
+
+    Args:
+        env: Plays one branch after the other.
+        midpoint: Where all of them begin.
+        num_branches: Candidates to try, at most.
+    """
+    tried: list[tuple[float, int, coding_gym.EnvSnapshot]] = []
+    coding_gym.restore(env, midpoint)
+    candidates = np.flatnonzero(env.action_masks()[FIRST_CANDIDATE:]).tolist()
+    for number in candidates[:num_branches]:
+        coding_gym.restore(env, midpoint)
+        env.step(FIRST_CANDIDATE + number)
+        observation, *_ = env.step(RUN_TESTS)
+        tried.append((score(observation), -number, coding_gym.snapshot(env)))
+        print(f"candidate {number}: visible tests say {tried[-1][0]:+.2f}")
+    if not tried:
+        raise SystemExit("the menu has no candidates for this task")
+    value, number, moment = max(tried, key=lambda one: one[:2])
+    coding_gym.restore(env, moment)
+    _, reward, _, _, info = env.step(SUBMIT)
+    print(f"best is candidate {-number} ({value:+.2f}); hidden tests: {info['grade']['reason']}")
+    return float(reward)
+
+
+def score(observation: dict[str, Any]) -> float:
+    """Returns the share of the failing tests that pass now, less 1 where others broke."""
+    state = dict(zip(MENU_FEATURES, observation["menu"].tolist(), strict=True))
+    return float(state["fraction_fixed"] - state["broke_others"])
+
+
+def play_by_chance(env: gym.Env[Any, Any], rng: np.random.Generator) -> float:
+    """Plays a branch to its end with actions that make sense; returns its reward."""
+    while True:
+        masks = env.get_wrapper_attr("action_masks")()
+        _, reward, terminated, truncated, _ = env.step(int(rng.choice(np.flatnonzero(masks))))
+        if terminated or truncated:
+            return float(reward)
+
+
+def main() -> None:
+    """Reads the command line and searches."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--task", default="cronwise-working-days", help="a bundled task")
+    parser.add_argument("--branches", type=int, default=8, help="candidates to try")
+    parser.add_argument("--rollouts", type=int, default=4, help="branches played by chance")
+    parser.add_argument("--seed", type=int, default=0, help="of the chance")
+    arguments = parser.parse_args()
+    if min(arguments.branches, arguments.rollouts) < 1 or arguments.seed < 0:
+        parser.error("--branches and --rollouts must be at least 1, --seed at least 0")
+    made: gym.Env[Any, Any] = gym.make("CodingRepair-v0", max_turns=12)
+    with closing(MenuActions(TestPassReward(made, weight=0.4), num_candidates=24)) as env:
+        env.reset(options={"task_id": arguments.task})
+        env.step(LOCATE)
+        midpoint = coding_gym.snapshot(env)
+        reward = best_of(env, midpoint, arguments.branches)
+        print(f"best of {arguments.branches} from the midpoint: reward {reward:.2f}")
+
+        coding_gym.restore(env, midpoint)
+        rng = np.random.default_rng(arguments.seed)
+        rewards = []
+        for _ in range(arguments.rollouts):
+            with closing(coding_gym.fork(env)) as branch:
+                rewards.append(play_by_chance(branch, rng))
+        mean = statistics.mean(rewards)
+        print(f"by chance from the midpoint: value {mean:.2f}")
+        print("advantages:", " ".join(f"{one - mean:+.2f}" for one in rewards))
+
+
+if __name__ == "__main__":
+    main()
