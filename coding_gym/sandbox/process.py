@@ -158,6 +158,8 @@ class ProcessSandbox:
                 if error.errno == errno.E2BIG:
                     return ExecResult(126, "bash: Argument list too long\n")
                 raise SandboxError(f"bash could not be started: {error}") from error
+        if self._closed:  # by another thread, before there was anything to end
+            self._group.end()
         result = self._group.wait(timeout_s)
         self._require_open()  # another thread may have closed it, which ended the command
         return result
