@@ -26,15 +26,18 @@ WALLS: dict[str, dict[str, str]] = {
         "seccomp": _ALLOW_ALL,
     },
     "visible init": {
-        "syscalls": (
-            "_mount, _prctl = mount, prctl\n"
-            "def mount(kind, target, flags, options=''):\n"
-            "    _mount(kind, target, flags, options.replace('hidepid=invisible', ''))\n"
-            "def prctl(option, *arguments):\n"
-            "    return 0 if (option, arguments) == (4, (0,)) else _prctl(option, *arguments)\n"
-            "def drop_effective_capabilities(**_):\n"
-            "    header = (ctypes.c_uint32 * 2)(0x20080522, 0)\n"
-            "    _check(_libc.capset(header, (ctypes.c_uint32 * 6)()), 'capset')\n"
+        "plan": (
+            "_mount, _prctl = Plan.mount, Plan.prctl\n"
+            "def _without_hiding(self, kind, target, flags, options=''):\n"
+            "    _mount(self, kind, target, flags, options.replace('hidepid=invisible', ''))\n"
+            "def _dumpable(self, option, *arguments):\n"
+            "    if (option, arguments) != (4, (0,)):\n"
+            "        _prctl(self, option, *arguments)\n"
+            "Plan.mount, Plan.prctl = _without_hiding, _dumpable\n"
+        ),
+        "lockdown": (
+            "def _drop_effective_capabilities(plan):\n"
+            "    plan.call('capset', struct.pack('Ii', _CAPABILITY_VERSION, 0), bytes(24))\n"
         ),
         "seccomp": _ALLOW_ALL,
     },

@@ -193,7 +193,7 @@ def test_a_build_with_the_network_does_not_reach_abstract_names(arena: Arena) ->
         attacker.write_file("own.py", own.encode())
         assert attacker.run("python own.py").output == "own\n"
     arena.assert_unharmed()
-    open_wall = {"syscalls": "def leave_abstract_sockets(): pass"}
+    open_wall = {"network": "def _leave_abstract_sockets(plan): pass"}
     with backend_with(open_wall) as backend, backend.open(spec) as attacker:
         assert arena.run(attack, attacker).output.startswith("call DONE")
     arena.host.answer_calls()

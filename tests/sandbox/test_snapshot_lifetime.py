@@ -273,7 +273,7 @@ def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: "MakeLayer") ->
     layer = make_layer({"file": "x"})
     (layer / "way").symlink_to("/sandbox")
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
-    with pytest.raises(SandboxError, match="/workspace/way is a symlink"):
+    with pytest.raises(SandboxError, match=r"symbolic links \(openat2 /workspace/way\)"):
         NamespaceBackend().open(SandboxSpec(layers=(layer,), mounts=(tools,)))
 
 

@@ -22,8 +22,8 @@ from coding_gym.sandbox.results import check_env
 from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.temporary import make_folder
-from coding_gym.sandbox.zygote import syscalls
 from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.sandbox.zygote.numbers import machine
 from coding_gym.sandbox.zygote.steps import SetupError
 
 # Without mounts there is one view of the files; without cgroups, nothing to count with.
@@ -174,7 +174,7 @@ class LandlockBackend:
                 "run coding_gym in a Linux machine or container",
             )
         try:
-            syscalls.machine()
+            machine()
         except OSError as error:
             raise SandboxUnavailableError(str(error), "use an x86_64 or aarch64 machine") from error
         if self.owner()[0] == 0:

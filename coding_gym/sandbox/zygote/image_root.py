@@ -11,6 +11,7 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import parts, scratch
 from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.shelf import SHELF
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
@@ -27,15 +28,15 @@ _MAX_LINKS = 40
 NO_BASH = "find bash in the image"
 
 
-def make_upper(request: dict[str, Any], place: str) -> str:
+def plan_upper(plan: Plan, request: dict[str, Any], place: str) -> str:
     """Makes the folders that take the changes of the root; returns the one that holds them."""
     image = request["image"]
     upper = f"{place}/{UPPER}"
     for path in (upper, f"{place}/{WORK}"):
-        os.mkdir(path, 0o755)
+        plan.mkdir(path)
     top = os.stat(f"{SHELF}/{request['names'][image['folder']]}/{image['layers'][0]}")
-    os.chmod(upper, stat.S_IMODE(top.st_mode))
-    os.utime(upper, (top.st_mtime, top.st_mtime))
+    plan.chmod(upper, stat.S_IMODE(top.st_mode))
+    plan.utime(upper, top.st_mtime_ns)
     return upper
 
 

@@ -2,43 +2,53 @@
 
 import os
 import socket
-from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import changes, commands, files, lockdown, parts, room, wire
+from coding_gym.sandbox.zygote import changes, commands, files, wire
 from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.openings import Opening
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError
 
 MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 
 
-def main(
-    channel: socket.socket, request: dict[str, Any], prepared: parts.Parts, ids: tuple[int, int]
-) -> None:
-    """Builds the sandbox, says that it is ready, serves until the owner closes the channel."""
+def main(channel: socket.socket, opening: Opening) -> None:
+    """Makes the sandbox, says that it is ready, serves until the owner closes the channel."""
     try:
-        restore = partial(changes.restore, channel=channel) if request["restores"] else None
-        changed = room.build(request, prepared, ids, restore)
-        room.set_up_network(shared=request["network"])
-        lockdown.apply(request["limits"])
+        opening.program.run()
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
         os._exit(1)
-    channel.sendall(wire.pack({}))
-    _serve(channel, commands.Commands(request, channel), changed)
+    _serve(channel, opening.commands, opening.changed)
+
+
+def answer_next(
+    channel: socket.socket, runner: commands.Commands, changed: changes.Changes | None = None
+) -> None:
+    """Waits for a request of the owner and answers it.
+
+    Args:
+        channel: To the owner.
+        runner: Runs commands.
+        changed: The folders of which a snapshot is made.
+
+    Raises:
+        EOFError, BrokenPipeError, ConnectionResetError: The owner closed the channel.
+    """
+    runner.rest()
+    request, body = wire.receive(channel, max_body_bytes=MAX_BODY_BYTES)
+    if request["op"] == "snapshot" and changed is not None:
+        changes.send(changed, channel)
+        return
+    header, answer = _answer(request, body, runner)
+    channel.sendall(wire.pack(header, answer))
 
 
 def _serve(channel: socket.socket, runner: commands.Commands, changed: changes.Changes) -> None:
     while True:
         try:
-            runner.rest()
-            request, body = wire.receive(channel, max_body_bytes=MAX_BODY_BYTES)
-            if request["op"] == "snapshot":
-                changes.send(changed, channel)
-                continue
-            header, answer = _answer(request, body, runner)
-            channel.sendall(wire.pack(header, answer))
+            answer_next(channel, runner, changed)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             # No process is left between requests, and the mounts end with this one.
             os._exit(0)

@@ -1,30 +1,22 @@
 """The mounts of one sandbox: everything it can see, put together in a fresh mount namespace."""
 
-import contextlib
 import errno
-import fcntl
 import os
-import socket
-import struct
-from collections.abc import Callable, Iterable
-from pathlib import PurePosixPath
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from coding_gym.sandbox.zygote import image_root, parts
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes
+from coding_gym.sandbox.zygote.places import EPISODE, OLD, QUIET, WRITABLE, is_writable
+from coding_gym.sandbox.zygote.plan import Plan
+from coding_gym.sandbox.zygote.requested import own_folders, plan_files, plan_mounts
 from coding_gym.sandbox.zygote.shelf import SHELF
 from coding_gym.sandbox.zygote.steps import step
 
-EPISODE = "/episode"
-_OLD = "/.old"
-_QUIET = sc.NOSUID | sc.NODEV
 # What setting up takes for a moment where a policy left nothing, and what it may have moved away.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
-_SIOCSIFFLAGS = 0x8914
-_IFF_UP_LOOPBACK_RUNNING = 0x49
-# At least, at first and at most; the kernel would give a connection some MiB, for networks.
-_BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
 # All sandboxes of a machine share some thousand terminals, and those of a user her inotify objects:
 # one must not take what the others need.
 _MAX_TERMINALS = 64
@@ -35,79 +27,88 @@ _MAX_COUNTS = {
 }
 # What the host's kernel was started with, and which keys its user holds.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys")
-# A folder of the sandbox's own tmpfs, its path inside, its mode.
-_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
-_PLACES = ("/workspace", *(inside for _, inside, _ in _WRITABLE))
-_FOLDERS = ("/workspace", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt", "/sandbox/bin")  # noqa: S108
+_FOLDERS = (
+    *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
+    *("/sandbox", "/sandbox/bin"),
+)
 _DATED = ("/", "/home", "/home/agent", "/opt", "/run", "/sandbox", "/sandbox/bin", "/tmp", "/var")  # noqa: S108
+_TIME_NS = parts.TIMES[0] * 10**9
 
 
-def build(
+def plan_room(
+    plan: Plan,
     request: dict[str, Any],
     prepared: parts.Parts,
     ids: tuple[int, int],
     restore: Callable[[Changes], None] | None,
 ) -> Changes:
-    """Makes the current process's namespaces into a sandbox as requested.
+    """Makes the namespaces of a process into a sandbox as requested.
 
     Returns the folders that hold what is changed in it.
 
     Args:
-        request: ``names`` on the shelf; ``layers`` (indices into them, topmost first); ``mounts``
-            (pairs of index and path inside); ``upper`` (the index of a folder on disk for changes,
-            None for a tmpfs); ``links``; ``files``; ``limits``; ``restores``; ``image`` (what
-            `image_root` takes, and the ``uid`` and ``gid`` of its user; None for the allow-list).
+        plan: What it is added to.
+        request: ``names`` on the shelf, and whether these ``are_folders``; ``layers`` (indices into
+            them, topmost first); ``mounts`` (pairs of index and path inside); ``upper`` (the index
+            of a folder on disk for changes, None for a tmpfs); ``links``; ``files``; ``limits``;
+            ``restores``; ``image`` (what `image_root` takes, and the ``uid`` and ``gid`` of its
+            user; None for the allow-list).
         prepared: The parts that all sandboxes share.
         ids: The host uid and gid that become the image's, or `parts.UID` and `parts.GID`.
         restore: Fills these folders with those of a snapshot before anything is mounted on them.
     """
-    _map_user(request["image"], ids)
-    changes = _make_tmpfs(request)
+    _map_user(plan, request["image"], ids)
+    changes = _make_tmpfs(plan, request)
     if restore is not None:
-        restore(changes)
-    with step("change the sandbox's root"):
+        plan.do(partial(restore, changes))
+    with plan.step("change the sandbox's root"):
         root = f"{EPISODE}/root"
         if request["image"]:
-            image_root.mount(request, _place_of_upper(request), root, _OLD)
+            plan.do(partial(image_root.mount, request, _place_of_upper(request), root, OLD))
         else:
-            sc.bind(root, root, recursive=False)
-        os.mkdir(root + _OLD)
-        sc.pivot(root, _OLD[1:])
+            plan.bind(root, root, recursive=False)
+        plan.mkdir(root + OLD)
+        plan.pivot(root, OLD[1:])
     if request["image"]:
-        image_root.fill(prepared, request, _OLD)
+        plan.do(partial(image_root.fill, prepared, request, OLD))
     else:
-        _fill_root(prepared)
-    _mount_workspace(request)
-    _mount_private_folders()
-    _mount_proc()
+        _fill_root(plan, prepared)
+    _mount_workspace(plan, request)
+    _mount_private_folders(plan)
+    _mount_proc(plan)
     if request["image"]:
-        _finish_image(request)
+        plan.do(partial(_finish_image, plan.follow_up(), request))
     else:
-        _finish(request, prepared)
+        _finish(plan, request, prepared)
     if request["restores"]:
-        _shrink_tmpfs(request["limits"], changes)
+        plan.do(partial(_shrink_tmpfs, request["limits"], changes))
     return changes
 
 
-def _map_user(image: dict[str, Any] | None, ids: tuple[int, int]) -> None:
+def dated_like(request: dict[str, Any]) -> list[str]:
+    """Returns the folder on the shelf that the workspace has its time from, if any."""
+    return [f"{SHELF}/{request['names'][index]}" for index in request["layers"][:1]]
+
+
+def _map_user(plan: Plan, image: dict[str, Any] | None, ids: tuple[int, int]) -> None:
     uid, gid = (image["uid"], image["gid"]) if image else (parts.UID, parts.GID)
-    with step("map the sandbox's user"):
-        sc.write_text("/proc/self/setgroups", "deny")
-        sc.write_text("/proc/self/uid_map", f"{uid} {ids[0]} 1")
-        sc.write_text("/proc/self/gid_map", f"{gid} {ids[1]} 1")
+    with plan.step("map the sandbox's user"):
+        plan.write_text("/proc/self/setgroups", "deny")
+        plan.write_text("/proc/self/uid_map", f"{uid} {ids[0]} 1")
+        plan.write_text("/proc/self/gid_map", f"{gid} {ids[1]} 1")
 
 
-def _make_tmpfs(request: dict[str, Any]) -> Changes:
-    with step("mount the sandbox's tmpfs"):
+def _make_tmpfs(plan: Plan, request: dict[str, Any]) -> Changes:
+    with plan.step("mount the sandbox's tmpfs"):
         limits = request["limits"]
         size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
         if request["restores"]:  # which gives files of several names one more for a while
             size, num_inodes = size + _SPARE_BYTES, 2 * num_inodes + _SPARE_INODES
         options = f"mode=0755,size={size},nr_inodes={num_inodes}"
-        sc.mount("tmpfs", EPISODE, _QUIET, options)
+        plan.mount("tmpfs", EPISODE, QUIET, options)
         for name in ("root", "upper", "work"):
-            os.mkdir(f"{EPISODE}/{name}", 0o755)
-        return _make_folders(request)
+            plan.mkdir(f"{EPISODE}/{name}")
+        return _make_folders(plan, request)
 
 
 def _shrink_tmpfs(limits: dict[str, int], changes: Changes) -> None:
@@ -115,78 +116,41 @@ def _shrink_tmpfs(limits: dict[str, int], changes: Changes) -> None:
     with step("limit the sandbox's tmpfs"):
         own = os.fstat(changes.folders["tmp"]).st_dev
         # One of its mounts that no requested one covers.
-        place = next(inside for _, inside, _ in _WRITABLE if os.stat(inside).st_dev == own)
+        place = next(inside for _, inside, _ in WRITABLE if os.stat(inside).st_dev == own)
         facts = os.statvfs(place)
         num_inodes = facts.f_files - facts.f_ffree
         if num_inodes > limits["num_inodes"] + _SPARE_INODES:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         size = max(limits["disk_bytes"], (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
         options = f"size={size},nr_inodes={max(limits['num_inodes'], num_inodes)}"
-        sc.mount("tmpfs", place, _QUIET | sc.REMOUNT, options)
+        sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options)
 
 
-def _finish(request: dict[str, Any], prepared: parts.Parts) -> None:
-    _mount_requested(request)
-    _write_files(request)
-    above = {str(folder) for _, path in request["mounts"] for folder in PurePosixPath(path).parents}
-    dated = {*prepared.links, *request["links"], *_DATED, *above}
-    if request["restores"]:  # they have their times
-        dated = {path for path in dated if not _is_writable(path)}
-    _close_root(dated)
-
-
-def _finish_image(request: dict[str, Any]) -> None:
-    if request["alias"]:
-        image_root.show_workspace(request, _OLD)
-    request["mounts"] = image_root.targets(request, _OLD)
-    _mount_requested(request)
-    _write_files(request)
-    image_root.close(request, _OLD)
-    _set_counts()
-    image_root.protect_settings()
-
-
-def set_up_network(*, shared: bool) -> None:
-    """Names the machine, and brings the loopback device up where the network is our own."""
-    with step("name the sandbox"):
-        sc.set_host_name("sandbox")
-    if shared:
-        with contextlib.suppress(OSError):  # Linux before 6.12, or one without Landlock
-            sc.leave_abstract_sockets()
-        return
-    with step("bring the loopback device up"):
-        request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
-            fcntl.ioctl(device, _SIOCSIFFLAGS, request)
-    for name, sizes in _BUFFER_SIZES.items():
-        # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
-        with contextlib.suppress(OSError):
-            sc.write_text(f"/proc/sys/net/ipv4/{name}", sizes)
-
-
-def _make_folders(request: dict[str, Any]) -> Changes:
+def _make_folders(plan: Plan, request: dict[str, Any]) -> Changes:
     """Makes the folders that take a sandbox's changes, seen before the change of root."""
-    for name, _, mode in _WRITABLE:
-        os.mkdir(f"{EPISODE}/{name}")
-        os.chmod(f"{EPISODE}/{name}", mode)
-        os.utime(f"{EPISODE}/{name}", parts.TIMES)
-    names = request["names"]
+    for name, _, mode in WRITABLE:
+        plan.mkdir(f"{EPISODE}/{name}")
+        plan.chmod(f"{EPISODE}/{name}", mode)
+        plan.utime(f"{EPISODE}/{name}", _TIME_NS)
     upper = _place_of_upper(request) + "/upper"
-    if request["layers"]:
-        top = os.stat(f"{SHELF}/{names[request['layers'][0]]}")
-        os.utime(upper, (top.st_mtime, top.st_mtime))
-    else:
-        os.utime(upper, parts.TIMES)
-    places = {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
+    tops = dated_like(request)
+    plan.utime(upper, os.stat(tops[0]).st_mtime_ns if tops else _TIME_NS)
+    places = {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in WRITABLE}}
     if request["image"]:
-        places["image"] = image_root.make_upper(request, _place_of_upper(request))
-    return Changes(
-        folders={
-            name: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            for name, path in places.items()
-        },
-        newest_first=os.listdir(EPISODE)[-1] == "root",
-    )
+        places["image"] = image_root.plan_upper(plan, request, _place_of_upper(request))
+    folders = {name: plan.keep_folder(path) for name, path in places.items()}
+    return Changes(folders=folders, newest_first=_lists_newest_first())
+
+
+@cache
+def _lists_newest_first() -> bool:
+    """Whether a tmpfs, such as the zygote's own root, lists what was made last first."""
+    for name in ("first", "second"):
+        os.mkdir(f"{EPISODE}/{name}")
+    names = os.listdir(EPISODE)
+    for name in names:
+        os.rmdir(f"{EPISODE}/{name}")
+    return names[0] == "second"
 
 
 def _place_of_upper(request: dict[str, Any]) -> str:
@@ -195,102 +159,80 @@ def _place_of_upper(request: dict[str, Any]) -> str:
     return f"{SHELF}/{request['names'][request['upper']]}"
 
 
-def _fill_root(prepared: parts.Parts) -> None:
-    with step("fill the sandbox's root"):
+def _fill_root(plan: Plan, prepared: parts.Parts) -> None:
+    with plan.step("fill the sandbox's root"):
         for folder in _FOLDERS:
-            os.makedirs(folder, 0o755, exist_ok=True)
+            plan.mkdir(folder)
         for path, target in prepared.links.items():
-            os.symlink(target, path)
-        os.symlink("../tmp", "/var/tmp")  # noqa: S108
+            plan.symlink(target, path)
+        plan.symlink("../tmp", "/var/tmp")  # noqa: S108
         for source, inside in prepared.binds.items():
-            os.mkdir(inside)
-            sc.bind(_OLD + source, inside)
+            plan.mkdir(inside)
+            plan.bind(OLD + source, inside)
 
 
-def _mount_workspace(request: dict[str, Any]) -> None:
+def _mount_workspace(plan: Plan, request: dict[str, Any]) -> None:
     names = request["names"]
-    upper, work = (f"{_OLD}{_place_of_upper(request)}/{name}" for name in ("upper", "work"))
-    with step("mount the overlay"):
+    upper, work = (f"{OLD}{_place_of_upper(request)}/{name}" for name in ("upper", "work"))
+    with plan.step("mount the overlay"):
         if not request["layers"]:
-            sc.bind(upper, "/workspace", recursive=False)
+            plan.bind(upper, "/workspace", recursive=False)
             return
         # Relative names, so that the mount's options tell nothing of the host's paths.
-        os.chdir(_OLD + SHELF)
+        plan.chdir(OLD + SHELF)
         lower = ":".join(names[index] for index in request["layers"])
         options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
-        sc.mount("overlay", "/workspace", _QUIET, options)
-        os.chdir("/")
+        plan.mount("overlay", "/workspace", QUIET, options)
+        plan.chdir("/")
 
 
-def _mount_private_folders() -> None:
-    with step("mount /tmp, home and /dev/shm"):
-        for name, inside, _ in _WRITABLE:
-            sc.bind(f"{_OLD}{EPISODE}/{name}", inside, recursive=False)
-    with step("mount /dev/pts"):
+def _mount_private_folders(plan: Plan) -> None:
+    with plan.step("mount /tmp, home and /dev/shm"):
+        for name, inside, _ in WRITABLE:
+            plan.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
+    with plan.step("mount /dev/pts"):
         options = f"newinstance,ptmxmode=0666,mode=620,max={_MAX_TERMINALS}"
-        sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
+        plan.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
 
 
-def _mount_proc() -> None:
-    with step("mount the sandbox's /proc"):
-        sc.mount("proc", "/proc", _QUIET | sc.NOEXEC, "hidepid=invisible")
+def _mount_proc(plan: Plan) -> None:
+    with plan.step("mount the sandbox's /proc"):
+        plan.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
         for path in filter(os.path.exists, _HIDDEN_FILES):
-            sc.bind(_OLD + parts.NOTHING, path, recursive=False)
+            plan.bind(OLD + parts.NOTHING, path, recursive=False)
 
 
-def _mount_requested(request: dict[str, Any]) -> None:
-    for index, target in request["mounts"]:
-        with step(f"mount at {target}"):
-            source = f"{_OLD}{SHELF}/{request['names'][index]}"
-            is_folder = os.path.isdir(source)
-            if request["restores"] and _is_writable(target):
-                # A policy may have moved the way to it, and put something else there.
-                image_root.make_real(target if is_folder else os.path.dirname(target))
-            _require_no_detour(target, anywhere=bool(request["image"]))
-            if is_folder:
-                os.makedirs(target, 0o755, exist_ok=True)
-            elif not os.path.exists(target):
-                os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
-                sc.write_text(target, "")
-            sc.bind(source, target)
+def _finish(plan: Plan, request: dict[str, Any], prepared: parts.Parts) -> None:
+    plan_mounts(plan, request)
+    plan_files(plan, request)
+    dated = own_folders(request, prepared, (*request["links"], *_DATED)).union(prepared.links)
+    if request["restores"]:  # they have their times
+        dated = {path for path in dated if not is_writable(path)}
+    with plan.step("close the sandbox's root"):
+        plan.unmount(OLD)
+        plan.rmdir(OLD)
+        for path in sorted(dated):
+            plan.utime(path, _TIME_NS)
+        plan.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
+    _set_counts(plan)
 
 
-def _require_no_detour(target: str, *, anywhere: bool) -> None:
-    """Refuses a way through a symlink, which may lead out: those of the system's folders do not."""
-    for path in map(str, (PurePosixPath(target), *PurePosixPath(target).parents)):
-        if (anywhere or _is_writable(path)) and os.path.islink(path):
-            raise OSError(errno.ELOOP, f"{path} is a symlink")
+def _finish_image(plan: Plan, request: dict[str, Any]) -> None:
+    """Does the same in a root of which nobody knows beforehand what is in it."""
+    if request["alias"]:
+        image_root.show_workspace(request, OLD)
+    request["mounts"] = image_root.targets(request, OLD)
+    plan_mounts(plan, request)
+    plan_files(plan, request)
+    plan.compile().run()
+    image_root.close(request, OLD)
+    counts = plan.follow_up()
+    _set_counts(counts)
+    counts.compile().run()
+    image_root.protect_settings()
 
 
-def _is_writable(path: str) -> bool:
-    return any(f"{path}/".startswith(f"{place}/") for place in _PLACES)
-
-
-def _write_files(request: dict[str, Any]) -> None:
-    with step("write the sandbox's files"):
-        for path, target in request["links"].items():
-            os.symlink(target, path)
-        for number, (path, text) in enumerate(request["files"].items()):
-            source = f"{_OLD}{EPISODE}/file{number}"
-            sc.write_text(source, text)
-            sc.bind(source, path, recursive=False)
-            sc.restrict(path, _QUIET | sc.READ_ONLY)
-
-
-def _close_root(dated: Iterable[str]) -> None:
-    """Lets go of everything outside, and makes the root read-only and of no particular time."""
-    with step("close the sandbox's root"):
-        sc.unmount(_OLD)
-        os.rmdir(_OLD)
-        own = os.stat("/").st_dev
-        for path in dated:
-            if os.lstat(path).st_dev == own:  # not the host's, such as /usr
-                os.utime(path, parts.TIMES, follow_symlinks=False)
-        sc.restrict("/", _QUIET | sc.READ_ONLY, recursive=False)
-    _set_counts()
-
-
-def _set_counts() -> None:
-    with step("limit what the user's sandboxes share"):
+def _set_counts(plan: Plan) -> None:
+    with plan.step("limit what the user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():
-            sc.write_text(f"/proc/sys/user/{name}", str(count))
+            plan.write_text(f"/proc/sys/user/{name}", str(count))

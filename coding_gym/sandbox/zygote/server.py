@@ -6,22 +6,28 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 from typing import Any
 
-from coding_gym.sandbox.zygote import init, parts, probe, room, wire
+from coding_gym.sandbox.zygote import init, parts, probe, wire
 from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.openings import Opening, Openings
+from coding_gym.sandbox.zygote.places import EPISODE
+from coding_gym.sandbox.zygote.plan import CHANNEL
+from coding_gym.sandbox.zygote.rehearsal import rehearse
 from coding_gym.sandbox.zygote.shelf import Shelf
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
-_NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS | sc.NEW_CGROUP
+_DESCRIPTOR = struct.Struct("i")
 
 
 def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     """Prepares the parts, says so, and serves until the owner ends; never returns."""
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    rehearse()
     try:
         prepared, shelf = _prepare(config)
         _become(config["uid"], config["gid"])
@@ -33,6 +39,8 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    os.umask(0o022)  # that of sandboxes too
+    openings = Openings(prepared, shelf, control)
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
@@ -44,7 +52,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     os.dup2(null, 2)
     os.close(null)
     try:
-        _serve(control, owner, prepared, shelf)
+        _serve(control, owner, openings)
     finally:
         os._exit(0)
 
@@ -67,7 +75,7 @@ def _prepare(config: dict[str, Any]) -> tuple[parts.Parts, Shelf]:
     with step("detach the host's root"):
         sc.unmount("/host")
         os.rmdir("/host")
-    os.mkdir(room.EPISODE)
+    os.mkdir(EPISODE)
     return prepared, Shelf(host_mounts, own_mounts, config["hidden"])
 
 
@@ -88,54 +96,69 @@ def _become(uid: int, gid: int) -> None:
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _serve(control: socket.socket, owner: int, prepared: parts.Parts, shelf: Shelf) -> None:
+def _serve(control: socket.socket, owner: int, openings: Openings) -> None:
+    """Opens sandboxes until the owner ends.
+
+    What this loop touches between two sandboxes is a page of memory less that they share with it,
+    and with each other: see `plan`.
+    """
     poller = select.poll()
     poller.register(owner, select.POLLIN)
     poller.register(control, select.POLLIN)
     while True:
-        if any(descriptor == owner for descriptor, _ in poller.poll()):
-            return
+        for descriptor, _ in poller.poll():
+            if descriptor == owner:
+                return
         try:
-            request, _ = wire.receive(control, max_body_bytes=0)
+            text, _ = wire.receive_text(control, max_body_bytes=0)
         except EOFError:
             return
         try:
-            theirs = _open(request, prepared, shelf)
+            theirs = _open(control, openings, text)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
-        socket.send_fds(control, [b"+"], [theirs.fileno()])
-        theirs.close()
+        control.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(theirs))])
+        os.close(theirs)
 
 
-def _open(request: dict[str, Any], prepared: parts.Parts, shelf: Shelf) -> socket.socket:
+def _open(control: socket.socket, openings: Openings, text: bytes) -> int:
     """Clones a sandbox's init and returns the owner's end of its channel."""
-    request["names"] = [shelf.place(item) for item in request["show"]]
-    with step("create a sandbox's namespaces"):
-        theirs, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        uid, gid = os.getuid(), os.getgid()
-        pid = sc.clone(_NAMESPACES | (0 if request["network"] else sc.NEW_NET))
-    if pid == 0:
-        _become_init(its, request, prepared, (uid, gid))
-    its.close()
-    with step("tidy the shelf"):
-        shelf.trim()
+    opening = openings.get(text)
+    theirs, its = _socket_pair()
+    try:
+        if sc.clone(opening.namespaces) == 0:
+            _become_init(its, control, opening)
+        openings.tidy()
+    except OSError as error:
+        os.close(theirs)
+        raise _failure(error) from error
+    except SetupError:
+        os.close(theirs)
+        raise
+    finally:
+        os.close(its)
     return theirs
 
 
-def _become_init(
-    channel: socket.socket, request: dict[str, Any], prepared: parts.Parts, ids: tuple[int, int]
-) -> None:
-    """Runs `init` in the cloned process; never returns."""
+def _socket_pair() -> tuple[int, int]:
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.dup2(channel.fileno(), 3, inheritable=False)
-        channel.detach()
-        sc.close_from(4)
-        channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, 3)
-        init.main(channel, request, prepared, ids)
+        return sc.socket_pair()
+    except OSError as error:
+        raise _failure(error) from error
+
+
+def _failure(error: OSError) -> SetupError:
+    return SetupError("create a sandbox's namespaces", error.errno or 0, str(error))
+
+
+def _become_init(its: int, control: socket.socket, opening: Opening) -> None:
+    """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
+    try:
+        os.dup2(its, CHANNEL, inheritable=False)
+        init.main(control, opening)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
-        os.write(3, wire.pack(failure.to_json()))
+        os.write(CHANNEL, wire.pack(failure.to_json()))
     finally:
         os._exit(1)

@@ -8,7 +8,7 @@ mounts, so what is taken off the shelf stays theirs.
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from coding_gym.sandbox.zygote import parts
@@ -27,8 +27,8 @@ class Shelf:
         self._host_mounts = host_mounts
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
-        self._names: OrderedDict[tuple[Any, ...], str] = OrderedDict()
-        self._spent: list[tuple[Any, ...]] = []
+        self._names: OrderedDict[Hashable, str] = OrderedDict()
+        self._spent: list[Hashable] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(SHELF)
@@ -41,7 +41,7 @@ class Shelf:
                 fetched anew), ``writable``, ``covered`` (hide third-party packages in it), ``once``
             (nobody will ask for it again).
         """
-        key = (item["path"], *item["id"], item["writable"], item["covered"])
+        key = self.key(item)
         if key not in self._names:
             with step(f"show {item['path']}"):
                 self._names[key] = self._fetch(item)
@@ -50,9 +50,26 @@ class Shelf:
             self._spent.append(key)
         return self._names[key]
 
+    @staticmethod
+    def key(item: dict[str, Any]) -> Hashable:
+        """Returns what tells an item of `place` from others."""
+        return (item["path"], *item["id"], item["writable"], item["covered"])
+
+    def keep(self, shown: Iterable[tuple[Hashable, str]]) -> bool:
+        """Whether all of these are still shown, by these names; they stay longer then."""
+        for key, name in shown:
+            if self._names.get(key) != name:
+                return False
+            self._names.move_to_end(key)
+        return True
+
+    def has_surplus(self) -> bool:
+        """Whether there is anything for `trim` to do."""
+        return bool(self._spent) or len(self._names) > _CAPACITY
+
     def trim(self) -> None:
         """Takes off what is spent, and the folders that were asked for longest ago."""
-        while self._spent or len(self._names) > _CAPACITY:
+        while self.has_surplus():
             key = self._spent.pop() if self._spent else next(iter(self._names))
             name = self._names.pop(key)
             sc.unmount(f"{SHELF}/{name}")

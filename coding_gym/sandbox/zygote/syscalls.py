@@ -7,8 +7,8 @@ linux/sched.h, linux/prctl.h and linux/capability.h.
 
 import ctypes
 import os
-import platform
-from collections.abc import Iterable
+
+from coding_gym.sandbox.zygote.numbers import number
 
 NEW_MOUNT = 0x00020000
 NEW_CGROUP = 0x02000000
@@ -23,35 +23,29 @@ NODEV = 4
 NOEXEC = 8
 REMOUNT = 32
 READ_ONLY = 1
-_BIND = 1 << 12
-_RECURSIVE = 1 << 14
+BIND = 1 << 12
+RECURSIVE = 1 << 14
 _SLAVE = 1 << 19
+DETACH = 2
+AT_RECURSIVE = 0x8000
 
 _SIGCHLD = 17
-_DETACH = 2
 _AT_FDCWD = -100
-_AT_RECURSIVE = 0x8000
 _OPEN_TREE_CLONE = 1
 _MOVE_MOUNT_FROM_FD = 0x4
 _RESOLVE_NO_MAGIC_LINKS = 0x02
-_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 
-_MACHINE = platform.machine()
-_NUMBERS = {
-    "x86_64": {"clone": 56, "pivot_root": 155, "seccomp": 317},
-    "aarch64": {"clone": 220, "pivot_root": 41, "seccomp": 277},
-}
-# These have one number on every architecture.
-_OPEN_TREE = 428
-_MOVE_MOUNT = 429
-_CLOSE_RANGE = 436
-_OPENAT2 = 437
-_LANDLOCK_CREATE_RULESET = 444
-_LANDLOCK_RESTRICT_SELF = 446
-_MOUNT_SETATTR = 442
+_AF_UNIX = 1
+_STREAM_CLOEXEC = 0o2000001
+_PAIR = (ctypes.c_int * 2)()
+_PAIR_AT = ctypes.addressof(_PAIR)
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+# Seven numbers, that of the call first; gives -1 where it fails.
+call = _libc["syscall"]
+call.argtypes = [ctypes.c_long] * 7
+call.restype = ctypes.c_long
 
 
 class _MountAttributes(ctypes.Structure):
@@ -63,13 +57,6 @@ class _MountAttributes(ctypes.Structure):
     ]
 
 
-def machine() -> str:
-    """Returns the architecture; raises OSError (ENOSYS) where the numbers are not known."""
-    if _MACHINE not in _NUMBERS:
-        raise OSError(38, f"no system call table for {_MACHINE}")
-    return _MACHINE
-
-
 def _check(result: int, name: str, *paths: str) -> int:
     if result < 0:
         code = ctypes.get_errno()
@@ -77,14 +64,20 @@ def _check(result: int, name: str, *paths: str) -> int:
     return result
 
 
-def _syscall(name: str, number: int, *arguments: object) -> int:
+def _syscall(name: str, *arguments: object, path: str = "") -> int:
     values = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
-    return _check(_libc.syscall(ctypes.c_long(number), *values), name)
+    return _check(_libc.syscall(ctypes.c_long(number(name)), *values), f"{name} {path}".rstrip())
 
 
 def clone(flags: int) -> int:
     """Forks into new namespaces; returns 0 in the child, the child's pid in the parent."""
-    return _syscall("clone", _NUMBERS[machine()]["clone"], flags | _SIGCHLD, 0, 0, 0, 0)
+    return _check(call(number("clone"), flags | _SIGCHLD, 0, 0, 0, 0, 0), "clone")
+
+
+def socket_pair() -> tuple[int, int]:
+    """Returns the descriptors of a connected pair of UNIX stream sockets, without objects."""
+    _check(call(number("socketpair"), _AF_UNIX, _STREAM_CLOEXEC, 0, _PAIR_AT, 0, 0), "socketpair")
+    return _PAIR[0], _PAIR[1]
 
 
 def unshare(flags: int) -> None:
@@ -107,7 +100,7 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
 
 def bind(source: str, target: str, *, recursive: bool = True) -> None:
     """Shows a folder or a file at a second place."""
-    flags = _BIND | (_RECURSIVE if recursive else 0)
+    flags = BIND | (RECURSIVE if recursive else 0)
     result = _libc.mount(
         os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(flags), None
     )
@@ -116,70 +109,54 @@ def bind(source: str, target: str, *, recursive: bool = True) -> None:
 
 def receive_host_mounts_only() -> None:
     """Makes every mount a slave: the host's unmounts arrive here, ours never reach the host."""
-    result = _libc.mount(None, b"/", None, ctypes.c_ulong(_SLAVE | _RECURSIVE), None)
+    result = _libc.mount(None, b"/", None, ctypes.c_ulong(_SLAVE | RECURSIVE), None)
     _check(result, "mount", "make-rslave", "/")
 
 
 def unmount(target: str) -> None:
     """Takes a mount and all below it out of sight; it ends with its last user."""
-    _check(_libc.umount2(os.fsencode(target), _DETACH), "umount", target)
+    _check(_libc.umount2(os.fsencode(target), DETACH), "umount", target)
 
 
 def restrict(path: str, flags: int, *, recursive: bool = True) -> None:
     """Adds flags to a mount, and to all mounts below it."""
     attributes = _MountAttributes(set=flags)
     _syscall(
-        f"mount_setattr {path}",
-        _MOUNT_SETATTR,
+        "mount_setattr",
         _AT_FDCWD,
         ctypes.c_char_p(os.fsencode(path)),
-        _AT_RECURSIVE if recursive else 0,
+        AT_RECURSIVE if recursive else 0,
         ctypes.byref(attributes),
         ctypes.sizeof(attributes),
+        path=path,
     )
 
 
 def clone_tree(path: str) -> int:
     """Returns a descriptor of a detached copy of the mounts at and below ``path``."""
-    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_RECURSIVE
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | AT_RECURSIVE
     source = ctypes.c_char_p(os.fsencode(path))
-    return _syscall(f"open_tree {path}", _OPEN_TREE, _AT_FDCWD, source, flags)
+    return _syscall("open_tree", _AT_FDCWD, source, flags, path=path)
 
 
 def attach_tree(descriptor: int, target: str) -> None:
     """Mounts what `clone_tree` gave."""
     _syscall(
-        f"move_mount {target}",
-        _MOVE_MOUNT,
+        "move_mount",
         descriptor,
         ctypes.c_char_p(b""),
         _AT_FDCWD,
         ctypes.c_char_p(os.fsencode(target)),
         _MOVE_MOUNT_FROM_FD,
+        path=target,
     )
 
 
 def pivot(new_root: str, old_root: str) -> None:
     """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below the new."""
     os.chdir(new_root)
-    number = _NUMBERS[machine()]["pivot_root"]
-    old = ctypes.c_char_p(old_root.encode())
-    _syscall("pivot_root", number, ctypes.c_char_p(b"."), old)
+    _syscall("pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(old_root.encode()))
     os.chdir("/")
-
-
-def leave_abstract_sockets() -> None:
-    """Gives up UNIX sockets without a file that others made; raises OSError where Landlock cannot.
-
-    They belong to a network namespace, and servers behind them trust whoever has their uid.
-    """
-    scopes = (ctypes.c_uint64 * 3)(0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
-    name = "landlock_create_ruleset"
-    rules = _syscall(name, _LANDLOCK_CREATE_RULESET, ctypes.byref(scopes), 24, 0)
-    try:
-        _syscall("landlock_restrict_self", _LANDLOCK_RESTRICT_SELF, rules, 0)
-    finally:
-        os.close(rules)
 
 
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
@@ -191,7 +168,7 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     how = (ctypes.c_uint64 * 3)(flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     name = ctypes.c_char_p(os.fsencode(path))
     try:
-        return _syscall("openat2", _OPENAT2, _AT_FDCWD, name, ctypes.byref(how), 24)
+        return _syscall("openat2", _AT_FDCWD, name, ctypes.byref(how), 24)
     except OSError as error:
         code = error.errno or 0
         raise OSError(code, os.strerror(code), path) from None
@@ -208,7 +185,7 @@ def change_folder(path: str) -> None:
 
 def close_from(first: int) -> None:
     """Closes every descriptor from ``first`` on."""
-    _syscall("close_range", _CLOSE_RANGE, first, 0x7FFFFFFF, 0)
+    _syscall("close_range", first, 0x7FFFFFFF, 0)
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -217,31 +194,36 @@ def prctl(option: int, *arguments: int) -> int:
     return _check(_libc.prctl(ctypes.c_int(option), *padded), f"prctl {option}")
 
 
-def personality(value: int) -> None:
-    """Sets the execution domain, which commands inherit."""
-    _check(_libc.personality(ctypes.c_ulong(value)), "personality")
+def personality(value: int) -> int:
+    """Sets the execution domain, which commands inherit, and returns the one before."""
+    return _check(_libc.personality(ctypes.c_ulong(value)), "personality")
 
 
-def set_host_name(name: str) -> None:
-    """Sets the name of this machine in the current UTS namespace."""
-    _check(_libc.sethostname(name.encode(), len(name)), "sethostname")
-
-
-def drop_effective_capabilities(*, but: Iterable[int] = ()) -> None:
-    """Empties the effective and inheritable sets; what is permitted stays permitted.
-
-    Args:
-        but: Permitted capabilities that become, or stay, effective.
-    """
+def drop_effective_capabilities() -> None:
+    """Empties the effective and inheritable sets; what is permitted stays permitted."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     sets = (ctypes.c_uint32 * 6)()
     _check(_libc.capget(header, sets), "capget")
     for half in (0, 3):
         sets[half] = sets[half + 2] = 0
-    for number in but:
-        half = number // 32 * 3
-        sets[half] |= sets[half + 1] & 1 << number % 32
     _check(_libc.capset(header, sets), "capset")
+
+
+class FilterProgram:
+    """A seccomp program, 8 bytes per instruction, as the kernel wants it.
+
+    Attributes:
+        address: Of the record that describes it; good for as long as this object lives.
+    """
+
+    def __init__(self, program: bytes) -> None:
+        self._instructions = ctypes.create_string_buffer(program, len(program))
+        self._record = _Program(len(program) // 8, ctypes.addressof(self._instructions))
+        self.address = ctypes.addressof(self._record)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
 
 def install_filter(program: bytes, flags: int = 0) -> int:
@@ -249,14 +231,15 @@ def install_filter(program: bytes, flags: int = 0) -> int:
 
     Returns what the flags ask for, such as the descriptor of a listener.
     """
-    instructions = ctypes.create_string_buffer(program, len(program))
+    record = FilterProgram(program)
+    return _syscall("seccomp", 1, flags, ctypes.c_void_p(record.address))
 
-    class _Program(ctypes.Structure):
-        _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
 
-    record = _Program(len(program) // 8, ctypes.addressof(instructions))
-    number = _NUMBERS[machine()]["seccomp"]
-    return _syscall("seccomp", number, 1, flags, ctypes.byref(record))
+def oom_score() -> int:
+    """Returns how likely this process is to be killed when memory runs out."""
+    # As bytes: a codec may have to be imported, and here is nothing to import from.
+    with open("/proc/self/oom_score_adj", "rb") as file:
+        return int(file.read())
 
 
 def raise_oom_score(value: int) -> None:
@@ -264,10 +247,7 @@ def raise_oom_score(value: int) -> None:
 
     Some containers start with the highest score and may not lower it.
     """
-    # As bytes: a codec may have to be imported, and here is nothing to import from.
-    with open("/proc/self/oom_score_adj", "rb") as file:
-        current = int(file.read())
-    if value > current:
+    if value > oom_score():
         write_text("/proc/self/oom_score_adj", str(value))
 
 

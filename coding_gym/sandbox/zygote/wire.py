@@ -14,6 +14,9 @@ _LENGTHS = struct.Struct("<II")
 _CHUNK_BYTES = 1 << 20
 _SMALL_BYTES = 1 << 14
 MAX_HEADER_BYTES = 1 << 24
+# Without what `json.dumps` and `json.loads` do besides, which costs memory: see `plan`.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode
 
 
 class ProtocolError(Exception):
@@ -22,7 +25,7 @@ class ProtocolError(Exception):
 
 def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
     """Returns one message as bytes."""
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = _encode(header).encode()
     return _LENGTHS.pack(len(text), len(body)) + text + body
 
 
@@ -41,19 +44,35 @@ def receive(
         TimeoutError: The deadline passed.
         ProtocolError: Not a message, or too long a body.
     """
+    text, body = receive_text(channel, max_body_bytes=max_body_bytes, deadline=deadline)
+    return parse(text), body
+
+
+def receive_text(
+    channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
+) -> tuple[bytes, bytes]:
+    """Returns the next message as `receive` does, but with the header's text, for `parse`."""
     header_size, body_size = _LENGTHS.unpack(_exactly(channel, _LENGTHS.size, deadline))
     if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
         raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
     # A small body comes along with the header, which saves a few system calls.
     joined_size = body_size if body_size <= _SMALL_BYTES else 0
     data = _exactly(channel, header_size + joined_size, deadline)
+    return data[:header_size], data[header_size:] + _exactly(
+        channel, body_size - joined_size, deadline
+    )
+
+
+def parse(text: bytes) -> dict[str, Any]:
+    """Returns the header that a text describes; raises ProtocolError where it describes none."""
     try:
-        header = json.loads(data[:header_size])
+        decoded = text.decode()
+        header, end = _decode(decoded)
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not JSON: {error}") from error
-    if not isinstance(header, dict):
-        raise ProtocolError(f"the header must be an object, got {type(header).__name__}")
-    return header, data[header_size:] + _exactly(channel, body_size - joined_size, deadline)
+    if not isinstance(header, dict) or end != len(decoded):
+        raise ProtocolError(f"the header must be one object, got {text[:80]!r}")
+    return header
 
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:

@@ -23,6 +23,7 @@ from coding_gym.sandbox.zygote.landlock.metadata import (
     Arguments,
     text_of,
 )
+from coding_gym.sandbox.zygote.numbers import machine
 
 _NEW_LISTENER = 8
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -33,8 +34,8 @@ _ANSWER = struct.Struct("<QqiI")
 
 def listen() -> int:
     """Has this process ask from now on, and all that it starts; returns where questions arrive."""
-    sc.install_filter(filters.no_attributes(sc.machine()))
-    return sc.install_filter(filters.ask_for_metadata(sc.machine()), _NEW_LISTENER)
+    sc.install_filter(filters.no_attributes(machine()))
+    return sc.install_filter(filters.ask_for_metadata(machine()), _NEW_LISTENER)
 
 
 class Clerk:
@@ -48,7 +49,7 @@ class Clerk:
     def __init__(self, listener: int, roots: Sequence[str]) -> None:
         self.listener = listener
         self._roots = tuple(f"{root}/" for root in roots)
-        self._calls = filters.metadata_calls(sc.machine())
+        self._calls = filters.metadata_calls(machine())
 
     def answer(self) -> None:
         """Answers one question, if there still is one."""

@@ -10,11 +10,10 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 
-from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.numbers import number
 
 AT_FDCWD, AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
 _PATH_BYTES, _PAGE_BYTES = 4096, 4096
-_UTIMENSAT = {"x86_64": 280, "aarch64": 88}
 
 Arguments = Sequence[int]
 # Descriptor of a folder, address of a path (0 for none: the folder itself), flags.
@@ -101,8 +100,7 @@ def _chown(index: int) -> Action:
 def _times(index: int, read: Callable[[int, int], bytes]) -> Action:
     def change(_: str, target: int, a: Arguments, pid: int) -> None:
         times = read(pid, a[index]) if a[index] else None
-        number = _UTIMENSAT[sc.machine()]
-        if _libc.syscall(number, target, b"", times, _AT_EMPTY_PATH) < 0:
+        if _libc.syscall(number("utimensat"), target, b"", times, _AT_EMPTY_PATH) < 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code))
 

@@ -1,0 +1,16 @@
+"""Where things are while a sandbox is set up, and what its commands may write to."""
+
+from coding_gym.sandbox.zygote import syscalls as sc
+
+EPISODE = "/episode"
+# The zygote's root, in the sandbox's own, until that is closed.
+OLD = "/.old"
+QUIET = sc.NOSUID | sc.NODEV
+# A folder of the sandbox's own tmpfs, its path inside, its mode.
+WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
+_PLACES = ("/workspace", *(inside for _, inside, _ in WRITABLE))
+
+
+def is_writable(path: str) -> bool:
+    """Whether a path is within the workspace or another folder that commands may write to."""
+    return any(f"{path}/".startswith(f"{place}/") for place in _PLACES)

@@ -1,0 +1,196 @@
+"""Set-ups as lists of system calls."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygote import numbers
+from coding_gym.sandbox.zygote.plan import Plan
+from coding_gym.sandbox.zygote.steps import SetupError
+from coding_gym.sandbox.zygotes import stop_zygotes
+
+# Calls that open something know its descriptor, so they run where nobody else opens any.
+_ALONE = """
+import os, sys
+from coding_gym.sandbox.zygote.plan import Plan
+from coding_gym.sandbox.zygote.program import ANY_ERROR
+from coding_gym.sandbox.zygote.steps import SetupError
+
+folder = sys.argv[1]
+os.closerange(3, 64)
+plan = Plan(3)
+try:
+    exec(sys.argv[2])
+    plan.compile().run()
+    print("done")
+except SetupError as error:
+    print(error)
+"""
+
+
+def _run_alone(script: str, folder: Path) -> str:
+    """Makes and runs a plan in a process of its own, and returns what is printed."""
+    command = [sys.executable, "-c", _ALONE, str(folder), script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_plan_does_nothing_before_it_runs_and_the_same_each_time(tmp_path: Path) -> None:
+    plan = Plan()
+    with plan.step("make files"):
+        plan.makedirs(f"{tmp_path}/a/b")
+        plan.make_file(f"{tmp_path}/a/b/empty")
+        plan.utime(f"{tmp_path}/a/b/empty", 10**18 + 5)
+        plan.chmod(f"{tmp_path}/a/b/empty", 0o600)
+    program = plan.compile()
+    assert list(tmp_path.iterdir()) == []
+    for _ in range(2):
+        program.run()
+        facts = (tmp_path / "a" / "b" / "empty").stat()
+        assert (facts.st_mtime_ns, facts.st_mode & 0o777, facts.st_size) == (10**18 + 5, 0o600, 0)
+
+
+def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) -> None:
+    plan = Plan()
+    with plan.step("make a link"):
+        plan.symlink("target", f"{tmp_path}/link")
+        plan.symlink("target", f"{tmp_path}/link")
+        plan.symlink("target", f"{tmp_path}/other")
+    with pytest.raises(SetupError) as caught:
+        plan.compile().run()
+    assert (caught.value.step, caught.value.errno) == ("make a link", errno.EEXIST)
+    assert caught.value.reason == f"[Errno 17] File exists (symlinkat {tmp_path}/link)"
+    assert not os.path.lexists(tmp_path / "other")
+
+
+def test_a_descriptor_that_is_not_the_expected_one_is_a_failure(tmp_path: Path) -> None:
+    said = _run_alone("plan.keep_folder(folder); os.dup(0)", tmp_path)
+    assert said.endswith(f"openat {tmp_path} gave 4, not 3")
+
+
+def test_files_are_written_and_folders_kept_open(tmp_path: Path) -> None:
+    script = "plan.keep_folder(folder); plan.write_text(f'{folder}/text', 'words')"
+    assert _run_alone(script, tmp_path) == "done"
+    assert (tmp_path / "text").read_text(encoding="utf-8") == "words"
+
+
+def test_only_the_tolerated_error_is_tolerated(tmp_path: Path) -> None:
+    tolerated = "plan.write_text(f'{folder}/no/file', '', tolerates=ANY_ERROR)"
+    assert _run_alone(tolerated, tmp_path) == "done"
+    plan = Plan()
+    plan.mkdir(str(tmp_path), exist_ok=True)
+    plan.compile().run()
+    plan.mkdir(f"{tmp_path}/no/folder", exist_ok=True)
+    with pytest.raises(SetupError) as caught:
+        plan.compile().run()
+    assert caught.value.errno == errno.ENOENT
+
+
+@pytest.mark.parametrize("path", ["folder", "folder/missing/more"])
+def test_parts_of_a_path_that_are_missing_are_no_symlinks(tmp_path: Path, path: str) -> None:
+    (tmp_path / "folder").mkdir()
+    assert _run_alone(f"plan.refuse_symlinks(f'{{folder}}/{path}')", tmp_path.resolve()) == "done"
+
+
+@pytest.mark.parametrize("path", ["link", "link/missing"])
+def test_the_first_symlink_of_a_path_is_named(tmp_path: Path, path: str) -> None:
+    (tmp_path / "link").symlink_to("folder")
+    said = _run_alone(f"plan.refuse_symlinks(f'{{folder}}/{path}')", tmp_path.resolve())
+    assert said.endswith(f"symbolic links (openat2 {tmp_path.resolve()}/link)")
+
+
+def test_what_a_function_of_a_plan_raises_is_told_with_its_step() -> None:
+    def fail() -> None:
+        raise OSError(errno.EBUSY, "busy")
+
+    plan = Plan()
+    with plan.step("call a function"):
+        plan.do(fail)
+    with pytest.raises(SetupError, match=r"could not call a function: .*busy"):
+        plan.compile().run()
+
+
+def test_an_unknown_machine_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbers, "_MACHINE", "sparc")
+    with pytest.raises(OSError, match="no system call table for sparc"):
+        numbers.number("mount")
+
+
+def test_the_same_spec_opens_a_sandbox_with_what_its_layer_is_now(tmp_path: Path) -> None:
+    backend = NamespaceBackend()
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    os.chown(layer, *backend.owner())
+    spec = SandboxSpec(layers=(layer,))
+    for seconds in (1000, 2000, 2000):
+        os.utime(layer, (seconds, seconds))
+        with backend.open(spec) as sandbox:
+            assert sandbox.run("stat -c %Y .").output == f"{seconds}\n"
+
+
+def test_a_layer_made_anew_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    backend = NamespaceBackend()
+    layer = tmp_path / "layer"
+    for text in ("old", "new"):
+        layer.mkdir()
+        (layer / "file").write_text(text, encoding="utf-8")
+        with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+            assert sandbox.run("cat file").output == text
+        layer.rename(tmp_path / text)
+
+
+def test_a_folder_that_was_shown_elsewhere_meanwhile_is_not_taken_for_another(
+    tmp_path: Path,
+) -> None:
+    """The zygote shows so many folders at a time, and uses their places again."""
+    stop_zygotes()
+    backend = NamespaceBackend()
+    for number in range(60):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "file").write_text(str(number), encoding="utf-8")
+        os.utime(tmp_path / str(number), (1000, 1000))
+
+    def open_and_look(number: int, **others: int) -> str:
+        limits = SandboxLimits(**others)
+        with backend.open(SandboxSpec(layers=(tmp_path / str(number),), limits=limits)) as sandbox:
+            return sandbox.run("cat file").output
+
+    for number in (0, *range(1, 60)):
+        assert open_and_look(number) == str(number)
+    assert open_and_look(0, num_processes=100) == "0"
+    for number in (0, 30, *range(59, 40, -1), 1, 2, 0):
+        assert open_and_look(number) == str(number)
+
+
+def test_mounts_anywhere_change_no_date_but_those_of_the_sandboxs_own_folders(
+    tmp_path: Path,
+) -> None:
+    backend = NamespaceBackend()
+    shown = tmp_path / "shown"
+    (shown / "inner").mkdir(parents=True)
+    for folder in (shown, shown / "inner"):
+        os.chown(folder, *backend.owner())
+        os.utime(folder, (5000, 5000))
+    libraries = sorted(path for path in Path("/lib").glob("*/*") if path.is_dir())
+    existing = next(path for path in libraries if "linux" not in str(path))
+    targets = ("/home", "/opt/a/b", "/opt/a/b/inner", "/dev/shm/c/d", "/tmp/e", str(existing))
+    mounts = tuple(Mount(source=shown, target=target, writable=True) for target in targets)
+    with backend.open(SandboxSpec(mounts=mounts)) as sandbox:
+        asked = "/opt/a /dev/shm /dev/shm/c /tmp /home /opt/a/b/inner"
+        dates = sandbox.run(f"stat -c %Y {asked}").output.split()
+    assert dates == ["946684800"] * 4 + ["5000"] * 2
+
+
+def test_the_folders_of_a_sandbox_do_not_depend_on_its_owners_umask() -> None:
+    before = os.umask(0o077)
+    try:
+        with NamespaceBackend().open(SandboxSpec()) as sandbox:
+            modes = sandbox.run("umask; stat -c %a / /home/agent /tmp /workspace").output.split()
+    finally:
+        os.umask(before)
+    assert modes == ["0022", "755", "755", "1777", "755"]
