@@ -21,7 +21,7 @@ import sandbox_docker
 import sandbox_fleet
 import sandbox_resets
 import sandbox_steps
-from figures import RESULTS, Figure, keep, progress, show
+from figures import RESULTS, Figure, at_least, keep, progress, show
 
 Bench = Callable[[int], list[Figure]]
 
@@ -44,7 +44,9 @@ def parser(about: str | None, names: Mapping[str, object]) -> argparse.ArgumentP
     made = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--rounds", type=int, default=200, help="samples of each (default 200)")
+    made.add_argument(
+        "--rounds", type=at_least(1), default=200, help="samples of each (default 200)"
+    )
     made.add_argument("--only", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     made.add_argument("--json", action="store_true", help="print one JSON line, not the table")
     made.add_argument("--results", type=Path, default=RESULTS, help="where results are kept")

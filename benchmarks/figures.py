@@ -50,6 +50,17 @@ class Figure:
         return asdict(self) | {"met": self.met}
 
 
+def at_least(least: int) -> Callable[[str], int]:
+    """Returns a type for ``argparse``: integers of at least so many."""
+
+    def integer(text: str) -> int:
+        if int(text) < least:
+            raise ValueError
+        return int(text)
+
+    return integer
+
+
 def timed_ms(work: Callable[[], object]) -> float:
     """Returns how long one call took, in milliseconds."""
     began = time.perf_counter()

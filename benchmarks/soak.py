@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_core import machine
-from figures import progress
+from figures import at_least, progress
 from soak_kills import kills
 from soak_state import State, grown, settle
 
@@ -96,8 +96,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cycles", type=int, default=10_000, help="open and close (default 10000)")
-    parser.add_argument("--kills", type=int, default=200, help="SIGKILLs (default 200)")
+    parser.add_argument(
+        "--cycles", type=at_least(0), default=10_000, help="open and close (default 10000)"
+    )
+    parser.add_argument("--kills", type=at_least(0), default=200, help="SIGKILLs (default 200)")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed when")
     parser.add_argument("--on-disk", action="store_true", help="changes on disk, as on old kernels")
     options = parser.parse_args()

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
+from coding_gym.arguments import at_least_one, check_arguments, positive_seconds, unknown_name
 from coding_gym.envs.forking import fork, restore
 from coding_gym.envs.randomness import Randomness
 from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
@@ -174,10 +174,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     def _pick_task(self, options: Mapping[str, Any]) -> Task:
         known = ("task_id", "task", OPTION)
-        if not isinstance(options, Mapping) or not options.keys() <= set(known):
+        if not isinstance(options, Mapping):
             raise InvalidArgumentError(
                 f"reset options are {', '.join(map(repr, known))}, got {options!r}"
             )
+        check_arguments("reset options", options, known)
         if len(options) > 1:
             raise InvalidArgumentError(f"reset takes one of its options, got {', '.join(options)}")
         if OPTION in options:

@@ -113,7 +113,8 @@ class Episode:
             self.task.task_id,
             lambda: open_clean(lambda: self._template(self.task), self.sandbox, self._timeout_s),
         )
-        self.messages = transcript.opening(self.toolset.system_prompt, self.task.problem_statement)
+        prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
+        self.messages = transcript.opening(prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
         self._player.count_tokens(*(m["content"] for m in self.messages))
         warn_of_prompt(self.task.task_id, self.usage, self.limits)

@@ -7,10 +7,15 @@ from dataclasses import replace
 from coding_gym.episode.context import Context
 from coding_gym.episode.limits import Limits, Usage
 from coding_gym.episode.snapshot import EpisodeSnapshot
-from coding_gym.errors import MachineryError, SandboxUnavailableError, TemplateError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MachineryError,
+    SandboxUnavailableError,
+    TemplateError,
+)
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.workspace import Template
+from coding_gym.workspace import Template, missing_programs
 
 _log = logging.getLogger(__name__)
 
@@ -24,10 +29,21 @@ def open_clean(
         template: Gives the task's template.
         options: How the sandbox differs from what the template asks for.
         timeout_s: Seconds that one tool call may take.
+
+    Raises:
+        InvalidArgumentError: The options name an image that lacks what this package runs in it.
     """
     asked = template()
+    options.warn_of_unkept()
     wanted = replace(asked, spec=options.applied(asked.spec))
-    return Context(open_sandbox(wanted.spec, backend=options.name), wanted, timeout_s)
+    sandbox = open_sandbox(wanted.spec, backend=options.name)
+    try:
+        if options.image and (missing := missing_programs(sandbox)):
+            raise InvalidArgumentError(f"the image {options.image!r} {missing}")
+    except BaseException:
+        sandbox.close()
+        raise
+    return Context(sandbox, wanted, timeout_s)
 
 
 def open_restored(snapshot: EpisodeSnapshot, timeout_s: float) -> Context:

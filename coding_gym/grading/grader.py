@@ -26,6 +26,7 @@ from coding_gym.workspace import Template, apply_patch
 
 _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
+_MIN_MEMORY_BYTES = 1 << 30
 _MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
 _GOLD_FACTOR = 10.0
 
@@ -174,6 +175,7 @@ def _roomier(spec: SandboxSpec) -> SandboxSpec:
         spec.limits,
         disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
         num_processes=max(spec.limits.num_processes, _MIN_PROCESSES),
+        memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
         num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
     return with_fresh_shells(replace(spec, limits=limits))

@@ -1,21 +1,41 @@
 """What a user may say about an episode's sandbox: a backend's name, or a mapping with more."""
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from numbers import Real
 from typing import Any, Literal, Self, get_args
 
 from coding_gym.arguments import at_least_one, check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.select import get_backend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 
 Shell = Literal["fresh", "waiting", "persistent"]
 
+_log = logging.getLogger(__name__)
+
 _SHELLS: tuple[Shell, ...] = get_args(Shell)
 _LIMITS = tuple(one.name for one in fields(SandboxLimits))
 _KEYS = ("name", "shell", "image", "limits")
+# Below these, no sandbox could say what is the matter.
+_MINIMA = {
+    "disk_bytes": 1 << 20,
+    "num_inodes": 256,
+    "num_processes": 16,
+    "num_open_files": 64,
+    "memory_bytes": 32 << 20,
+}
+_PROMISES = {
+    "disk_bytes": Promise.DISK_LIMIT,
+    "num_inodes": Promise.INODE_LIMIT,
+    "num_processes": Promise.PROCESS_LIMIT,
+    "memory_bytes": Promise.MEMORY_LIMIT,
+    "num_cpus": Promise.CPU_LIMIT,
+}
 _FORM = 'a backend\'s name or a mapping such as {"name": "auto", "shell": "waiting"}'
 
 
@@ -69,6 +89,27 @@ class SandboxOptions:
             limits=replace(spec.limits, **values),
         )
 
+    def warn_of_unkept(self) -> None:
+        """Logs, once per process, which limits were asked for that nothing keeps on this machine.
+
+        Raises:
+            SandboxUnavailableError: For ``"auto"``: no backend works here.
+        """
+        if self.limits:
+            _warn_of_unkept(get_backend(self.name).name, frozenset(self.limits))
+
+
+@cache
+def _warn_of_unkept(backend: str, limits: frozenset[str]) -> None:
+    missing = get_backend(backend).probe().missing
+    unkept = sorted(name for name in limits if _PROMISES.get(name) in missing)
+    if unkept:
+        _log.warning(
+            "the %r sandbox does not keep %s on this machine; `coding-gym doctor` says what does",
+            backend,
+            ", ".join(unkept),
+        )
+
 
 def with_fresh_shells(spec: SandboxSpec) -> SandboxSpec:
     """Returns the spec of a sandbox for our own commands, of which none is to see another's."""
@@ -104,7 +145,12 @@ def _limits(value: Any) -> dict[str, float | None]:
 
 def _limit(name: str, value: Any) -> float | None:
     if name != "num_cpus":
-        return at_least_one(f"sandbox limit {name}", value)
+        bound = at_least_one(f"sandbox limit {name}", value)
+        if bound < _MINIMA.get(name, 1):
+            raise InvalidArgumentError(
+                f"sandbox limit {name} must be at least {_MINIMA[name]}, got {value!r}"
+            )
+        return bound
     if value is None:
         return None
     is_number = not isinstance(value, bool) and isinstance(value, Real)

@@ -27,6 +27,7 @@ from coding_gym.sandbox.results import (
 )
 from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
+from coding_gym.sandbox.temporary import make_folder
 from coding_gym.sandbox.zygote import files
 
 _KEPT = frozenset({Promise.FOLDER_RENAMES})
@@ -61,7 +62,7 @@ class ProcessBackend:
 
         Raises:
             InvalidArgumentError: A layer or mount that does not exist; a snapshot of another
-                backend or spec; a persistent shell.
+                backend or spec; a persistent shell; an image.
             SandboxError: The temporary copy could not be made.
         """
         warnings.warn(
@@ -73,6 +74,11 @@ class ProcessBackend:
         if check_shell(spec.shell) == "persistent":
             raise InvalidArgumentError(
                 "the 'process' sandbox has no shell='persistent'; use 'fresh', or 'namespace'"
+            )
+        if spec.image:
+            raise InvalidArgumentError(
+                f"the 'process' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
+                "'docker'"
             )
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
@@ -90,7 +96,7 @@ class ProcessSandbox:
         self._closed = False
         self._group: ProcessGroup | None = None
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="coding_gym-process-")).resolve()
+            self._folder = make_folder("process")
         except OSError as error:
             raise SandboxError(f"no temporary folder could be made: {error}") from error
         self._copies = {"workspace": Path(self.workdir), "home": self._folder / "home"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head, scrub_runner_times
-from coding_gym.tools.nano_prompt import SCHEMAS, SYSTEM_PROMPT
+from coding_gym.tools.nano_prompt import FRESH, KEPT, SCHEMAS, SYSTEM_PROMPT
 from coding_gym.tools.nano_sample import sample_call
 from coding_gym.tools.protocol import NoCall, ToolContext
 
@@ -36,6 +36,10 @@ class NanoToolset:
     name = "nano"
     system_prompt = SYSTEM_PROMPT
     schemas = SCHEMAS
+
+    def prompt(self, *, keeps_shell: bool) -> str:
+        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
+        return SYSTEM_PROMPT.replace(FRESH, KEPT) if keeps_shell else SYSTEM_PROMPT
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer, cut to 2,000 characters and nano's suffix."""

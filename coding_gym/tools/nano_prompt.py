@@ -40,7 +40,10 @@ SCHEMAS: tuple[Mapping[str, Any], ...] = (
     _function("submit", "Say that the work is done. The repository is then graded as it stands."),
 )
 
-SYSTEM_PROMPT = """\
+FRESH = "starts anew in the repository; changes of folder and variables are not kept."
+KEPT = "goes on in the same shell: its folder and variables are kept."
+
+SYSTEM_PROMPT = f"""\
 You are a software engineer working alone in a terminal. You are given a report of a problem in \
 the repository that is your working directory. Find its cause and repair it.
 
@@ -58,8 +61,8 @@ How to work
 4. Run the tests again, then submit.
 
 Unless your chat format has a way of its own to call tools, reply with a call as a JSON object and \
-nothing else: {"name": "shell", "arguments": {"cmd": "ls"}}, or several in a list. Each shell \
-command starts anew in the repository; changes of folder and variables are not kept.
+nothing else: {{"name": "shell", "arguments": {{"cmd": "ls"}}}}, or several in a list. Each shell \
+command {FRESH}
 
 Nobody can answer questions, and the number of replies is limited. A reply \
 without a call after you have changed something ends the work. The repair is judged by tests that \

@@ -62,6 +62,10 @@ class Toolset(Protocol):
         """What a policy is told before the task, without the tools' schemas."""
         ...
 
+    def prompt(self, *, keeps_shell: bool) -> str:
+        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
+        ...
+
     @property
     def schemas(self) -> tuple[Mapping[str, Any], ...]:
         """The tools as OpenAI function schemas."""

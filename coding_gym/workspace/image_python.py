@@ -11,16 +11,11 @@ from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.scripts import ENV
+from coding_gym.workspace.image_programs import missing_programs
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
 _BIN, _FACTS = "bin", "python.json"
-# What the scripts that compute and apply patches run.
-_PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
-_LOOK_FOR_PROGRAMS = (
-    f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
-)
 _LOOK_FOR_PYTHON = """\
 python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
 [ -x "$python" ] || exit 41
@@ -85,16 +80,13 @@ class ImagePythons:
         own = str(PurePosixPath(wanted).parent) if wanted else ""
         spec = SandboxSpec(image=task.image, path=(own,) if own else ())
         with self._backend.open(spec) as sandbox:
-            missing = sandbox.run(_LOOK_FOR_PROGRAMS, timeout_s=_TIMEOUT_S, cwd="/", env=ENV)
+            missing = missing_programs(sandbox)
             found = sandbox.run(
                 _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": wanted}
             )
         label = f"task {task.task_id}: the image {task.image!r}"
-        if missing.output.strip():
-            raise TemplateError(
-                f"{label} lacks {', '.join(missing.output.split())}; install git, findutils, "
-                "diffutils, coreutils and sed in it"
-            )
+        if missing:
+            raise TemplateError(f"{label} {missing}")
         if found.exit_code == _NO_PYTEST:
             raise TemplateError(
                 f"{label} has no pytest for its Python: {last_line(found.output)}; install it "

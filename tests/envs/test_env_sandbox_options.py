@@ -1,6 +1,8 @@
 """`sandbox=` as a mapping: what it changes, and every door it passes through."""
 
 import json
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +14,7 @@ from coding_gym.adapters.trl import environment_factory
 from coding_gym.cli.options import parse_sandbox
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.testing.sandbox_images import save_image
 from coding_gym.vector import make_vec
 
 FEW_FILES = {"name": "auto", "limits": {"num_open_files": 99}}
@@ -81,7 +84,7 @@ def test_options_that_cannot_be_are_refused_before_anything_runs(tiny_row: dict[
 
 def test_the_command_line_takes_a_name_or_json() -> None:
     assert parse_sandbox("namespace") == "namespace"
-    assert parse_sandbox(' {"limits": {"num_processes": 9}}') == {"limits": {"num_processes": 9}}
+    assert parse_sandbox(' {"limits": {"num_processes": 90}}') == {"limits": {"num_processes": 90}}
     with pytest.raises(InvalidArgumentError, match="--sandbox is not JSON"):
         parse_sandbox("{name: auto}")
     with pytest.raises(InvalidArgumentError, match="no argument 'limit'; did you mean 'limits'"):
@@ -119,3 +122,22 @@ def test_a_persistent_shell_keeps_what_a_policy_set_and_not_ours(tiny_row: dict[
     assert "width * height" in env.patch().text
     assert env.step(SUBMIT)[1] == 1.0
     env.close()
+
+
+def test_the_prompt_is_true_of_the_shell(tiny_row: dict[str, Any]) -> None:
+    for kind, words in (("fresh", "starts anew"), ("persistent", "goes on in the same shell")):
+        with closing(CodingRepairEnv(tasks=[tiny_row], sandbox={"shell": kind})) as env:
+            env.reset(seed=0)
+            assert words in env.episode.messages[0]["content"]
+
+
+def test_an_image_without_what_episodes_need_is_named(
+    tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    save_image(tmp_path / "image.tar")
+    sandbox = {"name": "namespace", "image": str(tmp_path / "image.tar")}
+    with (
+        closing(CodingRepairEnv(tasks=[tiny_row], sandbox=sandbox)) as env,
+        pytest.raises(InvalidArgumentError, match=r"image\.tar' lacks base64, .*git.*; install"),
+    ):
+        env.reset(seed=0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.sandbox import SandboxLimits, SandboxSpec
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, options
 from coding_gym.sandbox.options import SandboxOptions, with_fresh_shells
 
 
@@ -51,6 +51,8 @@ def test_our_own_commands_get_fresh_shells() -> None:
         ({"limits": {"memory_bytes": 0}}, "sandbox limit memory_bytes must be .*, got 0"),
         ({"limits": {"num_processes": True}}, "num_processes must be .*, got True"),
         ({"limits": {"num_processes": 1.5}}, "num_processes must be .*, got 1.5"),
+        ({"limits": {"num_processes": 1}}, "num_processes must be at least 16, got 1"),
+        ({"limits": {"memory_bytes": 1 << 20}}, "memory_bytes must be at least 33554432"),
         ({"limits": {"num_cpus": 0}}, "num_cpus must be a number above 0, or None, got 0"),
         ({"limits": {"num_cpus": math.inf}}, "num_cpus must be a number above 0"),
         ({"limits": {"num_cpus": "2"}}, "num_cpus must be a number above 0"),
@@ -71,5 +73,15 @@ def test_unknown_names_say_what_there_is() -> None:
 
 
 def test_processors_may_be_all_there_are() -> None:
-    options = SandboxOptions.parse({"limits": {"num_cpus": None}})
-    assert options.applied(SandboxSpec(limits=SandboxLimits(num_cpus=2))).limits.num_cpus is None
+    asked = SandboxOptions.parse({"limits": {"num_cpus": None}})
+    assert asked.applied(SandboxSpec(limits=SandboxLimits(num_cpus=2))).limits.num_cpus is None
+
+
+def test_a_limit_that_nothing_keeps_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    options._warn_of_unkept.cache_clear()
+    asked = {"name": "process", "limits": {"disk_bytes": 1 << 20, "file_bytes": 1 << 10}}
+    for _ in range(2):
+        SandboxOptions.parse(asked).warn_of_unkept()
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "the 'process' sandbox does not keep disk_bytes on this machine"
+    ]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter, temporary
 from coding_gym.sandbox.process import ProcessBackend
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
@@ -55,3 +56,20 @@ def test_output_after_the_shell_closed_it_does_not_end_the_command() -> None:
 def test_limits_are_set() -> None:
     with _open(SandboxSpec(python=default_interpreter())) as sandbox:
         assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"
+
+
+def test_an_image_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="cannot run the image"):
+        _open(SandboxSpec(image="some.tar"))
+
+
+def test_folders_of_processes_that_were_killed_are_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "coding_gym-process-999999999-1-left").mkdir()
+    temporary._sweep.cache_clear()
+    with _open(SandboxSpec()):
+        (folder,) = tmp_path.iterdir()
+        assert folder.name != "coding_gym-process-999999999-1-left"
+    assert list(tmp_path.iterdir()) == []

@@ -22,6 +22,7 @@ _START = (
     "docker.io`)"
 )
 _DEFAULT_URL = "unix:///var/run/docker.sock"
+_LOOK = "see to DOCKER_HOST, which says where the daemon is, or unset it"
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
 
 _lock = SharedLock()
@@ -48,7 +49,7 @@ class Engine:
             self.api = docker.APIClient(version="auto", timeout=_TIMEOUT_S, **settings)
         except docker.errors.DockerException as error:
             problem = f"no Docker daemon answers at {self.url}: {error}"
-            raise SandboxUnavailableError(problem, _START) from error
+            raise SandboxUnavailableError(problem, _remedy()) from error
         self._shares_files: bool | None = None
         self.info: dict[str, Any] = self.api.info()
 
@@ -170,6 +171,10 @@ def _import_docker() -> Any:
         raise MissingDependencyError(problem) from error
 
 
+def _remedy() -> str:
+    return _LOOK if os.environ.get("DOCKER_HOST") else _START
+
+
 def _try(url: str) -> None:
     """Raises SandboxUnavailableError, with the remedy, unless something listens on this machine."""
     kind, _, path = url.partition("://")
@@ -183,4 +188,4 @@ def _try(url: str) -> None:
             raise SandboxUnavailableError(problem, _JOIN) from error
         except OSError as error:
             problem = f"no Docker daemon is running: {path}: {error.strerror}"
-            raise SandboxUnavailableError(problem, _START) from error
+            raise SandboxUnavailableError(problem, _remedy()) from error

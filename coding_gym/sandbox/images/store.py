@@ -180,10 +180,12 @@ def find_image(image: str) -> tuple[Path, str]:
         for name in (place, f"{place}.tar", f"{place}:latest", f"{place}:latest.tar"):
             if (path := image_folder() / name).exists():
                 return path, reference
+    is_path = not place or place.startswith(("/", "~", ".")) or place.endswith(".tar")
+    name = "NAME" if is_path else place
     raise InvalidArgumentError(
         f"no image {image!r}: there is no such file or folder, and no such name in "
-        f"{image_folder()}; run: docker save {place or 'NAME'} -o FILE.tar (or skopeo copy "
-        f"docker://{place or 'NAME'} oci:FOLDER) and give that path"
+        f"{image_folder()}; run: docker save {name} -o FILE.tar (or skopeo copy "
+        f"docker://{name} oci:FOLDER) and give that path"
     )
 
 
