@@ -174,7 +174,7 @@ def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
         ({"max_obs_tokens": 64}, "max_obs_tokens=128, this one has 64"),
         ({"max_turns": 3}, r"limits=Limits\(max_turns=50,"),
         ({"tool_format": "json"}, "tool_format='auto', this one has 'json'"),
-        ({"sandbox": {"limits": {"num_processes": 9}}}, r"sandbox=SandboxOptions\(name='auto'"),
+        ({"sandbox": {"limits": {"num_processes": 90}}}, r"sandbox=SandboxOptions\(name='auto'"),
         ({"command_timeout_s": 9}, "command_timeout_s=120.0, this one has 9.0"),
     ],
 )
