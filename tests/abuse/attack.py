@@ -5,6 +5,7 @@ import platform
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from coding_gym.sandbox.zygote import seccomp
 
@@ -144,3 +145,9 @@ class Attack:
     def _wanted(self) -> list[tuple[str, str]]:
         """Returns the attempts and what may have stopped each, in order."""
         return [(name, errors) for name, errors in map(str.split, self.held.split(","))]
+
+
+def attack_after(words: str, name: str, script: str, held: str, **rest: Any) -> Attack:
+    """Returns an attack whose script, indented as in a table, has some more words before it."""
+    body = "\n".join(line[8:] for line in script.splitlines())
+    return Attack(name=name, script=words + body, held=held, **rest)

@@ -1,8 +1,10 @@
 """Using up what sandboxes share: each ends at a limit of its own, and others do not feel it."""
 
+from functools import partial
+
 import pytest
 from arena import TIGHT, Arena
-from attack import Attack
+from attack import Attack, attack_after
 
 _FILL = """
 def fill(path, size=1 << 24):
@@ -19,13 +21,7 @@ def count(take, most=5000):
 """
 
 
-def _attack(
-    name: str, script: str, held: str, *, weaker: str = "", falls: str = "", lasts: bool = False
-) -> Attack:
-    body = "\n".join(line[8:] for line in script.splitlines())
-    text = _FILL + body
-    return Attack(name=name, script=text, held=held, weaker=weaker, falls=falls, lasts=lasts)
-
+_attack = partial(attack_after, _FILL)
 
 ATTACKS = (
     _attack(

@@ -1,8 +1,10 @@
 """Using up what the machine, or its user, has one store of."""
 
+from functools import partial
+
 import pytest
 from arena import TIGHT, Arena
-from attack import Attack
+from attack import Attack, attack_after
 
 _COUNT = """
 def count(take, most=5000):
@@ -17,13 +19,7 @@ def below(got, most):
 """
 
 
-def _attack(
-    name: str, script: str, held: str, *, weaker: str = "", falls: str = "", lasts: bool = False
-) -> Attack:
-    body = "\n".join(line[8:] for line in script.splitlines())
-    text = _COUNT + body
-    return Attack(name=name, script=text, held=held, weaker=weaker, falls=falls, lasts=lasts)
-
+_attack = partial(attack_after, _COUNT)
 
 ATTACKS = (
     _attack(

@@ -9,12 +9,8 @@ from collections.abc import Mapping
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.containers.channel import ContainerChannel
-from coding_gym.sandbox.spec import WORKDIR
-from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _END_TIMEOUT_S = 5.0
-_SCRIPT_TIMEOUT_S = 120.0
-_MAX_SCRIPT_OUTPUT_BYTES = 1 << 20
 # Of what a Docker daemon puts before each piece of a stream: type 1, three zeros, the size.
 _MARK = b"\x01\0\0\0"
 _HEADER_BYTES = 8
@@ -97,30 +93,6 @@ class ApptainerContainer:
             raise SandboxError(f"{command[0]} cannot be started: {error}") from error
         stream = PipeStream(self._process)
         self.channel = ContainerChannel(stream, self._interrupt)  # type: ignore[arg-type]
-
-    def run_script(
-        self,
-        script: bytes,
-        stdin: bytes = b"",
-        *,
-        max_output_bytes: int = _MAX_SCRIPT_OUTPUT_BYTES,
-    ) -> tuple[int, bytes]:
-        """Runs a command of ours; see `containers.container.Container.run_script`."""
-        # Kept as head and tail, which join to the whole.
-        kept = BoundedOutput(2 * max_output_bytes)
-        ending = self.channel.run(
-            script,
-            folder=WORKDIR,
-            variables={},
-            stdin=stdin,
-            timeout_s=_SCRIPT_TIMEOUT_S,
-            output=kept,
-        )
-        if ending.timed_out:
-            raise self.channel.give_up("the sandbox's files do not answer")
-        if kept.num_bytes > max_output_bytes:
-            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
-        return ending.exit_code, b"".join(kept.parts())
 
     def close(self) -> None:
         """Ends it and waits for that; idempotent."""

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.containers.frames import Answer, Demultiplexer, kill_frame, request_frame
+from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _READ_BYTES = 1 << 18
 _CLOSE_TIMEOUT_S = 5.0
+_SCRIPT_TIMEOUT_S = 120.0
+_MAX_SCRIPT_OUTPUT_BYTES = 1 << 20
 # What an answer may take beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 20.0
 _SLOWEST_BYTES_PER_S = 2 << 20
@@ -96,6 +99,34 @@ class ContainerChannel:
                 # The answer may still come, and would be taken for that of the next call.
                 self._why_dead = "a call was interrupted"
                 raise
+
+    def run_script(
+        self,
+        script: bytes,
+        stdin: bytes = b"",
+        *,
+        max_output_bytes: int = _MAX_SCRIPT_OUTPUT_BYTES,
+    ) -> tuple[int, bytes]:
+        """Runs a command of ours and returns its exit code and output.
+
+        Raises:
+            SandboxError: The container died, or there is more output, or it takes too long.
+        """
+        # Kept as head and tail, which join to the whole.
+        kept = BoundedOutput(2 * max_output_bytes)
+        ending = self.run(
+            script,
+            folder=WORKDIR,
+            variables={},
+            stdin=stdin,
+            timeout_s=_SCRIPT_TIMEOUT_S,
+            output=kept,
+        )
+        if ending.timed_out:
+            raise self.give_up("the sandbox's files do not answer")
+        if kept.num_bytes > max_output_bytes:
+            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
+        return ending.exit_code, b"".join(kept.parts())
 
     def require_open(self) -> None:
         """Raises SandboxError where a call would, without one."""

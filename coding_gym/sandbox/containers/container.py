@@ -11,11 +11,7 @@ from coding_gym.sandbox.containers.build import BuiltImage
 from coding_gym.sandbox.containers.channel import ContainerChannel
 from coding_gym.sandbox.containers.engine import Engine
 from coding_gym.sandbox.containers.options import container_env, create_options
-from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
-from coding_gym.sandbox.zygote.output import BoundedOutput
-
-_SCRIPT_TIMEOUT_S = 120.0
-_MAX_SCRIPT_OUTPUT_BYTES = 1 << 20
+from coding_gym.sandbox.spec import SandboxSpec
 
 
 class Container:
@@ -57,38 +53,10 @@ class Container:
             facts = self._engine.api.inspect_container(self._id)
         return str(facts["State"]["StartedAt"])
 
-    def run_script(
-        self,
-        script: bytes,
-        stdin: bytes = b"",
-        *,
-        max_output_bytes: int = _MAX_SCRIPT_OUTPUT_BYTES,
-    ) -> tuple[int, bytes]:
-        """Runs a command of ours and returns its exit code and output.
-
-        Raises:
-            SandboxError: The container died, or there is more output, or it takes too long.
-        """
-        # Kept as head and tail, which join to the whole.
-        kept = BoundedOutput(2 * max_output_bytes)
-        ending = self.channel.run(
-            script,
-            folder=WORKDIR,
-            variables={},
-            stdin=stdin,
-            timeout_s=_SCRIPT_TIMEOUT_S,
-            output=kept,
-        )
-        if ending.timed_out:
-            raise self.channel.give_up("the sandbox's files do not answer")
-        if kept.num_bytes > max_output_bytes:
-            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
-        return ending.exit_code, b"".join(kept.parts())
-
     def is_alive(self) -> bool:
         """Whether it runs commands."""
         try:
-            return self.run_script(b":")[0] == 0
+            return self.channel.run_script(b":")[0] == 0
         except SandboxError:
             return False
 

@@ -100,7 +100,7 @@ class DockerSandbox:
         check_max_bytes(max_bytes)
         script = files.read_script(path, max_bytes)
         limit = max_bytes + files.MESSAGE_BYTES
-        code, data = self._container.run_script(script, max_output_bytes=limit)
+        code, data = self._container.channel.run_script(script, max_output_bytes=limit)
         files.raise_error(code, data, path, max_bytes=max_bytes)
         return data
 
@@ -108,14 +108,16 @@ class DockerSandbox:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
         check_data(data)
-        code, message = self._container.run_script(files.write_script(path), data)
+        code, message = self._container.channel.run_script(files.write_script(path), data)
         files.raise_error(code, message, path)
 
     def snapshot(self) -> Snapshot:
         """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
         limit = max_snapshot_bytes(self._spec.limits)
         data = snapshots.take(
-            lambda script, stdin: self._container.run_script(script, stdin, max_output_bytes=limit),
+            lambda script, stdin: self._container.channel.run_script(
+                script, stdin, max_output_bytes=limit
+            ),
             layers.names(self._spec.layers),
             self._container.started_at(),
         )
@@ -135,7 +137,7 @@ class DockerSandbox:
 
     def _put(self, snapshot: Snapshot) -> None:
         try:
-            snapshots.put(self._container.run_script, snapshot.data)
+            snapshots.put(self._container.channel.run_script, snapshot.data)
         except BaseException:
             self.close()
             raise
