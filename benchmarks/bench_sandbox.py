@@ -3,8 +3,9 @@
 Run it by ``python benchmarks/bench_sandbox.py``, on a machine that does nothing else. It prints a
 table (``--json``: one JSON line), appends the line to ``benchmarks/results/bench_sandbox.jsonl``
 and draws ``bench_sandbox.png`` beside it. What is compared is measured in turn, round by round, so
-that noise hits all alike; figures are medians. Docker is used where an engine answers, bubblewrap
-where ``bwrap`` is installed; what is missing is reported as absent.
+that noise hits all alike, or, where the one disturbs the other, block by block; figures are
+medians. Docker is used where an engine answers, bubblewrap where ``bwrap`` is installed; what is
+missing is reported as absent.
 
 The exit code is 1 where a figure missed its target.
 """

@@ -5,12 +5,12 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from figures import Figure, interleaved, ratio
+from figures import Figure, in_blocks, interleaved, ratio
 from making import docker_engine
 
 from coding_gym.errors import CodingGymError
@@ -90,10 +90,13 @@ def docker(rounds: int) -> list[Figure]:
 
     with container() as name, open_sandbox(SandboxSpec()) as sandbox:
         execute = ["docker", "exec", name, "bash", "-c", "true"]
-        took = interleaved(
+        steps: dict[str, Callable[[], object]] = {
+            "exec": lambda: subprocess.run(execute, check=True, capture_output=True),
+            "step": lambda: sandbox.run("true"),
+        }
+        took, mixed = in_blocks(steps, rounds), interleaved(steps, few)
+        whole = interleaved(
             {
-                "exec": lambda: subprocess.run(execute, check=True, capture_output=True),
-                "step": lambda: sandbox.run("true"),
                 "run": lambda: subprocess.run(run, check=True, capture_output=True),
                 "reset": reset,
             },
@@ -101,7 +104,8 @@ def docker(rounds: int) -> list[Figure]:
         )
     return [
         ratio(_EXEC, took["exec"], took["step"], 40, is_floor=True),
-        ratio(_RUN, took["run"], took["reset"]),
+        ratio(f"{_EXEC}, one by one in turn", mixed["exec"], mixed["step"]),
+        ratio(_RUN, whole["run"], whole["reset"]),
         _backend_step(few),
     ]
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import gymnasium as gym
-from figures import Figure, interleaved, ratio
+from figures import Figure, in_blocks, interleaved, ratio
 from making import tool
 
 from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
@@ -72,7 +72,7 @@ def steps(rounds: int) -> list[Figure]:
 
 
 def bubblewrap(rounds: int) -> list[Figure]:
-    """Times one ``bwrap`` per command against a command in a sandbox."""
+    """Times one ``bwrap`` per command against commands in a sandbox."""
     name = "one bwrap per command / sandbox.run"
     if reason := tool("bwrap"):
         return [Figure(name=name, absent=f"{reason}; run: apt-get install bubblewrap")]
@@ -81,14 +81,15 @@ def bubblewrap(rounds: int) -> list[Figure]:
     if done.returncode:
         return [Figure(name=name, absent=f"bwrap fails here: {done.stderr.strip()}")]
     with open_sandbox(SandboxSpec()) as sandbox:
-        took = interleaved(
-            {
-                "bwrap": lambda: subprocess.run(argv, check=True),
-                "ours": lambda: sandbox.run("true"),
-            },
-            rounds,
-        )
-    return [ratio(name, took["bwrap"], took["ours"], 4, is_floor=True)]
+        works: dict[str, Callable[[], object]] = {
+            "bwrap": lambda: subprocess.run(argv, check=True),
+            "ours": lambda: sandbox.run("true"),
+        }
+        took, mixed = in_blocks(works, rounds), interleaved(works, rounds)
+    return [
+        ratio(name, took["bwrap"], took["ours"], 4, is_floor=True),
+        ratio(f"{name}, one by one in turn", mixed["bwrap"], mixed["ours"]),
+    ]
 
 
 def throughput(rounds: int) -> list[Figure]:

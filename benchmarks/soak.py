@@ -67,7 +67,7 @@ def cycle(backend: SandboxBackend, spec: SandboxSpec, number: int) -> None:
         raise AssertionError("a mount that does not exist was accepted")
 
 
-def cycles(backend: SandboxBackend, folder: Path, count: int) -> dict[str, Any]:
+def cycles(backend: SandboxBackend, folder: Path, count: int, *, is_alone: bool) -> dict[str, Any]:
     """Returns what was there before and after so many cycles, and what should not have grown."""
     spec = SandboxSpec(layers=(folder / "layer",))
     for number in range(_WARM_UP):
@@ -87,7 +87,7 @@ def cycles(backend: SandboxBackend, folder: Path, count: int) -> dict[str, Any]:
         "per_s": round(count / took_s, 1),
         "before": before.to_json(),
         "after": after.to_json(),
-        "problems": grown(before, after, count),
+        "problems": grown(before, after, count, is_alone=is_alone),
     }
 
 
@@ -102,6 +102,9 @@ def main() -> None:
     parser.add_argument("--kills", type=at_least(0), default=200, help="SIGKILLs (default 200)")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed when")
     parser.add_argument("--on-disk", action="store_true", help="changes on disk, as on old kernels")
+    parser.add_argument(
+        "--among-others", action="store_true", help="other programs run: ignore the free memory"
+    )
     options = parser.parse_args()
     logging.getLogger("coding_gym").setLevel(logging.ERROR)
     backend = NamespaceBackend(changes="disk" if options.on_disk else "auto")
@@ -113,7 +116,9 @@ def main() -> None:
         report: dict[str, Any] = {"machine": machine(), "on_disk": options.on_disk}
         if options.cycles:
             progress("cycles")
-            report["cycles"] = cycles(backend, folder, options.cycles)
+            report["cycles"] = cycles(
+                backend, folder, options.cycles, is_alone=not options.among_others
+            )
         if options.kills:
             progress("kills")
             chance = random.Random(options.seed)  # noqa: S311 - repeatable, not secret

@@ -40,10 +40,19 @@ class Channel:
         Raises:
             SandboxError: The other side is gone, or does not answer in time, or answers nonsense.
         """
-        with self._in_use(timeout_s):
-            if message:
-                self._stream.sendall(message)
-            return self._receive(timeout_s, max_body_bytes)
+        self.require_open()
+        with self._lock:
+            self.require_open()
+            try:
+                if self._stream.gettimeout() != timeout_s:
+                    self._stream.settimeout(timeout_s)
+                if message:
+                    self._stream.sendall(message)
+                text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
+                return wire.parse(text), body
+            except BaseException as error:
+                self._fail(error)
+                raise
 
     def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
         """Sends a message and returns what is answered in chunks.
@@ -164,11 +173,15 @@ class Channel:
             try:
                 self._stream.settimeout(timeout_s)
                 yield
-            except (OSError, EOFError, wire.ProtocolError) as error:
-                is_closed = self._is_closed
-                reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
-                raise self.give_up(reason) from error
-            except BaseException:
-                # The answer may still come, and would be taken for that of the next call.
-                self._why_dead = "a call was interrupted"
+            except BaseException as error:
+                self._fail(error)
                 raise
+
+    def _fail(self, error: BaseException) -> None:
+        """Takes note of what went wrong in a call; raises SandboxError for what the stream did."""
+        if isinstance(error, OSError | EOFError | wire.ProtocolError):
+            is_closed = self._is_closed
+            reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
+            raise self.give_up(reason) from error
+        # The answer may still come, and would be taken for that of the next call.
+        self._why_dead = "a call was interrupted"

@@ -1,13 +1,18 @@
 """Folders that are either whole or not there, shared by all processes of one user."""
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from coding_gym.sandbox.cache_uses import CacheUses
 from coding_gym.sandbox.removal import remove_folder
 
-_PARTIAL = ".partial"
+PARTIAL = ".partial"
+USED = ".used"
+_MAX_USED_BYTES = 4096
 
 
 class FolderCache:
@@ -18,49 +23,121 @@ class FolderCache:
 
     Args:
         folder: Where the folders lie; created when the first is built.
+        uses: Told which folders this process uses, where the cache is one that garbage is
+            collected from; the folder then lies in its root.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, uses: CacheUses | None = None) -> None:
         self._folder = folder
+        self._uses = uses
 
     def path(self, key: str) -> Path:
         """Returns where the folder of ``key`` is, or will be."""
         return self._folder / key
 
-    def get(self, key: str, build: Callable[[Path], None]) -> Path:
+    def get(
+        self,
+        key: str,
+        build: Callable[[Path], None],
+        *,
+        user: str = "",
+        on_wait: Callable[[], None] | None = None,
+    ) -> Path:
         """Returns the folder of ``key``; has ``build`` fill a new empty one where there is none.
 
         What ``build`` raises goes through, and its folder is removed.
+
+        Args:
+            key: Letters, digits and dashes.
+            build: Fills the folder that it is given.
+            user: Who wants it, kept for people who look at the cache.
+            on_wait: Called once if another process, or thread, is building it just now.
         """
         final = self.path(key)
-        if final.is_dir():
-            return final
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._lock(key):
-            if final.is_dir():  # built by another process while this one waited
-                return final
-            self._sweep(key)
-            partial = self._folder / f"{key}{_PARTIAL}"
-            try:
-                partial.mkdir()
-                build(partial)
-                partial.rename(final)
-            finally:
-                remove_folder(partial)
+        if self._uses is not None:
+            with suppress(OSError):  # a cache that cannot be written to loses nothing either
+                self._uses.note(f"{self._folder.name}/{key}")
+        if not final.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with self._held(key, on_wait):
+                if not final.is_dir():  # else built by another process while this one waited
+                    self._build(key, build, final)
+        if self._uses is not None:
+            mark_used(final, user)
         return final
 
-    def _sweep(self, mine: str) -> None:
-        """Removes what killed builds left: every partial folder whose lock nobody holds."""
-        for left in self._folder.glob(f"*{_PARTIAL}"):
-            key = left.name.removesuffix(_PARTIAL)
-            if key == mine:
-                remove_folder(left)
-                continue
-            try:
-                with self._lock(key, timeout_s=0):
-                    remove_folder(left)
-            except Timeout:
-                continue
+    def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
+        remove_leftovers(self._folder, mine=key)
+        # Never the name that a killed build had: what it started may still be writing there.
+        partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
+        try:
+            partial.mkdir()
+            build(partial)
+            partial.rename(final)
+        finally:
+            remove_folder(partial)
 
-    def _lock(self, key: str, timeout_s: float = -1) -> FileLock:
-        return FileLock(self._folder / f"{key}.lock", timeout=timeout_s)
+    @contextmanager
+    def _held(self, key: str, on_wait: Callable[[], None] | None) -> Iterator[None]:
+        lock = key_lock(self._folder, key)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if on_wait is not None:
+                on_wait()
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def key_lock(folder: Path, key: str) -> FileLock:
+    """Returns the lock that whoever builds or removes the folder of ``key`` holds.
+
+    The lock's file stays where it is: whoever removed it could have another make a second one.
+    """
+    return FileLock(folder / f"{key}.lock")
+
+
+def remove_leftovers(folder: Path, *, mine: str = "") -> int:
+    """Removes what killed builds left: every partial folder whose lock nobody holds.
+
+    Args:
+        folder: The folder of a `FolderCache`.
+        mine: A key whose lock the caller holds.
+
+    Returns:
+        How many folders that were.
+    """
+    count = 0
+    for left in folder.glob(f"*{PARTIAL}"):
+        stem = left.name.removesuffix(PARTIAL)
+        key = stem.rpartition(".")[0] or stem
+        if key == mine:
+            remove_folder(left)
+            count += 1
+            continue
+        try:
+            with key_lock(folder, key).acquire(timeout=0):
+                remove_folder(left)
+                count += 1
+        except Timeout:
+            continue
+    return count
+
+
+def mark_used(entry: Path, user: str) -> None:
+    """Remembers when an entry was last used, and the first of those that used it.
+
+    The time is that of a file beside it, because its own is part of what it holds.
+    """
+    path = entry.with_name(f"{entry.name}{USED}")
+    with suppress(OSError):  # a cache that cannot be written to is as good
+        known = path.read_text(encoding="utf-8") if path.exists() else ""
+        line = f"{' '.join(user.split())}\n"
+        if user and line not in known.splitlines(keepends=True) and len(known) < _MAX_USED_BYTES:
+            with path.open("a", encoding="utf-8", errors="replace") as file:
+                file.write(line)
+        else:
+            path.touch()

@@ -19,10 +19,15 @@ _QUESTION = """
 import json, os, site, sys, sysconfig
 places = [sysconfig.get_path("purelib")] + site.getsitepackages()
 found = [p for p in places if os.path.isdir(p)] or places
+kind = getattr(getattr(sys, "implementation", None), "name", "cpython")
+kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
-                  "%d.%d.%d" % sys.version_info[:3], found[0]]))
+                  "%d.%d.%d" % sys.version_info[:3], found[0], kind]))
 """
+# What packages for a version are made for; PyPy and builds without the lock are something else.
+_USUAL = "cpython"
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+_NAME = re.compile(r"python(\d+\.\d+)")
 
 
 @cache
@@ -33,7 +38,7 @@ def default_interpreter() -> Interpreter:
         SandboxUnavailableError: It cannot be run again, as in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
-    found = _ask(executable.resolve())
+    found = _ask(executable.resolve(), usual=False)
     if found is None:
         raise SandboxUnavailableError(
             f"cannot run {executable}, which runs this process",
@@ -46,12 +51,14 @@ def default_interpreter() -> Interpreter:
 def find_interpreter(version: str) -> Interpreter:
     """Returns an installation of a Python version, such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running one is taken where it fits; then pyenv's, uv's, the system's and those in PATH are
-    looked at, the newest patch release of each place first.
+    The running one is taken where it fits; then pyenv's, uv's, the system's (Debian's own, and
+    those of the deadsnakes archive) and those in PATH are looked at, the newest patch release of
+    each place first. Only CPython counts.
 
     Raises:
         InvalidArgumentError: Not a version.
-        SandboxUnavailableError: No such Python here; names the places and the way out.
+        SandboxUnavailableError: No such Python here; names what there is, the places, and ways to
+            get it.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -60,14 +67,17 @@ def find_interpreter(version: str) -> Interpreter:
     if _fits(running, version):
         return running
     minor = f"{match[1]}.{match[2]}"
-    for executable in _candidates(minor):
+    for executable in _candidates(f"python{minor}"):
         found = _ask(executable)
         if found is not None and _fits(found, version):
             return found
+    here = {python.version for python in (running, *_installations())}
     places = ", ".join(str(place) for place in _places())
     raise SandboxUnavailableError(
-        f"no Python {version} on this machine (looked in {places})",
-        f"install it, for example with `uv python install {version}` or `pyenv install {version}`",
+        f"no Python {version} on this machine: there are {', '.join(sorted(here, key=_numbers))} "
+        f"(looked in {places})",
+        f"install it, for example with `uv python install {version}`, `pyenv install {version}`, "
+        f"or where the system has it `apt-get install python{minor} python{minor}-venv`",
     )
 
 
@@ -93,14 +103,24 @@ def _places() -> list[Path]:
     return list(dict.fromkeys([*fixed, *on_path]))
 
 
-def _candidates(minor: str) -> Iterator[Path]:
-    """Gives the real paths of binaries that may be of a version, without asking them."""
+def _installations() -> Iterator[Interpreter]:
+    """Gives every Python there is; each is run once."""
+    for executable in _candidates("python[0-9]*.[0-9]*"):
+        if _NAME.fullmatch(executable.name) and (found := _ask(executable)) is not None:
+            yield found
+
+
+def _candidates(name: str) -> Iterator[Path]:
+    """Gives the real paths of binaries that may be of a version, without asking them.
+
+    Args:
+        name: The binary's name, or a pattern of it.
+    """
     seen = set()
-    name = f"python{minor}"
     for place in _places():
         if not os.access(place, os.R_OK | os.X_OK):  # missing, or somebody else's
             continue
-        found = [*place.glob(f"*/bin/{name}"), place / name]
+        found = [*place.glob(f"*/bin/{name}"), *place.glob(name)]
         for executable in sorted(found, key=_version_key, reverse=True):
             real = executable.resolve()
             # A pyenv shim is a script that runs another Python, or none.
@@ -111,12 +131,23 @@ def _candidates(minor: str) -> Iterator[Path]:
 
 
 def _version_key(executable: Path) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", executable.parent.parent.name)[:3])
+    # Of the real folder: uv has a link for each minor version, which names no patch release.
+    return _numbers(executable.resolve().parent.parent.name)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    found = re.search(r"\d+(\.\d+)+", text)
+    return tuple(int(n) for n in found[0].split(".")) if found else ()
 
 
 @cache
-def _ask(executable: Path) -> Interpreter | None:
-    """Returns the facts that a binary tells of itself; None where it does not run."""
+def _ask(executable: Path, *, usual: bool = True) -> Interpreter | None:
+    """Returns the facts that a binary tells of itself; None where it does not run.
+
+    Args:
+        executable: The binary.
+        usual: Whether it must be a CPython, with its lock.
+    """
     env = {"PATH": os.defpath}
     if "LD_LIBRARY_PATH" in os.environ:
         env["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
@@ -130,8 +161,10 @@ def _ask(executable: Path) -> Interpreter | None:
             cwd="/",
             check=True,
         )
-        real, prefix, version, site_packages = json.loads(answer.stdout)
+        real, prefix, version, site_packages, kind = json.loads(answer.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    if usual and kind != _USUAL:
         return None
     return Interpreter(
         executable=Path(real),

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -130,12 +129,23 @@ class NamespaceBackend:
                 "run as an ordinary user, or map more users into the namespace",
             )
         handle = zygote(*self.owner())
+        try:
+            return self._start_in(handle, spec, snapshot)
+        except SandboxError:
+            if handle.alive:
+                raise
+        # It died since the last call, or in this one; a new one is a matter of milliseconds.
+        return self._start_in(zygote(*self.owner()), spec, snapshot)
+
+    def _start_in(
+        self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None
+    ) -> Incarnation:
         image = _images().get(spec.image, self.owner()) if spec.image else None
         has_overlay = bool(spec.layers or image)
         upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
         try:
             request = namespace_request(spec, upper, image=image, restores=snapshot is not None)
-            stream = self._ask(handle, request)
+            stream = handle.open(request)
         except BaseException:
             if upper is not None:
                 disk_uppers.remove(upper)
@@ -150,13 +160,6 @@ class NamespaceBackend:
             return disk_uppers.make(self.owner())
         except OSError as error:
             raise SandboxError(f"no folder for a sandbox's changes: {error}") from error
-
-    def _ask(self, handle: Zygote, request: dict[str, object]) -> socket.socket:
-        try:
-            return handle.open(request)
-        except SandboxError:
-            # It died since the last call; a new one is a matter of milliseconds.
-            return zygote(*self.owner()).open(request)
 
 
 @cache

@@ -1,6 +1,7 @@
 """A sandbox of the ``namespace`` backend, as its owner holds it."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from coding_gym.sandbox.zygote import wire
 _ANSWER_TIMEOUT_S = 30.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
+_NUM_REQUESTS = 64
 
 
 class NamespaceSandbox:
@@ -71,16 +73,13 @@ class NamespaceSandbox:
             env=env,
             stdin=stdin,
         )
+        bounds = float(timeout_s), int(max_output_bytes)
+        if cwd is None and not env and not stdin:
+            request = _plain_request(*bounds)
+        else:
+            request = _own_request(*bounds, _absolute(folder), variables, len(stdin))
         header, body = self._call(
-            {
-                "op": "run",
-                "timeout_s": float(timeout_s),
-                "max_output_bytes": int(max_output_bytes),
-                "cwd": _absolute(folder),
-                "env": variables,
-                "command_bytes": len(text),
-                "is_plain": cwd is None and not env and not stdin,
-            },
+            request,
             text + stdin,
             timeout_s=float(timeout_s) + _ANSWER_TIMEOUT_S,
             max_body_bytes=max_output_bytes + _SLACK_BYTES,
@@ -94,7 +93,7 @@ class NamespaceSandbox:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)
         check_max_bytes(max_bytes)
-        request = {"op": "read", "path": path, "max_bytes": max_bytes}
+        request = wire.header_text({"op": "read", "path": path, "max_bytes": max_bytes})
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
@@ -103,7 +102,7 @@ class NamespaceSandbox:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
         check_data(data)
-        header, _ = self._call({"op": "write", "path": path}, data)
+        header, _ = self._call(wire.header_text({"op": "write", "path": path}), data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
@@ -154,18 +153,47 @@ class NamespaceSandbox:
 
     def _call(
         self,
-        request: dict[str, Any],
+        request: bytes,
         body: bytes = b"",
         *,
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
         header, answer = self._life.channel.call(
-            wire.pack(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+            wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
         )
         if "error" in header:
             raise self._life.channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
+
+
+def _own_request(
+    timeout_s: float,
+    max_output_bytes: int,
+    cwd: str,
+    env: dict[str, str],
+    stdin_bytes: int,
+    *,
+    is_plain: bool = False,
+) -> bytes:
+    """Returns the header that asks for a command with its own folder, variables or input."""
+    return wire.header_text(
+        {
+            "op": "run",
+            "timeout_s": timeout_s,
+            "max_output_bytes": max_output_bytes,
+            "cwd": cwd,
+            "env": env,
+            "stdin_bytes": stdin_bytes,
+            "is_plain": is_plain,
+        }
+    )
+
+
+@lru_cache(_NUM_REQUESTS)
+def _plain_request(timeout_s: float, max_output_bytes: int) -> bytes:
+    """Returns the header that asks for any other command, the same bytes every time."""
+    return _own_request(timeout_s, max_output_bytes, WORKDIR, {}, 0, is_plain=True)
 
 
 def _absolute(path: str) -> str:
@@ -178,12 +206,12 @@ def _result(header: dict[str, Any], body: bytes) -> ExecResult:
     return ExecResult(
         exit_code=header["exit_code"],
         output=output,
-        timed_out=header["timed_out"],
+        timed_out=header.get("timed_out", False),
         truncated=truncated,
         duration_s=header["duration_s"],
-        num_leftovers=header["num_leftovers"],
-        out_of_memory=header["out_of_memory"],
-        shell_lost=header["shell_lost"],
+        num_leftovers=header.get("num_leftovers", 0),
+        out_of_memory=header.get("out_of_memory", False),
+        shell_lost=header.get("shell_lost", False),
     )
 
 

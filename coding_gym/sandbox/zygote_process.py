@@ -1,6 +1,7 @@
 """A running zygote, as its owner holds it."""
 
 import os
+import select
 import socket
 import threading
 import time
@@ -23,7 +24,6 @@ class Zygote:
     """A running zygote process.
 
     Attributes:
-        alive: Whether it can be asked for more sandboxes.
         overlay_works_on_tmpfs: Whether sandboxes may keep their changes in memory.
     """
 
@@ -40,7 +40,7 @@ class Zygote:
         finally:
             theirs.close()
             os.close(errors_write)
-        self.alive = True
+        self._may_be_asked = True
         self._stopped = False
         config = {
             "owner": os.getpid(),
@@ -63,6 +63,16 @@ class Zygote:
             failure = SetupError.from_json(header["error"])
             raise unavailable(failure) from failure
         self.overlay_works_on_tmpfs = bool(header["overlay_works_on_tmpfs"])
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for more sandboxes."""
+        return self._may_be_asked and not self._has_hung_up()
+
+    def reap(self) -> None:
+        """Stops it where it ended on its own; else leaves it and its sandboxes alone."""
+        if self._has_hung_up():
+            self.stop()
 
     def open(self, request: dict[str, Any]) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
@@ -93,13 +103,13 @@ class Zygote:
             except BaseException:
                 # The answer may still come; let the next sandbox have another zygote, and these
                 # sandboxes theirs.
-                self.alive = False
+                self._may_be_asked = False
                 raise
         raise SetupError.from_json(header["error"])
 
     def stop(self) -> None:
         """Ends the zygote and every sandbox of it; idempotent."""
-        self.alive = False
+        self._may_be_asked = False
         if self._stopped:
             return
         self._stopped = True
@@ -109,9 +119,17 @@ class Zygote:
 
     def forget(self) -> None:
         """Lets go of the zygote without ending it: it belongs to the parent of this process."""
-        self.alive = False
+        self._may_be_asked = False
         self._stopped = True
         self._control.close()
+
+    def _has_hung_up(self) -> bool:
+        poll = select.poll()
+        try:
+            poll.register(self._control, select.POLLRDHUP)
+        except ValueError:  # another thread closed it just now
+            return True
+        return bool(poll.poll(0))
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S

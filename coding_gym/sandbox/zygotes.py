@@ -17,7 +17,10 @@ class _Registry:
     def get(self, uid: int, gid: int) -> Zygote:
         with self.lock:
             zygote = self.zygotes.get((uid, gid))
-            if zygote is None or not zygote.alive:
+            if zygote is not None and not zygote.alive:
+                zygote.reap()
+                zygote = None
+            if zygote is None:
                 zygote = self.zygotes[uid, gid] = Zygote(uid, gid)
                 self.started.append(zygote)
             return zygote

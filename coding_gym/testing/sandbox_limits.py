@@ -94,11 +94,14 @@ def memory_is_bounded_and_the_sandbox_goes_on(backend: SandboxBackend) -> None:
 def memory_is_that_of_all_processes_together(backend: SandboxBackend) -> None:
     script = (
         "import os, time\n"
+        "children = []\n"
         "for _ in range(4):\n"
-        "    if os.fork() == 0: break\n"
+        "    children.append(os.fork())\n"
+        "    if not children[-1]: break\n"
         "taken = b'x' * (70 << 20)\n"
         "time.sleep(2)\n"
         "print('kept', flush=True)\n"
+        "for pid in children if all(children) else []: os.waitpid(pid, 0)\n"
     )
     with opened(backend, python=True, limits=_MEMORY) as sandbox:
         sandbox.write_file("take.py", script.encode())

@@ -1,4 +1,5 @@
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.sandbox import SandboxSpec, default_interpreter, find_interpreter, get_backend
+from coding_gym.sandbox import (
+    SandboxSpec,
+    default_interpreter,
+    find_interpreter,
+    get_backend,
+    interpreters,
+)
 from coding_gym.sandbox.spec import Interpreter
 
 _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
@@ -19,18 +26,32 @@ def empty_cache() -> Iterator[None]:
     find_interpreter.cache_clear()
 
 
+def install(prefix: Path, version: str, kind: str = "cpython", *, name: str = "") -> Path:
+    """Writes what looks like a Python's binary and answers as one; returns it."""
+    binary = prefix / "bin" / (name or "python{}.{}".format(*version.split(".")))
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    facts = [str(binary), str(prefix), version, str(prefix / "site-packages"), kind]
+    binary.write_text(f"#!/bin/sh\necho '{json.dumps(facts)}'\n", encoding="utf-8")
+    binary.chmod(0o755)
+    return binary
+
+
 @pytest.fixture
-def pyenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pyenv with two patch releases of a Python that nobody has."""
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for installations of Pythons that nobody has, the home of a user with none."""
+    for name in ("PYENV_ROOT", "UV_PYTHON_INSTALL_DIR", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def pyenv(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pyenv with two patch releases."""
+    monkeypatch.setenv("PYENV_ROOT", str(machine / "pyenv"))
     for version in ("9.8.2", "9.8.10"):
-        prefix = tmp_path / "versions" / version
-        binary = prefix / "bin" / "python9.8"
-        binary.parent.mkdir(parents=True)
-        facts = [str(binary), str(prefix), version, str(prefix / "site-packages")]
-        binary.write_text(f"#!/bin/sh\necho '{json.dumps(facts)}'\n", encoding="utf-8")
-        binary.chmod(0o755)
-    return tmp_path / "versions"
+        install(machine / "pyenv" / "versions" / version, version)
+    return machine / "pyenv" / "versions"
 
 
 def test_the_default_is_the_installation_behind_a_virtual_environment() -> None:
@@ -57,16 +78,82 @@ def test_the_newest_patch_release_is_taken(pyenv: Path) -> None:
     assert find_interpreter("9.8.2").prefix == pyenv / "9.8.2"
 
 
+def test_pythons_of_uv_are_found_the_newest_first(machine: Path) -> None:
+    folder = machine / ".local" / "share" / "uv" / "python"
+    for version in ("9.8.4", "9.8.11"):
+        install(folder / f"cpython-{version}-linux-x86_64-gnu", version)
+    (folder / "cpython-9.8-linux-x86_64-gnu").symlink_to("cpython-9.8.4-linux-x86_64-gnu")
+    assert find_interpreter("9.8").version == "9.8.11"
+    assert find_interpreter("9.8.4").version == "9.8.4"
+
+
+def test_uv_is_looked_for_where_its_settings_say(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(machine / "elsewhere" / "cpython-9.8.1-linux-x86_64-gnu", "9.8.1")
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(machine / "elsewhere"))
+    assert find_interpreter("9.8").version == "9.8.1"
+    find_interpreter.cache_clear()
+    monkeypatch.delenv("UV_PYTHON_INSTALL_DIR")
+    install(machine / "data" / "uv" / "python" / "cpython-9.8.3-linux-x86_64-gnu", "9.8.3")
+    monkeypatch.setenv("XDG_DATA_HOME", str(machine / "data"))
+    assert find_interpreter("9.8").version == "9.8.3"
+
+
+def test_pythons_in_path_are_found_as_those_of_debian_and_deadsnakes_are(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = install(machine / "usr", "9.8.6")
+    monkeypatch.setenv("PATH", f"/nonexistent:{binary.parent}")
+    assert find_interpreter("9.8").executable == binary
+
+
+def test_a_shim_of_pyenv_is_no_python(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim = install(machine, "9.8.6")
+    shims = machine / "shims"
+    shims.mkdir()
+    shim.rename(shims / "python9.8")
+    monkeypatch.setenv("PATH", str(shims))
+    with pytest.raises(SandboxUnavailableError, match=r"no Python 9\.8 "):
+        find_interpreter("9.8")
+
+
+@pytest.mark.parametrize("kind", ["pypy", "cpythont"], ids=["PyPy", "without the lock"])
+def test_only_the_usual_python_counts(pyenv: Path, kind: str) -> None:
+    install(pyenv / "9.8.99", "9.8.99", kind)
+    assert find_interpreter("9.8").version == "9.8.10"
+
+
+def test_a_binary_that_does_not_run_is_passed_over(pyenv: Path) -> None:
+    for content in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho hello\n", "\x7fELF"):
+        install(pyenv / "9.8.99", "9.8.99").write_text(content)
+        find_interpreter.cache_clear()
+        interpreters._ask.cache_clear()
+        assert find_interpreter("9.8").version == "9.8.10"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read every folder")
+def test_a_folder_of_somebody_else_is_passed_over(pyenv: Path) -> None:
+    pyenv.chmod(0)
+    with pytest.raises(SandboxUnavailableError, match=r"no Python 9\.8 "):
+        find_interpreter("9.8")
+    pyenv.chmod(0o700)
+
+
 @pytest.mark.parametrize("version", ["9.8.1", "9.9"])
-def test_a_missing_version_is_named_with_the_places_and_the_way_out(
+def test_a_missing_version_is_named_with_what_there_is_the_places_and_the_ways_out(
     pyenv: Path, version: str
 ) -> None:
     with pytest.raises(SandboxUnavailableError) as caught:
         find_interpreter(version)
     message = str(caught.value)
-    assert message.startswith(f"no Python {version} on this machine")
+    assert message.startswith(f"no Python {version} on this machine: there are ")
+    assert f"{_RUNNING}, " in message
+    assert "9.8.2, 9.8.10 (looked in " in message
     assert str(pyenv) in message
-    assert f"uv python install {version}" in message
+    assert f"`uv python install {version}`, `pyenv install {version}`" in message
+    minor = ".".join(version.split(".")[:2])
+    assert f"`apt-get install python{minor} python{minor}-venv`" in message
 
 
 @pytest.mark.parametrize("version", ["3", "three", "3.9; rm", "3.9.1.2", ""])

@@ -3,18 +3,20 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.zygote_process import Zygote
 from coding_gym.sandbox.zygotes import zygote
 
 if TYPE_CHECKING:
@@ -118,6 +120,31 @@ def test_killing_the_zygote_ends_its_sandboxes_and_the_next_open_starts_another(
     sandbox.close()
     with backend.open(SandboxSpec()) as again:
         assert again.run("echo back").output == "back\n"
+
+
+@pytest.mark.parametrize("which", ["outer", "server"])
+def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
+    backend: NamespaceBackend, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = []
+    open_as_ever = Zygote.open
+
+    def open_and_die(handle: Zygote, request: dict[str, Any]) -> socket.socket:
+        stream = open_as_ever(handle, request)
+        if not killed:
+            killed.extend(_tree(handle._pid))
+            os.kill(killed[0 if which == "outer" else 1], signal.SIGKILL)
+            assert _wait_gone(killed[1:], 2) == []
+            stream.close()  # its first process may have answered before
+            stream, theirs = socket.socketpair()
+            theirs.close()
+        return stream
+
+    monkeypatch.setattr(Zygote, "open", open_and_die)
+    with backend.open(SandboxSpec()) as sandbox:
+        assert sandbox.run("echo up").output == "up\n"
+        assert killed
+        assert _wait_gone(killed, 0) == []
 
 
 def test_a_dead_sandbox_says_so_at_once_and_always(backend: NamespaceBackend) -> None:

@@ -35,7 +35,7 @@ IN_MEMORY, ON_DISK = (), ("--on-disk",)
 def test_opening_and_closing_leaves_the_machine_as_it_was(
     where: tuple[str, ...], count: int
 ) -> None:
-    report = _soak(f"--cycles={count}", "--kills=0", *where)
+    report = _soak(f"--cycles={count}", "--kills=0", "--among-others", *where)
     assert report["cycles"]["count"] == count
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from platformdirs import user_cache_path, user_data_path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox.cache_uses import cache_uses
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
@@ -58,7 +59,7 @@ class ImageStore:
 
     def __init__(self, folder: Path | None = None, limits: LayerLimits | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder)
+        self._cache = FolderCache(self._folder, cache_uses(self._folder.parent))
         self._limits = limits or LayerLimits()
         self._known: dict[object, Image] = {}
 
@@ -110,7 +111,10 @@ class ImageStore:
             # Sandboxes reach the layers through it, as a user who does not own it.
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             self._folder.chmod(0o755)
-            keys = [self._layer(content, layer, owner) for layer in manifest.layers]
+            keys = [
+                self._layer(content, layer, owner, reference or path.name)
+                for layer in manifest.layers
+            ]
         # An overlay takes no folder twice, and what is there again higher up hides the lower one.
         names = tuple(dict.fromkeys(reversed(keys or [self._empty(owner)])))
         config = manifest.config
@@ -123,7 +127,7 @@ class ImageStore:
             user=find_user(config.user, [self._folder / name for name in names]),
         )
 
-    def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int]) -> str:
+    def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int], image: str) -> str:
         """Returns the name of a layer's folder, unpacked now if it is the first time."""
 
         def build(folder: Path) -> None:
@@ -139,7 +143,7 @@ class ImageStore:
 
         key = _key(layer.diff_id, owner)
         try:
-            self._cache.get(key, build)
+            self._cache.get(key, build, user=image)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"layer {layer.name}: {error}") from error
         return key

@@ -46,6 +46,7 @@ def system_grants() -> tuple[Grant, ...]:
     """Returns the rules for what every sandbox sees: programs, libraries, devices."""
     grants = [("device", f"/dev/{name}") for name in _DEVICES]
     grants += [("read", f"/etc/{name}") for name in _ETC]
+    grants += [("read", str(path)) for path in sorted(Path("/etc").glob("java-*-openjdk"))]
     grants += [("read", f"/proc/{name}") for name in _PROC]
     grants += [("read", f"/sys/devices/system/cpu/{name}") for name in _CPUS]
     for name in _TOP_FOLDERS:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Set
 from typing import Any
 
-from coding_gym.sandbox.zygote import processes, replies, spawn, stillness
+from coding_gym.sandbox.zygote import processes, replies, spawn, stillness, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
@@ -15,6 +15,7 @@ from coding_gym.sandbox.zygote.shells import LastingShell, WaitingShell
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
 
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
+_WORKSPACE = "/workspace"
 _NO_ROOM = "left no room for another process"
 # What our own commands, which are git's at most, may have to start at one time.
 _NUM_OWN_PROCESSES = 24
@@ -30,32 +31,48 @@ class Commands:
         request: What the sandbox was opened with: ``env``, ``limits``, ``network``, ``shell``
             (``"fresh"``, ``"waiting"`` or ``"persistent"``).
         channel: The owner's; its end ends this process.
+        home: Where commands start: the workspace, which is mounted there and can be nothing else.
     """
 
-    def __init__(self, request: dict[str, Any], channel: socket.socket) -> None:
-        self._env: dict[str, str] = request["env"]
+    def __init__(
+        self, request: dict[str, Any], channel: socket.socket, *, home: str = _WORKSPACE
+    ) -> None:
+        self._home = home
+        # Encoded once; each start of a process would do it again.
+        self._env = _encoded(request["env"])
         self._channel = channel
         self._num_processes: int = request["limits"]["num_processes"]
         self._memory = MemoryWatch(
             request["limits"]["memory_bytes"], owns_network=not request["network"]
         )
         self._waiting = WaitingShell(self._env) if request["shell"] == "waiting" else None
+        self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
         self._lasting: LastingShell | None = None
         if request["shell"] == "persistent":
             self._lasting = LastingShell(self._env, channel, self._memory)
 
+    def parse(self, text: bytes) -> dict[str, Any]:
+        """Returns what a request's header says; most often the same as the last one, so shared."""
+        if text != self._last_request[0]:
+            self._last_request = (text, wire.parse(text))
+        return self._last_request[1]
+
+    def go_home(self) -> None:
+        """Changes to where commands start."""
+        os.chdir(self._home)
+
     def rest(self) -> None:
         """Does what there is to do while the owner asks for nothing; returns when it does."""
         if self._waiting is not None:
-            self._waiting.prepare()
+            self._waiting.prepare(self.go_home)
         elif self._lasting is not None:
-            self._lasting.rest()
+            self._lasting.rest(self.go_home)
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
 
         Args:
-            request: ``timeout_s``, ``max_output_bytes``, ``cwd``, ``env``, ``command_bytes``, and
+            request: ``timeout_s``, ``max_output_bytes``, ``cwd``, ``env``, ``stdin_bytes``, and
                 ``is_plain``: whether folder, variables and standard input are the sandbox's own.
             body: The command's text, then what it reads on standard input.
         """
@@ -79,9 +96,7 @@ class Commands:
         if not request["is_plain"]:
             sc.change_folder(request["cwd"])
         elif self._lasting is None or not self._lasting.is_running():
-            os.chdir(
-                request["cwd"]
-            )  # the workspace, which is mounted there and can be nothing else
+            self.go_home()
 
     def _run_somewhere(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
         if self._lasting is None:
@@ -117,20 +132,25 @@ class Commands:
         return replies.ended(command, outcome, started, num_leftovers=num_leftovers)
 
     def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
-        size = request["command_bytes"]
+        size = len(body) - request["stdin_bytes"]
         text, stdin = body[:size], body[size:]
         if self._waiting is not None:
             if request["is_plain"]:
                 return self._waiting.start(text)
             self._waiting.end()
+        env = self._env | _encoded(request["env"]) if request["env"] else self._env
         try:
-            return spawn.fresh(text, stdin, self._env | request["env"])
+            return spawn.fresh(text, stdin, env)
         except OSError as error:
             # What runs in the background may have left no room for another process.
             if self._lasting is None or error.errno not in _OUT_OF_PROCESSES:
                 raise
             self._lasting.end(_NO_ROOM)
-            return spawn.fresh(text, stdin, self._env | request["env"])
+            return spawn.fresh(text, stdin, env)
+
+
+def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
 
 
 def _finish(command: Command, outcome: Outcome, kept: Set[int]) -> int:

@@ -4,13 +4,14 @@ import os
 import socket
 from typing import Any
 
-from coding_gym.sandbox.zygote import changes, commands, files, wire
+from coding_gym.sandbox.zygote import changes, commands, files, replies, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.openings import Opening
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError
 
 MAX_BODY_BYTES = (64 << 20) + (1 << 20)
+_DONE = wire.header_text({})
 
 
 def main(channel: socket.socket, opening: Opening) -> None:
@@ -37,12 +38,13 @@ def answer_next(
         EOFError, BrokenPipeError, ConnectionResetError: The owner closed the channel.
     """
     runner.rest()
-    request, body = wire.receive(channel, max_body_bytes=MAX_BODY_BYTES)
+    text, body = wire.receive_single(channel, max_body_bytes=MAX_BODY_BYTES)
+    request = runner.parse(text)
     if request["op"] == "snapshot" and changed is not None:
         changes.send(changed, channel)
         return
     header, answer = _answer(request, body, runner)
-    channel.sendall(wire.pack(header, answer))
+    channel.sendall(wire.pack_text(header, answer))
 
 
 def _serve(channel: socket.socket, runner: commands.Commands, changed: changes.Changes) -> None:
@@ -58,11 +60,11 @@ def _answer(request: dict[str, Any], body: bytes, runner: commands.Commands) -> 
     if request["op"] == "run":
         return runner.run(request, body)
     try:
-        os.chdir("/workspace")
+        runner.go_home()
         if request["op"] == "read":
             opener = sc.open_without_magic
-            return {}, files.read(request["path"], request["max_bytes"], opener)
+            return _DONE, files.read(request["path"], request["max_bytes"], opener)
         files.write(request["path"], body, sc.open_without_magic)
     except OSError as error:
-        return {"errno": error.errno or 0, "reason": error.strerror or str(error)}, b""
-    return {}, b""
+        return replies.failed(error), b""
+    return _DONE, b""

@@ -39,6 +39,8 @@ _COPIED = (
     "services",
 )
 _SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+# Where Debian keeps the settings of its JDKs, without which they do not start.
+_SHOWN_ETC_PATTERN = "java-*-openjdk"
 # The keys among the certificates, which a group of the host's user may be allowed to read.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
@@ -141,7 +143,8 @@ def _prepare_etc(host: str, parts: Parts) -> None:
         with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
-    shown = [name for name in _SHOWN_ETC_FOLDERS if os.path.isdir(f"{host}/etc/{name}")]
+    names = (*_SHOWN_ETC_FOLDERS, *sorted(glob(_SHOWN_ETC_PATTERN, root_dir=f"{host}/etc")))
+    shown = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
     for name in shown:
         os.mkdir(f"{etc}/{name}")
     _date(etc)

@@ -28,26 +28,29 @@ _REQUEST = {
     "max_output_bytes": 1,
     "cwd": "/",
     "env": {},
-    "command_bytes": len(_COMMAND),
+    "stdin_bytes": 0,
     "is_plain": True,
 }
 
 
-def rehearse() -> None:
-    """Answers requests of our own, in a file that only we have.
+def rehearse() -> int:
+    """Answers requests of our own, in a file that only we have; returns how many commands ran.
 
     To be called in the first process of a pid namespace: there, what ends a command's leftovers
     ends nobody else.
     """
+    count = 0
     owner, channel = socket.socketpair()
     with owner, channel, contextlib.suppress(OSError):
-        commands = Commands(_SANDBOX, channel)
+        commands = Commands(_SANDBOX, channel, home="/")
         for _ in range(_NUM_TIMES):
             owner.sendall(wire.pack(_REQUEST, _COMMAND))
             init.answer_next(channel, commands)
-            wire.receive(owner, max_body_bytes=init.MAX_BODY_BYTES)
+            reply, _ = wire.receive(owner, max_body_bytes=init.MAX_BODY_BYTES)
+            count += reply["exit_code"] == 0
         for _ in range(_NUM_TIMES):
             _write_and_read()
+    return count
 
 
 def _write_and_read() -> None:

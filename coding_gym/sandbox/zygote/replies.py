@@ -2,14 +2,17 @@
 
 import os
 import time
-from typing import Any
 
 from coding_gym.sandbox.zygote.watch import Command, Outcome
+from coding_gym.sandbox.zygote.wire import header_text
 
 _TIMEOUT_EXIT_CODE = 124
 _OUT_OF_MEMORY_EXIT_CODE = 137
+# What there is to say of almost every command, without what making JSON of it costs.
+_USUAL = b'{"exit_code":%d,"duration_s":%.6f,"num_bytes":%d,"head_bytes":%d}'
 
-Reply = tuple[dict[str, Any], bytes]
+# A header's text and a body.
+Reply = tuple[bytes, bytes]
 
 
 def shell_exit_code(code: int, *, finished: bool) -> int:
@@ -46,17 +49,22 @@ def ended(
     head, tail = command.output.parts()
     text = _below(tail or head, notice)
     is_in_time = outcome in (Outcome.ENDED, Outcome.ANSWERED)
+    code = _exit_code(command, outcome) if exit_code is None else exit_code
+    duration_s = time.monotonic() - started
+    num_bytes = command.output.num_bytes + len(text)
+    if is_in_time and not num_leftovers and not notice:
+        return _USUAL % (code, duration_s, num_bytes, len(head)), head + tail
     header = {
-        "exit_code": _exit_code(command, outcome) if exit_code is None else exit_code,
+        "exit_code": code,
+        "duration_s": duration_s,
+        "num_bytes": num_bytes,
+        "head_bytes": len(head),
+        "num_leftovers": num_leftovers if is_in_time else 0,
         "timed_out": outcome is Outcome.TIMED_OUT,
         "out_of_memory": outcome is Outcome.OUT_OF_MEMORY,
         "shell_lost": bool(notice),
-        "duration_s": time.monotonic() - started,
-        "num_leftovers": num_leftovers if is_in_time else 0,
-        "num_bytes": command.output.num_bytes + len(text),
-        "head_bytes": len(head),
     }
-    return header, head + tail + text
+    return header_text(header), head + tail + text
 
 
 def refused(reason: str, exit_code: int) -> Reply:
@@ -64,15 +72,16 @@ def refused(reason: str, exit_code: int) -> Reply:
     text = f"bash: {reason}\n".encode()
     header = {
         "exit_code": exit_code,
-        "timed_out": False,
-        "out_of_memory": False,
-        "shell_lost": False,
         "duration_s": 0.0,
-        "num_leftovers": 0,
         "num_bytes": len(text),
         "head_bytes": len(text),
     }
-    return header, text
+    return header_text(header), text
+
+
+def failed(error: OSError) -> bytes:
+    """Returns the header that says why a file could not be read or written."""
+    return header_text({"errno": error.errno or 0, "reason": error.strerror or str(error)})
 
 
 def _exit_code(command: Command, outcome: Outcome) -> int:

@@ -5,6 +5,7 @@ import os
 import select
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from coding_gym.sandbox.zygote import processes, replies, spawn
@@ -13,7 +14,6 @@ from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
 
-_WORKSPACE = "/workspace"
 _NUM_WATCHED = 32
 _GONE = "its folder, variables, functions and background processes are gone"
 _WHY_LOST = {
@@ -30,16 +30,16 @@ class WaitingShell:
     could reach it.
     """
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, env: dict[bytes, bytes]) -> None:
         self._env = env
         self._bash: spawn.WaitingBash | None = None
 
-    def prepare(self) -> None:
-        """Starts it, where that is possible now."""
+    def prepare(self, go_home: Callable[[], None]) -> None:
+        """Starts it, where that is possible now, after changing to its folder."""
         # A file that it would read at its start may still be written before the command comes.
-        if self._bash is None and "BASH_ENV" not in self._env:
+        if self._bash is None and b"BASH_ENV" not in self._env:
             with contextlib.suppress(OSError):  # `start` tries again, and says what is wrong
-                os.chdir(_WORKSPACE)
+                go_home()
                 self._bash = spawn.WaitingBash(self._env)
 
     def start(self, command: bytes) -> spawn.Bash:
@@ -68,7 +68,9 @@ class LastingShell:
     comes with the next one. When its end is forced, everything ends with it.
     """
 
-    def __init__(self, env: dict[str, str], channel: socket.socket, memory: MemoryWatch) -> None:
+    def __init__(
+        self, env: dict[bytes, bytes], channel: socket.socket, memory: MemoryWatch
+    ) -> None:
         self._env = env
         self._channel = channel
         self._memory = memory
@@ -91,7 +93,7 @@ class LastingShell:
         # A count: what `set -v` or a trap shows of it is to be the same in every run.
         self._num_commands += 1
         label = b"%016x" % self._num_commands
-        bash.give(body[: request["command_bytes"]], label, self._last_exit_code)
+        bash.give(body, label, self._last_exit_code)
         answer = Answer(bash.answers, label)
         deadline = started + request["timeout_s"]
         outcome = watch(command, deadline, self._channel, self._memory, answer)
@@ -108,13 +110,15 @@ class LastingShell:
         notice = f"[the shell {_WHY_LOST[outcome]}; {_GONE}]\n"
         return replies.ended(command, outcome, started, num_leftovers=num_leftovers, notice=notice)
 
-    def rest(self) -> None:
+    def rest(self, go_home: Callable[[], None]) -> None:
         """Watches what runs in the background until the owner asks for something.
+
+        A shell that is to be started is, after changing to its folder.
 
         The shell too: a command that forged its answer goes on in it.
         """
         with contextlib.suppress(OSError):  # `run` tries again, and says what is wrong
-            os.chdir(_WORKSPACE)
+            go_home()
             self._ready()
         poller = select.poll()
         poller.register(self._channel, select.POLLIN | select.POLLRDHUP)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from coding_gym.sandbox.zygote.feeds import Feed, feeding_pipe
 
 BASH = "/bin/bash"
+# What $0 is, and complaints begin with.
+_NAME = b"bash"
 # One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
 _MAX_ARGUMENT_BYTES = 128 << 10
 _COMMAND_DESCRIPTOR = 9
@@ -16,7 +18,8 @@ _ANSWER_DESCRIPTOR = 47
 # variable that holds the text of `bash -c`. The rest is what a new shell would show of itself.
 _LISTEN = (
     b". /dev/fd/%d; exec %d<&-; " % (_COMMAND_DESCRIPTOR, _COMMAND_DESCRIPTOR)
-    + b'SECONDS=0; : bash; eval -- "$BASH_EXECUTION_STRING"'
+    + b"SECONDS=0; : %s; " % BASH.encode()
+    + b'eval -- "$BASH_EXECUTION_STRING"'
 )
 _HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
@@ -31,9 +34,12 @@ class Bash:
     """
 
     def __init__(
-        self, arguments: list[bytes], env: Mapping[str, str], inputs: Mapping[int, int]
+        self, arguments: list[bytes], env: Mapping[bytes, bytes], inputs: Mapping[int, int]
     ) -> None:
         """Starts it in a session of its own.
+
+        This process can write to its output too until `let_output_end`: who waits for the process
+        is not woken by the end of its output just before.
 
         Args:
             arguments: Those of bash.
@@ -45,16 +51,17 @@ class Bash:
                 processes.
         """
         self.feeds: list[Feed] = []
-        self.reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(writer, True)
+        self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, inputs.get(0, null), 0)]
-        actions += [(os.POSIX_SPAWN_DUP2, writer, number) for number in (1, 2)]
+        actions += [(os.POSIX_SPAWN_DUP2, self._writer, number) for number in (1, 2)]
         actions += [(os.POSIX_SPAWN_DUP2, here, there) for there, here in inputs.items() if there]
         try:
             self.pid = os.posix_spawn(
                 BASH,
-                [b"bash", *arguments],
+                # By its path, or it would look for itself in PATH, for what $BASH says.
+                [os.fsencode(BASH), *arguments],
                 env,
                 file_actions=actions,
                 setsid=True,
@@ -63,20 +70,28 @@ class Bash:
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
             )
         except BaseException:
+            self.let_output_end()
             os.close(self.reader)
             raise
         finally:
-            for descriptor in (null, writer, *inputs.values()):
+            for descriptor in (null, *inputs.values()):
                 os.close(descriptor)
+
+    def let_output_end(self) -> None:
+        """Lets its output end with the last process that may write to it; idempotent."""
+        if self._writer >= 0:
+            os.close(self._writer)
+            self._writer = -1
 
     def close(self) -> None:
         """Lets go of its pipes."""
+        self.let_output_end()
         for feed in self.feeds:
             feed.end()
         os.close(self.reader)
 
 
-def fresh(command: bytes, stdin: bytes, env: Mapping[str, str]) -> Bash:
+def fresh(command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
     """Starts a bash that runs one command.
 
     Args:
@@ -96,7 +111,7 @@ def fresh(command: bytes, stdin: bytes, env: Mapping[str, str]) -> Bash:
         inputs[_COMMAND_DESCRIPTOR], feed = feeding_pipe(_assignment(command))
         feeds.append(feed)
     try:
-        shell = Bash([b"-c", b"--", _LISTEN if is_long else command], env, inputs)
+        shell = Bash([b"-c", b"--", _LISTEN if is_long else command, _NAME], env, inputs)
     except OSError:
         for feed in feeds:
             feed.end()
@@ -112,11 +127,11 @@ class WaitingBash:
         OSError: As `Bash`.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[bytes, bytes]) -> None:
         theirs, self._writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._writer, False)
         try:
-            self._shell = Bash([b"-c", _LISTEN], env, {_COMMAND_DESCRIPTOR: theirs})
+            self._shell = Bash([b"-c", _LISTEN, _NAME], env, {_COMMAND_DESCRIPTOR: theirs})
         except OSError:
             os.close(self._writer)
             raise
@@ -151,7 +166,7 @@ class LastingBash:
         answers: Where its answers can be read, not blocking.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[bytes, bytes]) -> None:
         theirs, self._writer = os.pipe2(os.O_CLOEXEC)
         self.answers, answering = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._writer, False)

@@ -8,12 +8,10 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from functools import partial
 
 from coding_gym.sandbox.zygote.answers import Answer
-from coding_gym.sandbox.zygote.feeds import Feed
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.output import BoundedOutput
 from coding_gym.sandbox.zygote.spawn import Bash
@@ -118,66 +116,6 @@ class Command:
                 return
 
 
-class _Wait:
-    """What is waited for, and what is to be done about each."""
-
-    def __init__(self, command: Command, channel: socket.socket, answer: Answer | None) -> None:
-        self._command = command
-        self._answer = answer
-        self._poller = select.poll()
-        self._actions: dict[int, Callable[[], Outcome | None]] = {}
-        self._process = os.pidfd_open(command.shell.pid)
-        self._add(self._process, lambda: Outcome.ENDED)
-        self._add(command.shell.reader, self._read)
-        self._add(channel.fileno(), self._end_with_owner, select.POLLRDHUP)
-        for feed in command.shell.feeds:
-            self._add(feed.descriptor, partial(self._write, feed), select.POLLOUT)
-        if answer is not None:
-            self._add(answer.descriptor, partial(self._hear, answer))
-
-    def step(self, wait_s: float) -> Outcome | None:
-        """Waits for something to happen, and sees to it; returns how the command ended, if so."""
-        ready = self._poller.poll(wait_s * 1000)
-        for descriptor, _ in ready:
-            outcome = self._actions[descriptor]()
-            if outcome is not None:
-                return outcome
-        if not ready:
-            self._command.reap()
-        return None
-
-    def close(self) -> None:
-        os.close(self._process)
-        self._actions.clear()  # they know this object; no collector runs here
-
-    def _add(
-        self, descriptor: int, action: Callable[[], Outcome | None], event: int = select.POLLIN
-    ) -> None:
-        self._poller.register(descriptor, event)
-        self._actions[descriptor] = action
-
-    def _read(self) -> None:
-        if not self._command.read():
-            self._poller.unregister(self._command.shell.reader)
-
-    def _write(self, feed: Feed) -> None:
-        if not feed.write():
-            self._poller.unregister(feed.descriptor)
-            self._command.shell.feeds.remove(feed)
-
-    def _hear(self, answer: Answer) -> Outcome | None:
-        if answer.read():
-            return Outcome.ANSWERED
-        if not answer.is_possible:  # most often, another program took the shell's place
-            self._poller.unregister(answer.descriptor)
-        return None
-
-    def _end_with_owner(self) -> None:
-        """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
-        self._command.kill_all()
-        os._exit(0)
-
-
 def watch(
     command: Command,
     deadline: float,
@@ -194,7 +132,8 @@ def watch(
         memory: Looks at the sandbox's processes meanwhile.
         answer: What a shell that lives on will say.
     """
-    wait = _Wait(command, channel, answer)
+    process = os.pidfd_open(command.shell.pid)
+    poller = _poller(process, command, channel, answer)
     try:
         while True:
             now = time.monotonic()
@@ -202,8 +141,53 @@ def watch(
                 return Outcome.TIMED_OUT
             if now >= memory.next_look and memory.is_exceeded(now):
                 return Outcome.OUT_OF_MEMORY
-            outcome = wait.step(min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now)
-            if outcome is not None:
-                return outcome
+            wait_s = min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now
+            ready = poller.poll(wait_s * 1000)
+            if not ready:
+                command.reap()
+            for descriptor, _ in ready:
+                if descriptor == process:
+                    return Outcome.ENDED
+                if descriptor == channel.fileno():
+                    _end_with_owner(command)
+                if answer is not None and descriptor == answer.descriptor and answer.read():
+                    return Outcome.ANSWERED
+                if not _attend(descriptor, command, answer):
+                    poller.unregister(descriptor)
     finally:
-        wait.close()
+        os.close(process)
+        command.shell.let_output_end()
+
+
+def _poller(
+    process: int, command: Command, channel: socket.socket, answer: Answer | None
+) -> select.poll:
+    """Returns what waits for everything; the end of the shell comes first."""
+    poller = select.poll()
+    poller.register(process, select.POLLIN)
+    poller.register(command.shell.reader, select.POLLIN)
+    poller.register(channel.fileno(), select.POLLRDHUP)
+    for feed in command.shell.feeds:
+        poller.register(feed.descriptor, select.POLLOUT)
+    if answer is not None:
+        poller.register(answer.descriptor, select.POLLIN)
+    return poller
+
+
+def _attend(descriptor: int, command: Command, answer: Answer | None) -> bool:
+    """Reads or writes what a command's descriptor is ready for; False when that was the last."""
+    if descriptor == command.shell.reader:
+        return command.read() > 0
+    if answer is not None and descriptor == answer.descriptor:
+        return answer.is_possible  # most often it ceases as another program takes the shell's place
+    feed = next(feed for feed in command.shell.feeds if feed.descriptor == descriptor)
+    if feed.write():
+        return True
+    command.shell.feeds.remove(feed)
+    return False
+
+
+def _end_with_owner(command: Command) -> None:
+    """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
+    command.kill_all()
+    os._exit(0)

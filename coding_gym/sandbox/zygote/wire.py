@@ -25,8 +25,17 @@ class ProtocolError(Exception):
 
 def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
     """Returns one message as bytes."""
-    text = _encode(header).encode()
+    return pack_text(header_text(header), body)
+
+
+def pack_text(text: bytes, body: bytes) -> bytes:
+    """Returns one message whose header was made before, by `header_text`."""
     return _LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def header_text(header: dict[str, Any]) -> bytes:
+    """Returns a header as bytes."""
+    return _encode(header).encode()
 
 
 def receive(
@@ -52,9 +61,7 @@ def receive_text(
     channel: socket.socket, *, max_body_bytes: int, deadline: float | None = None
 ) -> tuple[bytes, bytes]:
     """Returns the next message as `receive` does, but with the header's text, for `parse`."""
-    header_size, body_size = _LENGTHS.unpack(_exactly(channel, _LENGTHS.size, deadline))
-    if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
-        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+    header_size, body_size = _checked(_exactly(channel, _LENGTHS.size, deadline), max_body_bytes)
     # A small body comes along with the header, which saves a few system calls.
     joined_size = body_size if body_size <= _SMALL_BYTES else 0
     data = _exactly(channel, header_size + joined_size, deadline)
@@ -75,17 +82,52 @@ def parse(text: bytes) -> dict[str, Any]:
     return header
 
 
+def receive_single(channel: socket.socket, *, max_body_bytes: int) -> tuple[bytes, bytes]:
+    """Returns the next message as `receive_text` does, where another may not follow unasked.
+
+    It is read as it comes, most often at once; what follows it is an error. The time limit of the
+    channel, if it has one, is that of the whole message.
+    """
+    timeout_s = channel.gettimeout()
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    data = _some(channel, _SMALL_BYTES, None)
+    if len(data) < _LENGTHS.size:
+        data += _exactly(channel, _LENGTHS.size - len(data), deadline)
+    header_size, body_size = _checked(data[: _LENGTHS.size], max_body_bytes)
+    missing = _LENGTHS.size + header_size + body_size - len(data)
+    if missing < 0:
+        raise ProtocolError(f"{-missing} bytes follow a message")
+    if missing:
+        data += _exactly(channel, missing, deadline)
+        channel.settimeout(timeout_s)
+    start = _LENGTHS.size + header_size
+    return data[_LENGTHS.size : start], data[start:]
+
+
+def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
+    """Returns the sizes of a message's parts; raises ProtocolError where they are too large."""
+    header_size, body_size = _LENGTHS.unpack(lengths)
+    if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
+        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+    return header_size, body_size
+
+
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
     """Returns ``size`` bytes; grows as they come, so that a lying length costs no memory."""
     data = bytearray()
     while len(data) < size:
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("no answer in time")
-            channel.settimeout(left)
-        chunk = channel.recv(min(size - len(data), _CHUNK_BYTES))
-        if not chunk:
-            raise EOFError("the channel was closed")
-        data += chunk
+        data += _some(channel, size - len(data), deadline)
     return bytes(data)
+
+
+def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> bytes:
+    """Returns what there is, at most so much of it."""
+    if deadline is not None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
+        channel.settimeout(left)
+    chunk = channel.recv(min(max_bytes, _CHUNK_BYTES))
+    if not chunk:
+        raise EOFError("the channel was closed")
+    return chunk

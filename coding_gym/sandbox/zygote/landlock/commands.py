@@ -14,6 +14,7 @@ from coding_gym.sandbox.zygote.landlock.launching import launch
 from coding_gym.sandbox.zygote.output import BoundedOutput
 from coding_gym.sandbox.zygote.replies import Reply, refused, shell_exit_code
 from coding_gym.sandbox.zygote.watch import GRACE_S, Outcome
+from coding_gym.sandbox.zygote.wire import header_text
 
 _READ_BYTES = 1 << 16
 # How much memory a command holds is looked at from time to time, and less often where that is slow.
@@ -65,7 +66,7 @@ class Shells:
     def run(self, request: dict[str, Any], body: bytes, channel: socket.socket) -> Reply:
         """Runs a command and returns the reply's header and body; see `zygote.commands.run`."""
         started = time.monotonic()
-        size = request["command_bytes"]
+        size = len(body) - request["stdin_bytes"]
         try:
             os.chdir(request["cwd"])
         except OSError as error:
@@ -187,10 +188,9 @@ def _reply(command: _Command, outcome: Outcome, num_leftovers: int, duration_s: 
         "exit_code": shell_exit_code(code, finished=outcome is not Outcome.TIMED_OUT),
         "timed_out": outcome is Outcome.TIMED_OUT,
         "out_of_memory": outcome is Outcome.OUT_OF_MEMORY,
-        "shell_lost": False,
         "duration_s": duration_s,
         "num_leftovers": num_leftovers,
         "num_bytes": command.output.num_bytes,
         "head_bytes": len(head),
     }
-    return header, head + tail
+    return header_text(header), head + tail

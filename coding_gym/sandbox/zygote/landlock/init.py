@@ -12,10 +12,12 @@ from coding_gym.sandbox.zygote import chunks, files, scratch, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.landlock import commands, descendants, rights, sealing
 from coding_gym.sandbox.zygote.packing import pack
+from coding_gym.sandbox.zygote.replies import Reply, failed
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
 
 _MAX_BODY_BYTES = (64 << 20) + (1 << 20)
+_DONE = wire.header_text({})
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 # Init counts and ends processes; commands, one domain further in, do not see them.
 _INIT_ALONE = [("read", "/proc")]
@@ -86,21 +88,21 @@ def _serve(channel: socket.socket, orders: dict[str, Any], shells: commands.Shel
             case "restore":
                 descendants.end(is_scoped=shells.is_scoped)
                 channel.sendall(wire.pack({}))
-                header, answer = _take_files(folders, channel), b""
+                header, answer = wire.header_text(_take_files(folders, channel)), b""
             case _:
                 header, answer = _answer(request, body, orders["workdir"])
-        channel.sendall(wire.pack(header, answer))
+        channel.sendall(wire.pack_text(header, answer))
 
 
-def _answer(request: dict[str, Any], body: bytes, workdir: str) -> tuple[dict[str, Any], bytes]:
+def _answer(request: dict[str, Any], body: bytes, workdir: str) -> Reply:
     try:
         os.chdir(workdir)
         if request["op"] == "read":
-            return {}, files.read(request["path"], request["max_bytes"])
+            return _DONE, files.read(request["path"], request["max_bytes"])
         files.write(request["path"], body)
     except OSError as error:
-        return {"errno": error.errno or 0, "reason": error.strerror or str(error)}, b""
-    return {}, b""
+        return failed(error), b""
+    return _DONE, b""
 
 
 def _send_files(folders: dict[str, str], channel: socket.socket) -> None:

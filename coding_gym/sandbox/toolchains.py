@@ -1,0 +1,111 @@
+"""Compilers and runtimes of this machine, other than Python's, and how a sandbox shows them."""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from coding_gym.sandbox.spec import Mount
+
+# Where every sandbox without an image looks, all of it shown by itself.
+_SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_DEFAULT_TOOLCHAIN = re.compile(r'^default_toolchain\s*=\s*"([^"]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """What tasks in a language need.
+
+    Attributes:
+        programs: All of these.
+        packages: Debian's names of what has them.
+        places: Folders of programs beside PATH; ``~`` is the home folder.
+    """
+
+    programs: tuple[str, ...]
+    packages: str
+    places: tuple[str, ...] = ()
+
+
+_LANGUAGES = {
+    "c": _Language(("cc", "make"), "build-essential"),
+    "go": _Language(("go",), "golang-go", ("/usr/local/go/bin",)),
+    "java": _Language(("javac", "java"), "default-jdk-headless"),
+    "javascript": _Language(("node",), "nodejs"),
+    "rust": _Language(("cargo", "rustc", "cc"), "cargo gcc", ("~/.cargo/bin",)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """What a sandbox needs so that the programs of a language run in it.
+
+    Attributes:
+        mounts: Folders to show.
+        path: Folders to put in front of ``PATH``.
+        missing: Why the language cannot be used here, and what installs it; "" where it can.
+    """
+
+    mounts: tuple[Mount, ...] = ()
+    path: tuple[str, ...] = ()
+    missing: str = ""
+
+
+@cache
+def find_toolchain(language: str) -> Toolchain:
+    """Returns how to show the programs of a language.
+
+    Those below ``/usr`` are seen anyway; an installation elsewhere, such as rustup's or nvm's, is
+    shown at ``/opt/<language>``. A language that is not known here needs nothing.
+
+    Args:
+        language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
+    """
+    needs = _LANGUAGES.get(language)
+    if needs is None:
+        return Toolchain()
+    folders: list[Path] = []
+    for program in needs.programs:
+        if _is_shown(program):
+            continue
+        folder = _installation(program, needs.places)
+        if folder is None:
+            return Toolchain(
+                missing=f"{language} needs {program!r}, which this machine does not have; "
+                f"install it, for example with `apt-get install {needs.packages}`"
+            )
+        if folder not in folders:
+            folders.append(folder)
+    targets = [f"/opt/{language}{number or ''}" for number in range(len(folders))]
+    mounts = [Mount(source=f, target=t) for f, t in zip(folders, targets, strict=True)]
+    return Toolchain(mounts=tuple(mounts), path=tuple(f"{target}/bin" for target in targets))
+
+
+def _is_shown(program: str) -> bool:
+    """Whether a program is one of the system's, and not rustup's stand-in for one elsewhere."""
+    found = shutil.which(program, path=_SHOWN_PATH)
+    return found is not None and Path(found).resolve().name != "rustup"
+
+
+def _installation(program: str, places: tuple[str, ...]) -> Path | None:
+    """Returns the folder in whose ``bin`` a program lies that is not one of the system's."""
+    folders = [os.environ.get("PATH", ""), *(str(Path(place).expanduser()) for place in places)]
+    found = shutil.which(program, path=os.pathsep.join(folders))
+    real = Path(found).resolve() if found else None
+    if real is not None and real.name == "rustup":
+        real = _rustup_program(program)
+    if real is None or real.parent.name != "bin" or not os.access(real, os.X_OK):
+        return None
+    return real.parent.parent
+
+
+def _rustup_program(program: str) -> Path | None:
+    """Returns a program of rustup's default toolchain, without asking rustup."""
+    home = Path(os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup")
+    try:
+        chosen = _DEFAULT_TOOLCHAIN.search((home / "settings.toml").read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return home / "toolchains" / chosen[1] / "bin" / program if chosen else None

@@ -1,0 +1,142 @@
+"""What a living process uses of a cache is known to others, and what a dead one used is not."""
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from coding_gym.sandbox.cache_uses import CacheUses, cache_uses
+from coding_gym.sandbox.folder_cache import FolderCache, mark_used
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+def in_use(root: Path) -> set[str]:
+    with CacheUses(root).closed() as names:
+        return set(names) - {""}
+
+
+def _use(root: Path, names: list[str], told: Connection) -> None:
+    uses = CacheUses(root)
+    for name in names:
+        uses.note(name)
+    told.send("noted")
+    told.recv()
+
+
+Start = Callable[..., tuple[multiprocessing.process.BaseProcess, Connection]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Returns a function that starts a process which uses things."""
+
+    def begin(*names: str) -> tuple[multiprocessing.process.BaseProcess, Connection]:
+        ours, theirs = _SPAWN.Pipe()
+        process = _SPAWN.Process(target=_use, args=(tmp_path, list(names), theirs))
+        process.start()
+        assert ours.recv() == "noted"
+        return process, ours
+
+    return begin
+
+
+def test_what_other_processes_use_is_known_until_they_end(tmp_path: Path, start: Start) -> None:
+    first, to_first = start("templates/a", "pytest/b")
+    second, _ = start("templates/c")
+    assert in_use(tmp_path) == {"templates/a", "pytest/b", "templates/c"}
+    assert second.pid
+    os.kill(second.pid, signal.SIGKILL)
+    second.join()
+    assert in_use(tmp_path) == {"templates/a", "pytest/b"}
+    to_first.send("end")
+    first.join()
+    assert in_use(tmp_path) == set()
+    assert [path.name for path in (tmp_path / "uses").iterdir()] == ["gate"]
+
+
+def test_a_name_is_written_once_however_often_it_is_used(tmp_path: Path) -> None:
+    uses = CacheUses(tmp_path)
+    for _ in range(3):
+        uses.note("templates/a")
+    (file,) = [path for path in (tmp_path / "uses").iterdir() if path.name != "gate"]
+    assert file.read_text() == "templates/a\n"
+
+
+def test_what_nobody_holds_any_more_is_not_used(tmp_path: Path) -> None:
+    uses = CacheUses(tmp_path)
+    uses.note("templates/a")
+    assert in_use(tmp_path) == {"templates/a"}
+    del uses
+    gc.collect()
+    assert in_use(tmp_path) == set()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
+    uses = CacheUses(tmp_path)
+    uses.note("templates/a")
+    waiting, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(waiting, 1)
+        os._exit(0)
+    os.close(waiting)
+    del uses
+    gc.collect()
+    assert in_use(tmp_path) == {"templates/a"}
+    os.close(go)
+    os.waitpid(child, 0)
+    assert in_use(tmp_path) == set()
+
+
+def test_a_process_has_one_record_of_a_cache_whoever_asks(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+    uses = cache_uses(tmp_path)
+    assert cache_uses(tmp_path / "link") is uses
+    assert cache_uses(tmp_path / "other") is not uses
+
+
+def test_a_cache_that_cannot_be_written_to_still_gives_what_it_has(tmp_path: Path) -> None:
+    FolderCache(tmp_path / "kind").get("key", lambda part: (part / "file").touch())
+    (tmp_path / "uses").write_text("in the way of the folder, also for root")
+    cache = FolderCache(tmp_path / "kind", cache_uses(tmp_path))
+    assert (cache.get("key", lambda _: pytest.fail("built twice")) / "file").exists()
+
+
+def test_users_of_an_entry_are_kept_each_once_and_not_without_end(tmp_path: Path) -> None:
+    entry = tmp_path / "key"
+    for user in ("first", "second", "first", "with\nlines", ""):
+        mark_used(entry, user)
+    used = tmp_path / "key.used"
+    assert used.read_text() == "first\nsecond\nwith lines\n"
+    for number in range(2000):
+        mark_used(entry, f"user number {number}")
+    assert used.stat().st_size < 5000
+
+
+def test_whoever_waits_for_another_build_is_told_so_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    begun = Event()
+    threads: list[Thread] = []
+
+    def build(_: Path) -> None:  # in which a thread asks for the same key
+        waiting = Thread(
+            target=FolderCache(tmp_path).get,
+            args=("key", lambda _: pytest.fail("built twice")),
+            kwargs={"on_wait": lambda: (told.append("waiting"), begun.set())},
+        )
+        waiting.start()
+        threads.append(waiting)
+        assert begun.wait(30)
+
+    FolderCache(tmp_path).get("key", build, on_wait=lambda: told.append("never"))
+    threads[0].join()
+    assert told == ["waiting"]
