@@ -38,7 +38,7 @@ class Grade:
         reason: Why.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
         pass_to_pass: Status by test id, for the tests that worked before.
-        num_canaries: Canaries that ran and failed, as they must.
+        num_canaries: Canaries that ran and gave no sign of forgery.
         dropped_paths: Files of the patch that were not graded (tests, test configuration).
         detail: One line for people: what failed, and how.
         duration_s: Wall time of grading in seconds.

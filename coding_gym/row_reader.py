@@ -46,12 +46,27 @@ class RowReader:
         return self.error(key, f"must be {wanted}, got {cut}")
 
     def read(self, key: str, kind: Any) -> Any:
-        """Returns a text, a number of seconds (``kind`` is float), or a list of texts."""
+        """Returns a text, a number of seconds (``kind`` is float), a count or a list of texts."""
         if kind is str:
             return self.text(key)
+        if kind is int:
+            return self.count(key)
         if kind is float:
             return self.seconds(key)
         return self.texts(key)
+
+    def required(self, key: str) -> str:
+        """Returns the text of a field that must be there."""
+        if self.row.get(key) is None:
+            raise self.error(key, "is missing")
+        return self.text(key)
+
+    def count(self, key: str) -> int:
+        """Returns a whole number of at least 0."""
+        value = self.row[key]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.wrong(key, "a whole number of at least 0")
+        return value
 
     def seconds(self, key: str) -> float:
         """Returns a number of seconds."""

@@ -47,14 +47,23 @@ class GitTree:
 
     Attributes:
         repository: A local path, or a URL that git can clone.
+        reverse_patch: A unified diff that is taken back from the commit to reach the base, which
+            then has no history: the past would show the lines that the bug replaced.
     """
 
     repository: str
+    reverse_patch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageTree:
-    """The tree that the task's image has at its ``image_path``, without its history."""
+    """The tree that the task's image has at its ``image_path``, without its history.
+
+    Attributes:
+        reverse_patch: As in a folder's tree.
+    """
+
+    reverse_patch: str = ""
 
 
 Tree = FilesTree | FolderTree | GitTree | ImageTree
@@ -96,9 +105,15 @@ class Task:
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
             environment itself never runs it.
+        runner: How the hidden tests run: a name of `coding_gym.grading.runners`.
+        test_command: Shell command that runs the hidden tests, for runners that want one.
+        test_report: What such a runner reads the outcomes from: the name of a log format, or where
+            report files lie.
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
         gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
             0 where unknown.
+        max_turns: How many turns the source gives one attempt; 0 where it does not say. Nothing
+            enforces it.
     """
 
     task_id: str
@@ -124,8 +139,12 @@ class Task:
     interpreter: str = "base"
     install_commands: tuple[str, ...] = ()
     visible_test_command: str = "python -m pytest -q"
+    runner: str = "pytest"
+    test_command: str = ""
+    test_report: str = ""
     grading_timeout_s: float = 60.0
     gold_duration_s: float = field(default=0.0, repr=False)
+    max_turns: int = 0
 
     @property
     def expected_tests(self) -> tuple[str, ...]:
@@ -175,10 +194,10 @@ class Task:
         Args:
             row: The JSON object. Lists may be lists, or text that holds one in JSON or as a Python
                 literal. Beyond SWE-bench's keys it may hold this class's own (``interpreter``,
-                ``install_commands`` …) and one of ``files``, ``folder`` (with ``reverse_patch``)
-                and ``repository``; without any, the tree is that of the image where there is an
-                ``image_path``, else ``https://github.com/<repo>``. Keys that are not known are
-                ignored, as every dataset adds some, but not misspelt ones.
+                ``install_commands`` …) and one of ``files``, ``folder`` and
+                ``repository`` (both with ``reverse_patch``); without any, the tree is that of the
+                image where there is an ``image_path``, else ``https://github.com/<repo>``. Keys
+                that are not known are ignored, as every dataset adds some, but not misspelt ones.
             where: Names the row in errors, such as ``tasks.jsonl line 3``.
 
         Raises:
@@ -218,9 +237,8 @@ def _tree_to_row(tree: Tree) -> dict[str, Any]:
         return {"files": dict(tree.files)}
     if isinstance(tree, FolderTree):
         return {"folder": tree.folder, "reverse_patch": tree.reverse_patch}
-    if isinstance(tree, ImageTree):
-        return {}
-    return {"repository": tree.repository}
+    row = {"reverse_patch": tree.reverse_patch} if tree.reverse_patch else {}
+    return row if isinstance(tree, ImageTree) else {"repository": tree.repository} | row
 
 
 def _read_tree(reader: RowReader) -> Tree:
@@ -231,14 +249,14 @@ def _read_tree(reader: RowReader) -> Tree:
         ):
             raise reader.wrong("files", "an object of texts by path")
         return FilesTree(dict(files))
+    reverse = reader.text("reverse_patch") if reader.row.get("reverse_patch") else ""
     if reader.row.get("folder") is not None:
-        reverse = reader.text("reverse_patch") if reader.row.get("reverse_patch") else ""
         return FolderTree(reader.text("folder"), reverse)
     if reader.row.get("repository") is not None:
-        return GitTree(reader.text("repository"))
+        return GitTree(reader.text("repository"), reverse)
     if reader.row.get("image_path"):
-        return ImageTree()
+        return ImageTree(reverse)
     if not reader.row.get("repo"):
         others = "'files', 'folder', 'repository', 'image_path'"
         raise reader.error("repo", f"is missing, and there is no {others}")
-    return GitTree(default_url(reader.text("repo")))
+    return GitTree(default_url(reader.text("repo")), reverse)

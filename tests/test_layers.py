@@ -105,7 +105,12 @@ def starts_processes(path: Path) -> bool:
 # `testing` kills owners of its own making.
 STARTERS = {"sandbox", "testing"}
 # These files are texts that run inside a sandbox; the host never executes them.
-SENT_INTO_SANDBOXES = ("grading/supervisor.py", "grading/bootstrap.py", "repair/probe/")
+SENT_INTO_SANDBOXES = (
+    "grading/supervisor.py",
+    "grading/bootstrap.py",
+    "repair/probe/",
+    "tasks/synthesis/inside/",
+)
 
 
 def test_only_the_sandbox_room_starts_processes() -> None:

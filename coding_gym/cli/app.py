@@ -5,7 +5,7 @@ import sys
 import typer
 
 from coding_gym import __version__
-from coding_gym.cli import demo, doctor, play, tasks, validate
+from coding_gym.cli import cache, demo, doctor, play, tasks, validate
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
 
@@ -21,6 +21,7 @@ app.command()(play.play)
 app.command()(validate.validate)
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
+app.add_typer(cache.app, name="cache")
 
 
 def _version(wanted: bool) -> None:
@@ -47,4 +48,6 @@ def main() -> None:
         app()
     except (CodingGymError, OSError) as problem:
         terminal(stderr=True).print(f"error: {problem}", style="red")
+        for note in getattr(problem, "__notes__", ()):  # such as the end of a build's log
+            terminal(stderr=True).print(note)
         sys.exit(2)

@@ -20,6 +20,7 @@ from coding_gym.cli.console import terminal
 from coding_gym.episode import transcript
 from coding_gym.rollout import append_trajectory, play_episode
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.curriculum import difficulty_rank
 from coding_gym.trajectory import Trajectory
 
 _NOTES = {
@@ -27,6 +28,7 @@ _NOTES = {
     "Bugs that need more, or that no visible test shows, are left to yours.",
 }
 _SHOWN_FIRST = "ledgerline-month-overlap"  # short enough to be followed on a screen
+_NUM_SHOWN = 12
 
 
 def demo(
@@ -36,14 +38,16 @@ def demo(
     workers: options.Workers = None,
     sandbox: options.Sandbox = "auto",
     out: options.Trajectories = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All bundled tasks, not just one of each of 12 programs.")
+    ] = False,
 ) -> None:
-    """Let an agent repair the bundled tasks: the first one turn by turn, then all the others."""
+    """Let an agent repair bundled tasks: the first one turn by turn, then all the others."""
     agent_factory(agent)  # a wrong name is told before anything is built
     options.check_writable(out)
     chosen = options.parse_sandbox(sandbox)
     console = terminal()
-    tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
-    first, *others = (task.task_id for task in tasks)
+    first, *others = _chosen(every=every)
     console.rule(f"{agent} on {first}")
     played = [_play(first, agent, chosen, _printer(console))]
     console.print(Syntax(played[0][0].patch, "diff", theme="ansi_dark", word_wrap=True))
@@ -72,6 +76,17 @@ def demo(
     console.print(f"resolved {resolved}/{len(trajectories)}")
     if failures:
         raise typer.Exit(1)
+
+
+def _chosen(*, every: bool) -> list[str]:
+    """Returns the ids of the tasks to show: without ``every`` the easiest of some programs."""
+    tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
+    if every:
+        return [task.task_id for task in tasks]
+    by_program = {tasks[0].repo: tasks[0].task_id}
+    for task in sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)):
+        by_program.setdefault(task.repo, task.task_id)
+    return list(by_program.values())[:_NUM_SHOWN]
 
 
 def _play(

@@ -11,7 +11,12 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
 Source = Annotated[
-    str, typer.Option("--source", "-s", help="'bundled', or a path to rows or task folders.")
+    str,
+    typer.Option(
+        "--source",
+        "-s",
+        help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name.",
+    ),
 ]
 Sandbox = Annotated[
     str,

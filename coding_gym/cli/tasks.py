@@ -1,18 +1,29 @@
-"""``coding-gym tasks``: look at tasks."""
+"""``coding-gym tasks``: look at tasks, and begin one of your own."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Column, Table
 
-from coding_gym.cli import options
+from coding_gym.cli import options, synthesize
 from coding_gym.cli.console import terminal
 from coding_gym.patch import Patch
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.new_folder import write_new_task
 
-app = typer.Typer(help="List and show tasks.", no_args_is_help=True, rich_markup_mode=None)
+# What the parts of a new task folder are for.
+_MEANINGS = {
+    "task.toml": "the issue, the names of the tests, and how they run",
+    "tree": "the program with the bug, and the tests that everybody sees",
+    "hidden": "the tests that decide, at their paths in the tree",
+    "gold.patch": "the reference repair",
+}
+
+app = typer.Typer(help="List, show and make tasks.", no_args_is_help=True, rich_markup_mode=None)
+app.command("synthesize")(synthesize.synthesize_tasks)
 
 
 @app.command("list")
@@ -76,3 +87,17 @@ def export_tasks(
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
+
+
+@app.command("new")
+def new_task(
+    folder: Annotated[Path, typer.Argument(help="A folder that is new or empty; names the task.")],
+) -> None:
+    """Make a small task of your own that is valid as it is, to change into what you want."""
+    files = write_new_task(folder)
+    console = terminal()
+    width = max(len(str(folder / file)) for file in files)
+    for file in files:
+        console.print(f"{folder / file!s:<{width}}  {_MEANINGS.get(file.parts[0], '')}".rstrip())
+    console.print(f"\ncheck it:       coding-gym validate {shlex.quote(str(folder))}")
+    console.print("make it yours:  docs/your-own-tasks.md")

@@ -2,22 +2,33 @@
 
 import json
 import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
-from rich.progress import Progress
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.validation import ValidationReport
 from coding_gym.tasks.validation import validate as validate_tasks
+from coding_gym.tasks.validation_report import Checks, ValidationReport
+
+_MAX_SAID = 200
 
 
 def validate(
     source: Annotated[
-        str, typer.Argument(help="'bundled', or a path to rows or task folders.")
+        str,
+        typer.Argument(
+            help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name."
+        ),
     ] = "bundled",
     task: Annotated[
         list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
@@ -28,11 +39,27 @@ def validate(
     repeats: Annotated[int, typer.Option(min=1, help="Gradings of each patch.")] = 2,
     workers: options.Workers = None,
     sandbox: options.Sandbox = "auto",
+    leaks: Annotated[
+        bool, typer.Option(help="Look whether the repair can be read in the sandbox.")
+    ] = True,
     report: Annotated[
-        Path | None, typer.Option("--report", "-o", help="Write the reports to this JSONL file.")
+        Path | None,
+        typer.Option("--report", "-o", help="Write each report to this JSONL file as it comes."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the verdicts that --report's file holds already.")
+    ] = False,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(
+            help="Leave out expected tests that are flaky or broken, look again, and write their "
+            "names to this JSONL file, for --environments."
+        ),
     ] = None,
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not."""
+    if resume and report is None:
+        raise InvalidArgumentError("--resume needs --report, which names the file to go on with")
     tasks = load_tasks(
         source,
         task_ids=task or None,
@@ -41,31 +68,117 @@ def validate(
         environments=environments,
     )
     options.check_writable(report)
+    options.check_writable(exclude)
+    checks = Checks(
+        sandbox=options.parse_sandbox(sandbox),
+        repeats=repeats,
+        looks_for_leaks=leaks,
+        leaves_out_tests=exclude is not None,
+    )
+    known = _read(report) if resume and report is not None else []
     console = terminal()
-    with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task("tasks", total=len(tasks))
+    columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
+    with ExitStack() as stack:
+        file = stack.enter_context(_opened(report, known)) if report is not None else None
+        progress = stack.enter_context(Progress(*columns, console=console, transient=True))
+        keys = {checks.key(one) for one in tasks}
+        done = sum(one.key in keys and not (one.error or one.skipped) for one in known)
+        bar = progress.add_task("tasks", total=len(tasks), completed=done)
 
         def show(result: ValidationReport) -> None:
             progress.console.print(_line(result))
             progress.advance(bar)
+            if file is not None:
+                _write(file, result)
 
         reports = validate_tasks(
             tasks,
-            sandbox=options.parse_sandbox(sandbox),
-            repeats=repeats,
+            checks=checks,
+            known=known,
             num_workers=workers or os.cpu_count() or 1,
             on_result=show,
         )
-    if report is not None:
-        lines = (json.dumps(r.to_json()) + "\n" for r in reports)
-        report.write_text("".join(lines), encoding="utf-8")
-    valid = sum(r.ok for r in reports)
-    console.print(f"valid {valid}/{len(reports)}")
-    if valid < len(reports):
+    if exclude is not None:
+        _write_exclusions(exclude, reports)
+    _summarise(console, reports)
+    if not all(r.ok or r.skipped for r in reports):
         raise typer.Exit(1)
 
 
+def _read(path: Path) -> list[ValidationReport]:
+    """Returns the reports of a file; a last line that an end of the process cut off is ignored."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    reports = []
+    for number, line in enumerate(lines, 1):
+        if line:
+            try:
+                reports.append(ValidationReport.from_json(json.loads(line)))
+            except (ValueError, TypeError) as problem:
+                if number == len(lines):
+                    break
+                raise InvalidArgumentError(
+                    f"{path} line {number} is no report of this command ({problem}); "
+                    "leave out --resume to write the file anew"
+                ) from None
+    return reports
+
+
+def _opened(path: Path, known: Sequence[ValidationReport]) -> TextIO:
+    """Opens the file of the reports and writes again those that it goes on with."""
+    file = path.open("w", encoding="utf-8")
+    for one in known:
+        _write(file, one)
+    return file
+
+
+def _write(file: TextIO, report: ValidationReport) -> None:
+    file.write(json.dumps(report.to_json()) + "\n")
+    file.flush()
+
+
+def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
+    entries = [
+        {"instance_id": r.task_id, "excluded_tests": list(r.excluded_tests)}
+        for r in reports
+        if r.excluded_tests
+    ]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+
+
+def _summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
+    """Says why each task that cannot be trusted cannot, most frequent kinds of reasons first."""
+    skipped = sum(bool(r.skipped) for r in reports)
+    bad = [r for r in reports if not (r.ok or r.skipped)]
+    if bad:
+        kinds = Counter(_kind(r) for r in bad)
+        table = Table("why", "task", "what was found", box=None, padding=(0, 2, 0, 0))
+        for one in sorted(bad, key=lambda r: (-kinds[_kind(r)], _kind(r), r.task_id)):
+            table.add_row(_kind(one), one.task_id, (one.error or one.detail)[:_MAX_SAID])
+        console.print()
+        console.print(table)
+        console.print("; ".join(f"{kind}: {count}" for kind, count in kinds.most_common()))
+    left_out = sum(len(r.excluded_tests) for r in reports)
+    if left_out:
+        console.print(f"{left_out} expected tests left out")
+    num_valid, num_looked_at = sum(r.ok for r in reports), len(reports) - skipped
+    console.print(
+        f"valid {num_valid}/{num_looked_at}" + (f", {skipped} skipped" if skipped else "")
+    )
+
+
+def _kind(report: ValidationReport) -> str:
+    if report.error:
+        return "not built"
+    if report.flaky_tests:
+        return "flaky tests"
+    if any(reason != "resolved" for reason in report.gold_reasons):
+        return "gold fails"
+    return "leak" if report.leaks else "base passes"
+
+
 def _line(report: ValidationReport) -> str:
+    if report.skipped:
+        return f"- {report.task_id:<36} skipped: {report.skipped}"
     mark = "✔" if report.ok else "✘"
     gold, noop = (
         f"{sum(times) / len(times):.2f} s" if times else "-"

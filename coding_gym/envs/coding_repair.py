@@ -53,9 +53,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     must not be shown to a policy.
 
     Args:
-        tasks: ``"bundled"``, a path to task rows or task folders, or a list of rows.
+        tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
         task_ids: Only these tasks, by id.
-        sampler: ``"uniform"``, ``"sequential"`` or ``"shuffled"``: how `reset` picks a task.
+        sampler: ``"uniform"``, ``"sequential"``, ``"shuffled"``, ``"difficulty"`` (easy ones first)
+            or ``"adaptive"`` (most often those that are sometimes solved): how `reset` picks a
+            task; ``{"name": "adaptive", "window": 32}`` gives a sampler arguments.
         toolset: ``"nano"``: the tools and their replies.
         tool_format: How calls are written: ``"auto"``, ``"openai"``, ``"json"``, ``"hermes"``.
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
@@ -78,7 +80,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self,
         tasks: str | Sequence[Mapping[str, Any]] = "bundled",
         task_ids: Sequence[str] | None = None,
-        sampler: str = "uniform",
+        sampler: str | Mapping[str, Any] = "uniform",
         toolset: str = "nano",
         tool_format: str = "auto",
         tokenizer: str = "coding_gym_16k",
@@ -97,7 +99,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.tokenizer = get_tokenizer(tokenizer)
         self.limits = Limits(max_turns=max_turns)
         self._tasks = tuple(load_tasks(tasks, task_ids=task_ids))
-        self._sampler_name = sampler
         self._sampler = get_sampler(sampler, self._tasks)
         self.tool_format = tool_format
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
@@ -139,7 +140,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
-            self._sampler = get_sampler(self._sampler_name, self._tasks)
+            self._sampler = self._sampler.fresh()
         task = self._pick_task({} if options is None else options)
         moment: EnvSnapshot | None = (options or {}).get(OPTION)
         if self._episode is not None:
@@ -208,7 +209,18 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         reason = outcome.stop_reason
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
+        if reason is not None and self.episode.grade is not None:
+            self._sampler.record(self.task.task_id, resolved=self.episode.grade.resolved)
         return self._observe(outcome), outcome.reward, terminated, truncated, self._info(outcome)
+
+    @property
+    def follows_results(self) -> bool:
+        """Whether the sampler chooses tasks by how earlier episodes ended."""
+        return self._sampler.follows_results
+
+    def share_results(self, other: "CodingRepairEnv") -> None:
+        """Lets the samplers of this env and another of the same tasks learn from one record."""
+        self._sampler.share(other._sampler)
 
     def _observe(self, outcome: Outcome) -> Observation:
         return encode_observation(outcome.text, self.tokenizer, self._max_obs_tokens)
@@ -254,7 +266,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         twin = copy(self)
         twin._episode, twin._num_dropped = None, 0
         twin._np_random = twin._np_random_seed = None
-        twin._sampler = get_sampler(self._sampler_name, self._tasks)
+        twin._sampler = self._sampler.copy().fresh()
         twin.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
         twin.action_space = ActionText(self.toolset.name)
         return twin

@@ -1,8 +1,9 @@
 """The test process of a grading run. A text that runs inside the sandbox; never imported here.
 
-It runs under the Python of the task's environment, so it keeps to Python 3.6 and pytest 4. pytest
-is imported before the tree is on ``sys.path``, so that no file of the tree can take its place. It
-acts only under the name ``__inside__``, which its loader gives it.
+It runs under the Python of the task's environment, so it keeps to Python 3.6. It opens the way to
+the supervisor and hands over to the program of a test framework, a second such text. That imports
+its framework before the tree is on ``sys.path``, so that no file of the tree can take its place.
+It acts only under the name ``__inside__``, which its loader gives it.
 """
 
 import sys
@@ -13,29 +14,10 @@ if __name__ == "__inside__":
 import fcntl
 import json
 import os
-from pathlib import Path
 
-import pytest
-
-# Whatever a project's configuration says of these, all tests run, here, once, in order.
-_NEUTRAL_OPTIONS: "dict[str, object]" = {
-    "maxfail": 0,
-    "continue_on_collection_errors": True,
-    "numprocesses": None,
-    "dist": "no",
-    "tx": [],
-    "usepdb": False,
-    "trace": False,
-    "lf": False,
-    "failedfirst": False,
-    "newfirst": False,
-    "stepwise": False,
-    "reruns": 0,
-    "randomly_reorganize": False,
-    "tbstyle": "native",
-    "showlocals": False,
-}
-_MAX_MESSAGE_CHARS = 300
+TYPE_CHECKING = False  # `typing` takes time to import
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Reporter:
@@ -44,8 +26,8 @@ class Reporter:
     def __init__(self, descriptor: int, nonce: str) -> None:
         # Kept here because tests replace the functions of these modules while they run.
         self._write, self._getpid, self._dumps = os.write, os.getpid, json.dumps
+        self._exit, self._streams = os._exit, (sys.stdout, sys.stderr)
         self._descriptor, self._nonce, self._owner = descriptor, nonce, os.getpid()
-        self._folder = ""
 
     def send(self, *record: object) -> None:
         """Sends one record; a process that a test forked sends nothing."""
@@ -55,45 +37,15 @@ class Reporter:
         while data:
             data = data[self._write(self._descriptor, data) :]
 
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
-        """Overrules options that would change which tests run, or where."""
-        for name, value in _NEUTRAL_OPTIONS.items():
-            if hasattr(config.option, name):
-                setattr(config.option, name, value)
-        # Node ids begin at pytest's root, which is not always where it was started.
-        root = str(getattr(config, "rootpath", None) or config.rootdir)
-        folder = os.path.relpath(root)
-        self._folder = "" if folder == "." else f"{folder}/"
-        yield
+    def finish(self, status: int) -> None:
+        """Says that the run came to its end, and ends the process.
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
-        """Sends the outcome of one phase of one test."""
-        when = "subtest" if hasattr(report, "context") else report.when
-        message = _message(report) if report.outcome == "failed" else ""
-        expected = hasattr(report, "wasxfail")
-        self.send("test", self._name(report.nodeid), when, report.outcome, expected, message)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collectreport(self, report):  # type: ignore[no-untyped-def]
-        """Sends that a file could not be collected."""
-        if report.outcome != "passed":
-            self.send("collect", self._name(report.nodeid), report.outcome, _message(report))
-
-    def _name(self, node_id: str) -> str:
-        if not self._folder:
-            return str(node_id)
-        path, colons, rest = node_id.partition("::")
-        return os.path.normpath(self._folder + path) + colons + rest
-
-
-def _message(report) -> str:  # type: ignore[no-untyped-def]
-    """One line that says how a report failed."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    text = str(crash.message if crash is not None else report.longrepr).strip()
-    lines = text.splitlines() or [""]
-    return (lines[0] if crash is not None else lines[-1]).strip()[:_MAX_MESSAGE_CHARS]
+        What the tree left to run at exit could only hold things up.
+        """
+        self.send("end", status)
+        for stream in self._streams:
+            stream.flush()
+        self._exit(0)
 
 
 def _silence_stdin() -> None:
@@ -109,17 +61,10 @@ def _main() -> None:
     descriptor = fcntl.fcntl(config["descriptor"], fcntl.F_DUPFD_CLOEXEC, config["lowest"])
     os.close(config["descriptor"])
     reporter = Reporter(descriptor, config["nonce"])
-    reporter.send("ready", pytest.__version__)
-    # A file that is not there would keep all others from running.
-    arguments = [path for path in config["paths"] if Path(path).exists()]
-    sys.argv = [str(pytest.__file__), *arguments]
-    sys.path.insert(0, str(Path.cwd()))
-    status = pytest.main(arguments, plugins=[reporter]) if arguments else 0
-    reporter.send("end", int(status))
-    # What the tree left to run at exit could only hold things up.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    program: dict[str, Any] = {"__name__": "__inside__"}
+    exec(compile(config["program"], "<program>", "exec"), program)  # noqa: S102 — a text of ours
+    reporter.send("ready", program["VERSION"])
+    reporter.finish(program["run"](reporter, config["settings"]))
 
 
 if __name__ == "__inside__":

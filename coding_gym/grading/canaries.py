@@ -59,6 +59,34 @@ def plant(
     return tuple(canaries), changed
 
 
+def contradict(
+    files: Mapping[str, bytes], fail_to_pass: Sequence[str], rng: Random
+) -> tuple[tuple[str, ...], dict[str, bytes]]:
+    """Turns the tests that the bug breaks against themselves, where they stand.
+
+    A run with them looks to code under test as any other does, canaries included, and none of them
+    can pass: whatever claims that one does has not run it, or equals what it is compared with.
+
+    Args:
+        files: Test files by path, as they would run without canaries.
+        fail_to_pass: Node ids of the tests that the bug breaks.
+        rng: Decides what they ask for instead; it must not be foreseeable by a policy.
+
+    Returns:
+        Node ids (without parameters) of the tests that must fail now, and the new content of the
+        files that hold them. Tests that cannot be turned round for sure are left as they are.
+    """
+    broken = _by_file(fail_to_pass)
+    turned: list[str] = []
+    changed: dict[str, bytes] = {}
+    for path, source in _parse({p: files[p] for p in broken if p in files}).items():
+        found, data = source.contradict(dict.fromkeys(broken[path]), rng)
+        if found:
+            turned += [f"{path}::{original}" for original in found]
+            changed[path] = data
+    return tuple(turned), changed
+
+
 def _parse(files: Mapping[str, bytes]) -> dict[str, SuiteFile]:
     sources = {}
     for path, data in files.items():

@@ -48,7 +48,7 @@ def copy_test(
         return head + body
     indent = _indent(body[0])
     end = [indent + line for line in failing_end(node, set(identifiers(lines)), rng, own_idiom)]
-    if not _returns_early(node) and rng.random() < 0.8:
+    if not returns_early(node) and rng.random() < 0.8:
         return head + body + end
     step = indent.removeprefix(_indent(lines[node.lineno - 1])) or "    "
     inside = _inside_texts(node)
@@ -61,7 +61,12 @@ def copy_test(
 
 def can_compare_wrongly(node: Function) -> bool:
     """Whether a copy can fail by the test's own last comparison, which is sure to be reached."""
-    return ends_in_comparison(node) and not _returns_early(node)
+    return ends_in_comparison(node) and not returns_early(node)
+
+
+def returns_early(node: Function) -> bool:
+    """Whether a test may end before its last statement."""
+    return any(isinstance(child, ast.Return) for child in own_nodes(node))
 
 
 def failing_end(node: Function, taken: set[str], rng: Random, own_idiom: bool) -> list[str]:
@@ -121,10 +126,6 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield from own_nodes(child)
-
-
-def _returns_early(node: Function) -> bool:
-    return any(isinstance(child, ast.Return) for child in own_nodes(node))
 
 
 def _assert_end(taken: set[str], rng: Random) -> list[str]:

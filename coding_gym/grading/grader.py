@@ -3,18 +3,19 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from time import perf_counter
+from types import MappingProxyType
 
 from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import GradingError, PatchError, SandboxError, SandboxUnavailableError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading.canaries import plant
+from coding_gym.grading.canaries import contradict
 from coding_gym.grading.retaking import retake
-from coding_gym.grading.selection import CONFIG_FILES, Selection, collection_patterns, select
-from coding_gym.grading.supervision import run_tests
+from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import Selection, select
 from coding_gym.grading.verdict import Run, judge
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -30,6 +31,8 @@ _MIN_MEMORY_BYTES = 1 << 30
 _MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
 _GOLD_FACTOR = 10.0
 
+# No policy foresees what canaries and turned tests look like.
+_rng = secrets.SystemRandom()
 # Second tries, most of them of runs that were short of CPU time, do not compete with one another.
 _second_try = threading.Lock()
 
@@ -56,7 +59,9 @@ def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto"
 
     Code under test shares a process with the tests and can forge what that process reports. Forgery
     that makes failures pass is found out by canaries, and so are objects that claim to equal all
-    others; forgery that reads the tests, tells canaries from other tests and spares them is not.
+    others. A patch that seems to repair anything runs once more, with the tests of the bug turned
+    against themselves: what passes then was forged, whatever it spared. ``docs/grading.md`` says
+    what remains.
 
     Args:
         task: The task.
@@ -90,39 +95,85 @@ class _Grading:
         self._task, self._template = task, template
         self._spec = _roomier(template.spec)
         self._patch, self._backend, self._timeout_s = patch, backend, timeout_s
-        self._paths = sorted({test.partition("::")[0] for test in task.expected_tests})
+        self._runner = get_runner(task.runner)
+        self._paths = self._runner.files(task)
         self._avoid: frozenset[str] = frozenset()
+        self._selection = Selection(patch, ())
+        self._tests: dict[str, bytes] = {}
 
     def verdict(self) -> Grade:
         try:
             self._patch = retake(self._patch, self._template, self._spec, backend=self._backend)
+            if self._patch.is_empty:
+                return _refuse(GradeReason.EMPTY_PATCH, "nothing was changed")
+            run = self._last_try()
         except PatchError as error:
-            return _refuse(GradeReason.PATCH_NOT_APPLIED, str(error))
-        if self._patch.is_empty:
-            return _refuse(GradeReason.EMPTY_PATCH, "nothing was changed")
+            return _refuse(GradeReason.PATCH_NOT_APPLIED, str(error), self._selection)
+        if run is None:
+            said = "nothing but tests or their configuration was changed"
+            return _refuse(GradeReason.EMPTY_PATCH, said, self._selection)
+        return replace(judge(self._task, run), dropped_paths=self._selection.dropped_paths)
+
+    def _last_try(self) -> Run | None:
+        """The run that decides; None where nothing of the patch is graded."""
+        run = None
         for gate in (nullcontext(), _second_try):
-            with gate, open_sandbox(self._spec, backend=self._backend) as sandbox:
-                selection = Selection(self._patch, ())
-                try:
-                    selection = self._select(sandbox)
-                    if selection.patch.is_empty:
-                        said = "nothing but tests or their configuration was changed"
-                        return _refuse(GradeReason.EMPTY_PATCH, said, selection)
-                    self._apply_tests(sandbox)
-                    originals = self._read_tests(sandbox)
-                    apply_patch(sandbox, selection.patch)
-                except PatchError as error:
-                    return _refuse(GradeReason.PATCH_NOT_APPLIED, str(error), selection)
-                run = self._run(sandbox, originals)
-            if run.is_final:
+            with gate:
+                run = self._confirmed_run()
+            if run is None or run.is_final:
                 break
             self._avoid |= {canary.original_id for canary in run.canaries.lost}
-        return replace(judge(self._task, run), dropped_paths=selection.dropped_paths)
+        return run
+
+    def _confirmed_run(self) -> Run | None:
+        """A run of the tests and, where they speak for the patch, one that has to speak against it.
+
+        In the second one, which looks no different from inside, the tests that the bug breaks ask
+        for what is not so. It is left out where none of them passed, or none can be turned round.
+        """
+        run = self._run()
+        repaired = run.repaired(self._task) if run else ()
+        turned, changed = contradict(self._tests, repaired, _rng) if repaired else ((), {})
+        if not turned:
+            return run
+        again = self._run(turned, changed)
+        return again if again and (again.forgery or not again.has_ended) else run
+
+    def _run(
+        self, turned: tuple[str, ...] = (), changed: Mapping[str, bytes] = MappingProxyType({})
+    ) -> Run | None:
+        """One run in a sandbox of its own; None where there is nothing to run.
+
+        Args:
+            turned: Node ids of tests that were turned against themselves.
+            changed: The content of the files that hold these.
+        """
+        with open_sandbox(self._spec, backend=self._backend) as sandbox:
+            self._selection = self._select(sandbox)
+            if self._selection.patch.is_empty:
+                return None
+            self._apply_tests(sandbox)
+            self._tests = _read_files(sandbox, self._paths)
+            apply_patch(sandbox, self._selection.patch)
+            tests = {**self._tests, **changed}
+            canaries, planted = self._runner.plant(tests, self._task, _rng, avoid=self._avoid)
+            wanted = tests | planted
+            for path in {*changed, *planted}:
+                sandbox.write_file(path, wanted[path])
+            report = self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
+            is_edited = _read_files(sandbox, wanted) != wanted
+        return Run.of(report, canaries, is_edited=is_edited, turned=turned)
 
     def _select(self, sandbox: Sandbox) -> Selection:
-        configs = _read_files(sandbox, CONFIG_FILES)
+        configs = _read_files(sandbox, self._runner.root_files)
         texts = {name: data.decode("utf-8", "replace") for name, data in configs.items()}
-        return select(self._task, self._patch, collection_patterns(texts))
+        return select(
+            self._task,
+            self._patch,
+            test_files=self._paths,
+            patterns=self._runner.patterns(texts),
+            config_names=self._runner.config_names,
+        )
 
     def _apply_tests(self, sandbox: Sandbox) -> None:
         tests = Patch(self._task.test_patch)
@@ -135,38 +186,12 @@ class _Grading:
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
 
-    def _read_tests(self, sandbox: Sandbox) -> dict[str, bytes]:
-        return _read_files(sandbox, self._paths)
-
-    def _run(self, sandbox: Sandbox, tests: dict[str, bytes]) -> Run:
-        canaries, changed = plant(
-            tests,
-            self._task.fail_to_pass,
-            self._task.pass_to_pass,
-            secrets.SystemRandom(),
-            avoid=self._avoid,
-        )
-        for path, data in changed.items():
-            sandbox.write_file(path, data)
-        report = run_tests(
-            sandbox,
-            self._paths,
-            timeout_s=self._timeout_s,
-            has_own_pytest=self._task.has_own_pytest,
-        )
-        wanted = tests | changed
-        is_edited = _read_files(sandbox, wanted) != wanted
-        return Run.of(report, canaries, is_edited=is_edited)
-
 
 def _check(task: Task) -> None:
     if not task.expected_tests:
         raise GradingError(f"task {task.task_id} names no test that must pass")
-    odd = [test for test in task.expected_tests if "::" not in test]
-    if odd:
-        raise GradingError(
-            f"task {task.task_id}: expected test {odd[0]!r} is not a pytest node id (FILE::TEST)"
-        )
+    if problem := get_runner(task.runner).problem(task):
+        raise GradingError(f"task {task.task_id}: {problem}")
 
 
 def _roomier(spec: SandboxSpec) -> SandboxSpec:

@@ -1,10 +1,11 @@
 """What a grading run reported, and how that is judged."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from coding_gym.grade import TestStatus
+from coding_gym.grading.pytest_ids import log_spellings
 from coding_gym.grading.suite_file import Canary
 
 _PHASES = ("setup", "call", "teardown")
@@ -18,8 +19,9 @@ class RunReport:
 
     Attributes:
         statuses: Status by node id of every test that was reported.
-        messages: How it failed, by node id or by file; one line each.
-        ready: Whether pytest could be imported.
+        spellings: Node ids of reported tests by the other names that logs and tasks have for them.
+        messages: How it failed, by node id, by file or by what else is to blame; one line each.
+        ready: Whether the test framework could be imported.
         ended: Whether the run came to its own end.
         timed_out: Whether it was killed at its time limit.
         is_starved: Whether it timed out and used so little CPU time that another try may end; also
@@ -29,6 +31,7 @@ class RunReport:
     """
 
     statuses: Mapping[str, TestStatus] = field(default_factory=dict)
+    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
     ended: bool = False
@@ -41,6 +44,7 @@ class RunReport:
     def from_verdict(cls, verdict: Mapping[str, Any]) -> "RunReport":
         """Reads what the supervisor printed; records of a wrong shape count as forged."""
         phases: dict[str, list[tuple[str, str, bool]]] = {}
+        spelt: dict[str, set[str]] = {}
         messages: dict[str, str] = {}
         ready = ended = False
         is_forged = bool(verdict["num_strays"] or verdict["flooded"])
@@ -50,6 +54,10 @@ class RunReport:
                     phases.setdefault(name, []).append((when, outcome, expected))
                     if message:
                         messages.setdefault(name, message)
+                case ["names", str(name), [*spellings]] if all(
+                    isinstance(s, str) for s in spellings
+                ):
+                    spelt.setdefault(name, set()).update(spellings)
                 case ["collect", str(name), str(), str(message)]:
                     messages.setdefault(name, message)
                 case ["ready", str()]:
@@ -58,8 +66,11 @@ class RunReport:
                     ended = True
                 case _:
                     is_forged = True
+        for name in phases:
+            spelt.setdefault(name, set()).update(log_spellings(name))
         return cls(
             statuses={name: _status(seen) for name, seen in phases.items()},
+            spellings=_by_spelling(spelt),
             messages=messages,
             ready=ready,
             ended=ended,
@@ -69,26 +80,43 @@ class RunReport:
             tail=verdict.get("tail", ""),
         )
 
+    @property
+    def never_began(self) -> bool:
+        """Whether the test framework could not be started, and nothing of the tree is to blame."""
+        return not (self.ready or self.timed_out or self.is_forged)
+
+    def without(self, names: Collection[str]) -> Self:
+        """Returns the report where no spelling stands for the given node ids."""
+        kept = {
+            spelling: tuple(name for name in found if name.partition("[")[0] not in names)
+            for spelling, found in self.spellings.items()
+        }
+        return replace(self, spellings=kept)
+
     def status(self, test_id: str) -> TestStatus:
         """Status of an expected test.
 
-        SWE-bench took its ids from pytest's summary lines and cut them at the first white space,
-        so ``test_x[not`` may stand for ``test_x[not a]`` and ``test_x[not b]``. An id that is not
-        reported as it is stands for every reported id that is cut to it, and passed only if all of
-        them did.
+        An id that is not reported as it is stands for every reported test that is also spelt so,
+        and passed only if all of these did: SWE-bench cut ids at the first white space, so that
+        ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``, and where unittest prints the
+        first line of a doc string, that line is the id.
         """
-        if test_id in self.statuses:
-            return self.statuses[test_id]
-        if "[" not in test_id:
-            return TestStatus.MISSING
-        family = [s for name, s in self.statuses.items() if name.split(maxsplit=1)[:1] == [test_id]]
+        family = [self._spelt_status(name) for name in self.names(test_id)]
         worst = [s for s in family if s is not TestStatus.PASSED]
         return (worst or family or [TestStatus.MISSING])[0]
+
+    def names(self, test_id: str) -> tuple[str, ...]:
+        """Node ids of the reported tests that an expected test stands for."""
+        return (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
+
+    def _spelt_status(self, name: str) -> TestStatus:
+        return self.statuses.get(name, TestStatus.MISSING)
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
         path = test_id.partition("::")[0]
-        return self.messages.get(test_id) or self.messages.get(path, "")
+        named = (test_id, *self.spellings.get(test_id, ()), path)
+        return next((self.messages[name] for name in named if name in self.messages), "")
 
     def instances(self, node_id: str) -> dict[str, TestStatus]:
         """Statuses of a test function by parameters: ``""``, or ``"[…]"`` for each set."""
@@ -126,11 +154,17 @@ def check_canaries(report: RunReport, canaries: Iterable[Canary]) -> CanaryVerdi
     for canary in canaries:
         seen = report.instances(canary.node_id)
         originals = report.instances(canary.original_id)
-        passed += [canary.node_id + p for p, s in seen.items() if s is TestStatus.PASSED]
+        # Where the original did not pass, the copy may ask for what a wrong repair happens to give.
+        forged = [
+            canary.node_id + p
+            for p, s in seen.items()
+            if s is TestStatus.PASSED and originals.get(p, s) is TestStatus.PASSED
+        ]
+        passed += forged
         proven = {p for p, s in originals.items() if s is TestStatus.PASSED}
         if any(seen.get(parameters) is not TestStatus.FAILED for parameters in proven):
             lost.append(canary)
-        elif seen and all(s is TestStatus.FAILED for s in seen.values()):
+        elif seen and not forged:
             num_held += 1
         elif not seen and _file_passed(report, canary.path):
             lost.append(canary)
@@ -143,6 +177,15 @@ def _file_passed(report: RunReport, path: str) -> bool:
         status is TestStatus.PASSED and name.startswith(f"{path}::")
         for name, status in report.statuses.items()
     )
+
+
+def _by_spelling(spelt: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for name, spellings in spelt.items():
+        for spelling in spellings:
+            if spelling != name:
+                found.setdefault(spelling, []).append(name)
+    return {spelling: tuple(names) for spelling, names in found.items()}
 
 
 def _is_starved(cpu_s: float, wall_s: float) -> bool:

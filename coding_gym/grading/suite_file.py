@@ -10,14 +10,19 @@ from random import Random
 from coding_gym.grading.canary_source import (
     Function,
     copy_test,
+    first_line,
     fresh_name,
     identifiers,
     own_nodes,
+    returns_early,
 )
+from coding_gym.grading.contradiction import contradict
 
 # Marks that only choose arguments and fixtures; a copy under them runs as the original does.
 _PLAIN_MARKS = {"parametrize", "usefixtures", "filterwarnings"}
-_UNFIT = ("skip", "xfail", "expectedfailure", "dependency", "order", "flaky", "rerun", "depends")
+# Under these marks a test that must fail would do something else.
+_FORGIVING = ("xfail", "expectedfailure", "flaky", "rerun", "retry")
+_UNFIT = (*_FORGIVING, "skip", "dependency", "order", "depends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +87,36 @@ class SuiteFile:
         """The tests among ``wanted`` (ids after the path, without parameters) fit to be copied."""
         found = []
         for original in dict.fromkeys(wanted):
-            *classes, name = original.split("::")
-            owners, node = _find(self.tree, classes, name)
+            owners, node = _find(self.tree, *_split_id(original))
             if node is not None and _is_fit(node, owners):
                 plain = all(_mark(d) in _PLAIN_MARKS for d in node.decorator_list)
                 found.append(Candidate(self.path, original, node, owners, plain))
         return found
+
+    def contradict(self, wanted: Iterable[str], rng: Random) -> tuple[list[str], bytes]:
+        """Turns tests against themselves, in their places and under their names.
+
+        Args:
+            wanted: Ids of the tests, after the path and without parameters.
+            rng: Decides what they ask for instead.
+
+        Returns:
+            The ids of those that now fail wherever they passed, and the file that holds them.
+        """
+        lines, found = list(self.lines), []
+        places = {original: _find(self.tree, *_split_id(original)) for original in wanted}
+        tests = [(node, owners, name) for name, (owners, node) in places.items() if node]
+        for node, owners, original in sorted(tests, key=lambda t: t[0].lineno, reverse=True):
+            if _is_marked(node, owners, _FORGIVING) or _yields(node):
+                continue
+            changed = None if returns_early(node) else contradict(lines, node, rng)
+            if changed is None and _is_fit(node, owners):
+                block = copy_test(lines, node, node.name, rng, own_idiom=True)
+                changed = [*lines[: first_line(node) - 1], *block, *lines[node.end_lineno :]]
+            if changed is not None:
+                lines = changed
+                found.append(original)
+        return found, self._encoded(lines)
 
     def insert(self, chosen: Sequence[Candidate], rng: Random) -> tuple[list[Canary], bytes]:
         """Returns the canaries and the file that holds them after all other tests."""
@@ -107,11 +136,12 @@ class SuiteFile:
             if not lines[at - 1].endswith("\n"):
                 lines[at - 1] += "\n"
             lines[at:at] = (["\n"] if in_class else ["\n", "\n"]) + block
+        return canaries, self._encoded(lines)
+
+    def _encoded(self, lines: Sequence[str]) -> bytes:
         text = "".join(lines)
         ast.parse(text)
-        return canaries, (text.replace("\n", "\r\n") if self.has_crlf else text).encode(
-            self.encoding
-        )
+        return (text.replace("\n", "\r\n") if self.has_crlf else text).encode(self.encoding)
 
     def _end(self, candidate: Candidate) -> int:
         """Number of the line after which the copy goes: the end of its class, or of all tests."""
@@ -137,15 +167,27 @@ def _find(
     return tuple(owners), functions[0] if len(functions) == 1 else None
 
 
+def _split_id(original: str) -> tuple[list[str], str]:
+    *classes, name = original.split("::")
+    return classes, name
+
+
 def _is_fit(node: Function, owners: Sequence[ast.ClassDef]) -> bool:
     """Whether a copy runs like the test: no coroutine, no generator, no mark that spares it."""
     if isinstance(node, ast.AsyncFunctionDef) or node.body[0].lineno == node.lineno:
         return False
-    if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node)):
-        return False
+    return not (_yields(node) or _is_marked(node, owners, _UNFIT))
+
+
+def _yields(node: Function) -> bool:
+    return any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node))
+
+
+def _is_marked(node: Function, owners: Sequence[ast.ClassDef], words: Iterable[str]) -> bool:
+    """Whether the name of a decorator of a test, or of its class, holds one of some words."""
     decorators = node.decorator_list + [d for owner in owners for d in owner.decorator_list]
     names = [ast.unparse(d.func if isinstance(d, ast.Call) else d).lower() for d in decorators]
-    return not any(word in name for name in names for word in _UNFIT)
+    return any(word in name for name in names for word in words)
 
 
 def _mark(decorator: ast.expr) -> str:

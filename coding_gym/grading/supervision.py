@@ -1,8 +1,8 @@
-"""One run of test files in a sandbox, under a supervisor that alone says how they ended."""
+"""One run of tests in a sandbox, under a supervisor that alone says how they ended."""
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -45,21 +45,14 @@ def run_tests(
         GradingError: The supervisor or pytest could not be started.
         SandboxError: The sandbox died.
     """
-    frame = secrets.token_hex(16)
-    result = sandbox.run(
-        f'exec python -I -S -c "{_LOADER}"',
-        timeout_s=timeout_s + _MARGIN_S,
-        max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=_message(frame, paths, timeout_s, has_own_pytest),
+    report = supervise(
+        sandbox,
+        "pytest_program.py",
+        {"paths": list(paths)},
+        timeout_s=timeout_s,
+        environment={} if has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
-    verdict = None
-    for line in result.output.splitlines():
-        if line.startswith(f"{frame} {{"):
-            verdict = _read_verdict(line.removeprefix(f"{frame} "))
-    if verdict is None:
-        return _without_verdict(frame, result)
-    report = RunReport.from_verdict(verdict)
-    if not (report.ready or report.timed_out or report.is_forged):
+    if report is not None and report.never_began:
         said = last_line(report.tail)
         is_missing = has_own_pytest and said.endswith("No module named 'pytest'")
         remedy = "; add it to install_commands" if is_missing else ""
@@ -67,25 +60,58 @@ def run_tests(
     return report
 
 
-def _message(frame: str, paths: Sequence[str], timeout_s: float, has_own_pytest: bool) -> bytes:
-    """What the supervisor reads: its own program, then what it needs to know."""
-    environment = {"PYTHONDONTWRITEBYTECODE": "1"}
-    if not has_own_pytest:
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+def supervise(
+    sandbox: Sandbox,
+    program: str,
+    settings: Mapping[str, Any],
+    *,
+    timeout_s: float,
+    environment: Mapping[str, str],
+) -> RunReport | None:
+    """Runs a test framework's program in a process that a supervisor watches over.
+
+    Args:
+        sandbox: Where; it holds the tests already.
+        program: The file of this room that `bootstrap` runs there. It binds ``VERSION``, and
+            ``run(reporter, settings)``, which gives an exit code.
+        settings: What the program is told; JSON.
+        timeout_s: After so many seconds the run is killed.
+        environment: Environment variables beside those of the sandbox.
+
+    Returns:
+        What was reported, which may be that the program could not be started; None where the
+        supervisor was stopped or killed, as code under test can.
+
+    Raises:
+        GradingError: The supervisor could not be started.
+        SandboxError: The sandbox died.
+    """
+    frame = secrets.token_hex(16)
     config = {
         "frame": frame,
         "timeout_s": timeout_s,
         "loader": _LOADER,
         "bootstrap": _program("bootstrap.py"),
-        "environment": environment,
+        "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
         "child": {
             "nonce": secrets.token_hex(16),
             "lowest": 100 + secrets.randbelow(100),
-            "paths": list(paths),
+            "program": _program(program),
+            "settings": dict(settings),
         },
     }
-    program = _program("supervisor.py").encode()
-    return b"%d\n" % len(program) + program + json.dumps(config).encode()
+    supervisor = _program("supervisor.py").encode()
+    result = sandbox.run(
+        f'exec python -I -S -c "{_LOADER}"',
+        timeout_s=timeout_s + _MARGIN_S,
+        max_output_bytes=_MAX_OUTPUT_BYTES,
+        stdin=b"%d\n" % len(supervisor) + supervisor + json.dumps(config).encode(),
+    )
+    verdict = None
+    for line in result.output.splitlines():
+        if line.startswith(f"{frame} {{"):
+            verdict = _read_verdict(line.removeprefix(f"{frame} "))
+    return RunReport.from_verdict(verdict) if verdict else _without_verdict(frame, result)
 
 
 def _program(name: str) -> str:

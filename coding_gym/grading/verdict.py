@@ -35,25 +35,49 @@ class Run:
     forgery: str = ""
 
     @classmethod
-    def of(cls, report: RunReport | None, canaries: Sequence[Canary], *, is_edited: bool) -> Self:
+    def of(
+        cls,
+        report: RunReport | None,
+        canaries: Sequence[Canary],
+        *,
+        is_edited: bool,
+        turned: Sequence[str] = (),
+    ) -> Self:
         """Judges whether a run can be believed.
 
         Args:
             report: The report.
             canaries: The canaries that were planted.
             is_edited: Whether the test files were changed while the tests ran.
+            turned: Node ids (without parameters) of tests that were turned against themselves.
         """
         if report is None:
             return cls(report=None)
         verdict = check_canaries(report, canaries)
+        report = report.without({canary.node_id for canary in canaries})
         forgery = ""
-        if verdict.passed:
+        believed = [name for name in turned if TestStatus.PASSED in report.instances(name).values()]
+        if believed:
+            forgery = f"a test passed that asked for the opposite of what it asks: {believed[0]}"
+        elif verdict.passed:
             forgery = f"a test that always fails was reported as passed: {verdict.passed[0]}"
         elif report.is_forged:
             forgery = "something else than the reporter wrote to the report"
         elif is_edited:
             forgery = "the test files were changed while the tests ran"
         return cls(report=report, planted=tuple(canaries), canaries=verdict, forgery=forgery)
+
+    def repaired(self, task: Task) -> tuple[str, ...]:
+        """Node ids (without parameters) of the tests that the bug breaks and that passed here."""
+        if self.forgery or self.report is None or not (self.has_ended and self.is_final):
+            return ()
+        names = {
+            name.partition("[")[0]
+            for test in task.fail_to_pass
+            if self.report.status(test) is TestStatus.PASSED
+            for name in self.report.names(test)
+        }
+        return tuple(sorted(names))
 
     @property
     def has_ended(self) -> bool:

@@ -5,9 +5,10 @@ everything, or that are read from the line that compares them.
 """
 
 import ast
+from collections.abc import Sequence
 from random import Random
 
-_WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
+from coding_gym.grading.wrong_values import is_literal, make_wrong
 
 
 def ends_in_comparison(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -16,7 +17,7 @@ def ends_in_comparison(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def compare_wrongly(
-    lines: list[str], node: ast.FunctionDef | ast.AsyncFunctionDef, rng: Random
+    lines: Sequence[str], node: ast.FunctionDef | ast.AsyncFunctionDef, rng: Random
 ) -> list[str]:
     """Returns the file's lines, the test's last comparison asking for a value that is not right.
 
@@ -31,13 +32,26 @@ def compare_wrongly(
     sides = _last_comparison(node)
     if sides is None:
         raise ValueError(f"{node.name} does not end in a comparison")
-    place = _replaced_side(*sides)
-    first, last = place.lineno, place.end_lineno or place.lineno
-    # The parser counts columns in bytes.
-    before = lines[first - 1].encode()[: place.col_offset].decode()
-    after = lines[last - 1].encode()[place.end_col_offset or 0 :].decode()
-    changed = f"{before}{_wrong_value(place, rng)}{after}"
-    return [*lines[: first - 1], changed, *([""] * (last - first)), *lines[last:]]
+    return make_wrong(lines, expected_side(*sides), rng)
+
+
+def may_match_anything(left: ast.expr) -> bool:
+    """Whether a left side looks like a matcher (``ANY``, ``IsInt()``) instead of a result."""
+    called = left.func if isinstance(left, ast.Call) else left
+    match called:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name[0].isupper() or name == "approx"
+    return isinstance(called, ast.Starred)
+
+
+def expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
+    """The side that is expected: the right one, unless only the left one is a literal."""
+    match right:
+        case ast.Call(
+            func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
+        ):
+            return value  # its own way to compare stays in use
+    return left if is_literal(left) and not is_literal(right) else right
 
 
 def _last_comparison(
@@ -52,54 +66,6 @@ def _last_comparison(
                     func=ast.Attribute(attr="assertEqual"), args=[left, right], keywords=[]
                 )
             )
-        ) if not (_may_match_anything(left) or isinstance(right, ast.Starred)):
+        ) if not (may_match_anything(left) or isinstance(right, ast.Starred)):
             return left, right
     return None
-
-
-def _may_match_anything(left: ast.expr) -> bool:
-    """Whether a left side looks like a matcher (``ANY``, ``IsInt()``) instead of a result."""
-    called = left.func if isinstance(left, ast.Call) else left
-    match called:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name[0].isupper() or name == "approx"
-    return isinstance(called, ast.Starred)
-
-
-def _replaced_side(left: ast.expr, right: ast.expr) -> ast.expr:
-    """The side that is expected: the right one, unless only the left one is a literal."""
-    match right:
-        case ast.Call(
-            func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
-        ):
-            return value  # its own way to compare stays in use
-    has_call = any(isinstance(n, ast.Call) for n in ast.walk(right))
-    return left if has_call and _is_literal(left) else right
-
-
-def _is_literal(side: ast.expr) -> bool:
-    try:
-        ast.literal_eval(side)
-    except (ValueError, TypeError):
-        return False
-    return True
-
-
-def _wrong_value(expected: ast.expr, rng: Random) -> str:
-    """A value of the expected type, where that can be seen, that nothing has by accident."""
-    number = str(rng.randrange(10_007, 99_991))
-    text = f'"{rng.choice(_WORDS)} {rng.randrange(10, 99)}"'
-    match expected:
-        case ast.Constant(value=str()) | ast.JoinedStr():
-            return text
-        case ast.Constant(value=bytes()):
-            return f"b{text}"
-        case ast.List():
-            return f"[{number}]"
-        case ast.Tuple():
-            return f"({number},)"
-        case ast.Dict():
-            return f"{{{number}: {text}}}"
-        case ast.Set():
-            return f"{{{number}}}"
-    return number

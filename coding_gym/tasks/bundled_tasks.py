@@ -1,4 +1,4 @@
-"""The tasks that come with the package."""
+"""The tasks that come with the package: in Python, and in languages that need more than Python."""
 
 import functools
 import importlib.resources
@@ -15,6 +15,17 @@ def bundled_folder() -> Path:
 
 @functools.cache
 def read_bundled() -> tuple[Task, ...]:
-    """Returns every bundled task in the order of ids; read once per process."""
+    """Returns the tasks in Python in the order of ids; read once per process."""
+    return tuple(task for task in _all() if task.language == "python")
+
+
+@functools.cache
+def read_polyglot() -> tuple[Task, ...]:
+    """Returns the tasks in other languages in the order of ids; read once per process."""
+    return tuple(task for task in _all() if task.language != "python")
+
+
+@functools.cache
+def _all() -> tuple[Task, ...]:
     tasks = (task for _, task in read_folder(bundled_folder()))
     return tuple(sorted(tasks, key=lambda task: task.task_id))

@@ -28,7 +28,8 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
         environments: A ``.jsonl`` file of objects with an ``instance_id``, or such objects by id.
             They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
             ``image``, ``image_path`` (with which the tree is the image's, unless one is given),
-            ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``)
+            ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``),
+            ``runner``, ``test_command``, ``test_report``
             and ``excluded_tests`` (``p2p_bad``).
 
     Raises:
@@ -66,18 +67,25 @@ def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
         )
     command = _visible_command(entry.visible_test_command or "", task.test_patch)
     is_default = isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo)
+    reverse_patch = task.tree.reverse_patch if isinstance(task.tree, GitTree) else ""
+    interpreter = entry.interpreter or ("image" if entry.image_path else task.interpreter)
+    is_in_image = interpreter == "image" or interpreter.startswith("/")
+    inherited = () if is_in_image else task.install_commands
     changed = replace(
         task,
-        tree=ImageTree() if entry.image_path and is_default else task.tree,
+        tree=ImageTree(reverse_patch) if entry.image_path and is_default else task.tree,
         image=entry.image or task.image,
         image_path=entry.image_path or task.image_path,
-        interpreter=entry.interpreter or ("image" if entry.image_path else task.interpreter),
+        interpreter=interpreter,
         install_commands=(
-            task.install_commands
+            inherited
             if entry.install_commands is None
             else tuple(c for c in entry.install_commands if not _ONLY_LISTS.fullmatch(c))
         ),
         environment_setup_commit=entry.environment_setup_commit or task.environment_setup_commit,
+        runner=entry.runner or task.runner,
+        test_command=entry.test_command or task.test_command,
+        test_report=entry.test_report or task.test_report,
         visible_test_command=command or task.visible_test_command,
         excluded_tests=excluded,
         fail_to_pass=fail_to_pass,

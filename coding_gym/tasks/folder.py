@@ -6,12 +6,13 @@
 - ``tree/``: the program; ``tree`` in ``task.toml`` may name another folder.
 """
 
+import difflib
 import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from coding_gym.errors import InvalidTaskError, PatchError
+from coding_gym.errors import InvalidTaskError, PatchError, UnknownNameError
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
 
@@ -36,7 +37,10 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task]]:
             folders.clear()
             yield str(Path(current, MANIFEST)), read_task(Path(current))
     if not found:
-        raise InvalidTaskError(f"{folder} holds no {MANIFEST}, neither itself nor below")
+        raise InvalidTaskError(
+            f"{folder} holds no {MANIFEST}, neither itself nor below; "
+            "`coding-gym tasks new FOLDER` makes one to begin with"
+        )
 
 
 def read_task(folder: Path) -> Task:
@@ -54,10 +58,11 @@ def read_task(folder: Path) -> Task:
         raise InvalidTaskError(f"{path}: field 'tree' must name a folder, got {manifest.tree!r}")
     gold = _read_gold(folder, required=manifest.tree_state == "fixed")
     hidden = _read_hidden(folder / _HIDDEN)
-    _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
+    if manifest.runner == "pytest":  # others have ids that say nothing of files
+        _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
     before = _base_files(tree, gold, hidden, manifest.tree_state == "fixed", folder / _GOLD)
     values = manifest.model_dump(exclude={"id", "tree", "tree_state", "repo"})
-    return Task(
+    task = Task(
         task_id=manifest.id,
         tree=FolderTree(str(tree), gold.text if manifest.tree_state == "fixed" else ""),
         repo=manifest.repo or tree.parent.name,
@@ -65,6 +70,19 @@ def read_task(folder: Path) -> Task:
         test_patch=Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
         **values,
     )
+    _check_runner(task, path)
+    return task
+
+
+def _check_runner(task: Task, path: Path) -> None:
+    from coding_gym.grading.runners import get_runner
+
+    try:
+        problem = get_runner(task.runner).problem(task)
+    except UnknownNameError as error:
+        raise InvalidTaskError(f"{path}: field 'runner': {error}") from None
+    if problem:
+        raise InvalidTaskError(f"{path}: {problem}")
 
 
 def _read_toml(path: Path) -> dict[str, object]:
@@ -111,10 +129,14 @@ def _read_text(path: Path) -> str:
 def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], path: Path) -> None:
     for name in names:
         file, separator, _ = name.partition("::")
-        if separator and file not in hidden and not (tree / file).is_file():
-            raise InvalidTaskError(
-                f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
-            )
+        if not separator or file in hidden or (tree / file).is_file():
+            continue
+        close = difflib.get_close_matches(file, hidden, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        raise InvalidTaskError(
+            f"{path}: test {name!r} is in a file that is neither in {_HIDDEN}/ nor in the tree"
+            + meant
+        )
 
 
 def _base_files(

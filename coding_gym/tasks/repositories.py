@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, Task, default_url
+from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
 
 Repositories = str | Path | Mapping[str, str | Path]
 
@@ -14,7 +16,8 @@ Repositories = str | Path | Mapping[str, str | Path]
 def with_repository(task: Task, repositories: Repositories) -> Task:
     """Returns the task with its repository taken from ``repositories``.
 
-    A task that has no repository, or whose row names one itself, is returned as it is.
+    A task that has no repository, or whose row names one itself, is returned as it is. Where the
+    dataset abbreviates commits, or names the parent of one, the clone tells their full names.
 
     Args:
         task: A task as its row gives it.
@@ -22,14 +25,18 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
             ``<name>``, each also with ``.git`` at the end; or paths and URLs by ``owner/name``.
 
     Raises:
-        InvalidTaskError: The repository is not there; names it and the places looked at.
+        InvalidTaskError: The repository is not there; names it and the places looked at. Or it does
+            not have the commit.
         InvalidArgumentError: ``repositories`` is neither a folder nor a mapping.
     """
     if not isinstance(task.tree, GitTree) or task.tree.repository != default_url(task.repo):
         return task
     if isinstance(repositories, Mapping):
-        return replace(task, tree=GitTree(_from_mapping(task, repositories)))
-    return replace(task, tree=GitTree(_from_folder(task, repositories)))
+        found = _from_mapping(task, repositories)
+    else:
+        found = _from_folder(task, repositories)
+    located = replace(task, tree=replace(task.tree, repository=found))
+    return located if is_url(found) else _with_full_commits(located, Path(found))
 
 
 def local_repository(path: str | Path, *, base: Path, label: str) -> str:
@@ -47,6 +54,16 @@ def local_repository(path: str | Path, *, base: Path, label: str) -> str:
     if found is None:
         raise InvalidTaskError(f"{label} must be a git repository or a URL, got {str(path)!r}")
     return str(found)
+
+
+def _with_full_commits(task: Task, repository: Path) -> Task:
+    names: dict[str, Any] = {}
+    for field in ("base_commit", "environment_setup_commit"):
+        commit = getattr(task, field)
+        if is_abbreviated(commit):
+            label = f"task {task.task_id}: field {field!r}"
+            names[field] = full_commit(repository, commit, label)
+    return replace(task, **names)
 
 
 def _from_mapping(task: Task, repositories: Mapping[str, str | Path]) -> str:

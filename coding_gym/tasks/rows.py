@@ -1,7 +1,9 @@
-"""Tasks that are rows in SWE-bench's schema: in files, or given as they are."""
+"""Tasks that are rows of a dataset: in files, in folders of such, or given as they are."""
 
+import datetime
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,12 @@ from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchErr
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
+from coding_gym.tasks.sources import RowFormat, unified_row
 
 Row = tuple[str, Any]  # where it stands, and what stands there
+
+# How the hub names the files of a split: "train.jsonl", "test-00000-of-00003.parquet".
+_SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 
 def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
@@ -21,13 +27,29 @@ def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
     Raises:
         InvalidTaskError: A row is malformed; names the row, the field and the value.
     """
-    yield from _read((f"row {n}", row) for n, row in enumerate(rows, 1))
+    yield from read_placed((f"row {n}", row) for n, row in enumerate(rows, 1))
 
 
-def read_file(path: Path) -> Iterator[tuple[str, Task]]:
+def row_files(folder: Path) -> tuple[Path, ...]:
+    """Returns the files of rows in a folder and one folder deeper, in order of paths."""
+    found = (
+        path
+        for pattern in ("*.jsonl", "*.parquet", "*/*.jsonl", "*/*.parquet")
+        for path in folder.glob(pattern)
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    return tuple(sorted(found))
+
+
+def read_file(path: Path, row_format: RowFormat | None = None) -> Iterator[tuple[str, Task]]:
     """Yields (where, task) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
-    Relative paths in rows (``folder``, ``repository``) start at the file's folder.
+    Relative paths in rows (``folder``, ``repository``) start at the file's folder. A file named as
+    the splits of datasets are gives its rows that split, unless they say another.
+
+    Args:
+        path: The file.
+        row_format: The format of all its rows; told from each row by default.
 
     Raises:
         InvalidTaskError: The file cannot be read, or a row is malformed; names file, line, field
@@ -38,7 +60,10 @@ def read_file(path: Path) -> Iterator[tuple[str, Task]]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InvalidTaskError(f"{path}: task files end in {', '.join(readers)}")
-    yield from _read(reader(path), base=path.parent)
+    rows = reader(path)
+    if match := _SPLIT_FILE.fullmatch(path.stem):
+        rows = ((where, _with_split(row, match[1])) for where, row in rows)
+    yield from read_placed(rows, base=path.parent, row_format=row_format)
 
 
 def read_jsonl(path: Path) -> Iterator[Row]:
@@ -88,7 +113,24 @@ def _parse_json(text: str, where: str) -> Any:
         raise InvalidTaskError(f"{where}: not JSON: {error}") from None
 
 
-def _read(rows: Iterator[Row], *, base: Path | None = None) -> Iterator[tuple[str, Task]]:
+def _with_split(row: Any, split: str) -> Any:
+    is_silent = isinstance(row, Mapping) and not row.get("split")
+    return {**row, "split": split} if is_silent else row
+
+
+def read_placed(
+    rows: Iterable[Row], *, base: Path | None = None, row_format: RowFormat | None = None
+) -> Iterator[tuple[str, Task]]:
+    """Yields (where, task) for rows and where they stand.
+
+    Args:
+        rows: What was read.
+        base: Where relative paths in rows start; the current folder by default.
+        row_format: The format of all rows; told from each row by default.
+
+    Raises:
+        InvalidTaskError: A row is malformed; names the row, the field and the value.
+    """
     for where, row in rows:
         if isinstance(row, Task):
             yield where, row
@@ -96,10 +138,16 @@ def _read(rows: Iterator[Row], *, base: Path | None = None) -> Iterator[tuple[st
         if not isinstance(row, Mapping):
             shown = repr(row)[:80]
             raise InvalidTaskError(f"{where}: must be an object with a task's fields, got {shown}")
-        task = Task.from_row(row, where=where)
+        plain = {key: _plain(value) for key, value in row.items()}
+        task = Task.from_row(unified_row(plain, where, row_format), where=where)
         _check_patch(task, "patch", task.gold_patch, where)
         _check_patch(task, "test_patch", task.test_patch, where)
         yield where, _with_paths(task, base or Path.cwd(), where)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a date as text, as JSON would have it; column stores keep dates as dates."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def _check_patch(task: Task, field: str, text: str, where: str) -> None:
@@ -124,5 +172,5 @@ def _with_paths(task: Task, base: Path, where: str) -> Task:
     if isinstance(tree, GitTree) and not is_url(tree.repository, base=base):
         label = f"{where} ({task.task_id}): field 'repository'"
         found = local_repository(tree.repository, base=base, label=label)
-        return replace(task, tree=GitTree(found))
+        return replace(task, tree=replace(tree, repository=found))
     return task

@@ -1,32 +1,54 @@
 """Which task an episode gets."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, Self
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from coding_gym.arguments import unknown_name
+from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
+from coding_gym.tasks.curriculum import AdaptiveSampler, DifficultySampler
 
 
 class Sampler(Protocol):
     """Chooses the next task.
 
-    All randomness comes from ``rng``, so a seeded environment meets the same tasks again.
+    All randomness comes from ``rng``, so a seeded environment meets the same tasks again; where the
+    choice depends on results, it does if they are the same too.
+
+    Attributes:
+        follows_results: Whether what is recorded changes what comes next.
     """
+
+    follows_results: bool
 
     def next(self, rng: np.random.Generator) -> Task:
         """Returns the task of the next episode."""
+        ...
+
+    def record(self, task_id: str, *, resolved: bool) -> None:
+        """Takes note of how an episode of one of its tasks ended."""
         ...
 
     def copy(self) -> Self:
         """Returns a sampler of the same tasks that goes on from here by itself."""
         ...
 
+    def fresh(self) -> Self:
+        """Returns a sampler of the same tasks at the beginning, with nothing recorded."""
+        ...
+
+    def share(self, other: "Sampler") -> None:
+        """Takes note of results together with another sampler of its kind from now on."""
+        ...
+
 
 class UniformSampler:
     """Any task at any time, each as likely as the others."""
+
+    follows_results = False
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tuple(tasks)
@@ -35,13 +57,25 @@ class UniformSampler:
         """Returns a task drawn with replacement."""
         return self._tasks[int(rng.integers(len(self._tasks)))]
 
+    def record(self, task_id: str, *, resolved: bool) -> None:
+        """Takes no notice: results change nothing here."""
+
     def copy(self) -> Self:
         """Returns another sampler of the same tasks."""
         return type(self)(self._tasks)
 
+    def fresh(self) -> Self:
+        """Returns another sampler at the beginning."""
+        return type(self)(self._tasks)
+
+    def share(self, other: "Sampler") -> None:
+        """Takes no notice: results change nothing here."""
+
 
 class SequentialSampler:
     """Every task in its order, then again from the first."""
+
+    follows_results = False
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tuple(tasks)
@@ -53,15 +87,27 @@ class SequentialSampler:
         self._at = (self._at + 1) % len(self._tasks)
         return task
 
+    def record(self, task_id: str, *, resolved: bool) -> None:
+        """Takes no notice: results change nothing here."""
+
     def copy(self) -> Self:
         """Returns another sampler at the same task."""
-        twin = type(self)(self._tasks)
+        twin = self.fresh()
         twin._at = self._at
         return twin
+
+    def fresh(self) -> Self:
+        """Returns another sampler at the beginning."""
+        return type(self)(self._tasks)
+
+    def share(self, other: "Sampler") -> None:
+        """Takes no notice: results change nothing here."""
 
 
 class ShuffledSampler:
     """Every task once per epoch, in an order drawn anew for each epoch."""
+
+    follows_results = False
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tuple(tasks)
@@ -73,29 +119,53 @@ class ShuffledSampler:
             self._left = [int(index) for index in rng.permutation(len(self._tasks))]
         return self._tasks[self._left.pop()]
 
+    def record(self, task_id: str, *, resolved: bool) -> None:
+        """Takes no notice: results change nothing here."""
+
     def copy(self) -> Self:
         """Returns another sampler with the same tasks left in this epoch."""
-        twin = type(self)(self._tasks)
+        twin = self.fresh()
         twin._left = self._left.copy()
         return twin
 
+    def fresh(self) -> Self:
+        """Returns another sampler at the beginning."""
+        return type(self)(self._tasks)
 
-_SAMPLERS: dict[str, Callable[[Sequence[Task]], Sampler]] = {
+    def share(self, other: "Sampler") -> None:
+        """Takes no notice: results change nothing here."""
+
+
+_SAMPLERS: dict[str, Callable[..., Sampler]] = {
+    "adaptive": AdaptiveSampler,
+    "difficulty": DifficultySampler,
     "sequential": SequentialSampler,
     "shuffled": ShuffledSampler,
     "uniform": UniformSampler,
 }
+SAMPLER_NAMES = tuple(_SAMPLERS)
 
 
-def get_sampler(name: str, tasks: Sequence[Task]) -> Sampler:
-    """Returns a new sampler over ``tasks``: ``sequential``, ``shuffled`` or ``uniform``.
+def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Sampler:
+    """Returns a new sampler over ``tasks``.
+
+    Args:
+        sampler: ``uniform``, ``sequential``, ``shuffled``, ``difficulty`` (easy ones first) or
+            ``adaptive`` (most often those that are sometimes solved); or an object with that as
+            ``name`` and the sampler's own arguments: ``{"name": "adaptive", "window": 32}``.
+        tasks: What it chooses from.
 
     Raises:
         UnknownNameError: There is no sampler of that name.
-        InvalidArgumentError: There are no tasks.
+        InvalidArgumentError: There are no tasks, or an argument cannot be used.
     """
-    if name not in _SAMPLERS:
+    given = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
+    name = given.pop("name", None)
+    if not isinstance(name, str) or name not in _SAMPLERS:
         raise unknown_name("sampler", name, _SAMPLERS)
     if not tasks:
         raise InvalidArgumentError("a sampler needs at least one task, got none")
-    return _SAMPLERS[name](tasks)
+    kind = _SAMPLERS[name]
+    known = [p for p in inspect.signature(kind).parameters if p != "tasks"]
+    check_arguments(f"sampler {name!r}", given, known)
+    return kind(tasks, **given)

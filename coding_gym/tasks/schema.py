@@ -64,6 +64,9 @@ class TaskManifest(BaseModel):
     interpreter: Name = "base"
     install_commands: tuple[Name, ...] = ()
     visible_test_command: Name = "python -m pytest -q"
+    runner: Name = "pytest"
+    test_command: str = ""
+    test_report: str = ""
     grading_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
     gold_duration_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
 
@@ -93,6 +96,9 @@ class EnvironmentEntry(BaseModel):
     visible_test_command: Annotated[
         Name | None, Field(validation_alias=AliasChoices("visible_test_command", "test_cmd"))
     ] = None
+    runner: Name | None = None
+    test_command: str | None = None
+    test_report: str | None = None
     excluded_tests: Annotated[
         tuple[Name, ...], Field(validation_alias=AliasChoices("excluded_tests", "p2p_bad"))
     ] = ()

@@ -1,93 +1,95 @@
 """Whether a task can be trusted: its gold patch resolves it, and its base does not, every time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from time import perf_counter
-from typing import Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
+from coding_gym.errors import (
+    InvalidTaskError,
+    MachineryError,
+    SandboxError,
+    SandboxUnavailableError,
+)
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
+from coding_gym.grading.runners.requirements import missing_runtime
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks.leaks import find_leaks
+from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
+_MAX_NAMED = 3
 # Grading takes a shortcut for a patch that changes nothing; the base's tests have to be run.
 _HARMLESS = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationReport:
-    """What validation found out about one task.
-
-    Attributes:
-        task_id: The task.
-        ok: Whether the gold patch resolved it in every repeat and the base in none, and every
-            fail-to-pass test truly failed at base.
-        gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
-        noop_reasons: How each grading of the base ended.
-        template_s: Seconds that the template took; near 0 where it was cached.
-        gold_durations_s: Seconds of each grading of the gold patch.
-        noop_durations_s: Seconds of each grading of the base.
-        detail: What is wrong with the task, or worth knowing; one line.
-        error: Why there is no verdict: the machinery failed, or the task could not be built. Then
-            ``ok`` is False and says nothing about the patches.
-    """
-
-    task_id: str
-    ok: bool
-    gold_reasons: tuple[str, ...] = ()
-    noop_reasons: tuple[str, ...] = ()
-    template_s: float = 0.0
-    gold_durations_s: tuple[float, ...] = ()
-    noop_durations_s: tuple[float, ...] = ()
-    detail: str = ""
-    error: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the report as a JSON object."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
 
 
 def validate_task(
     task: Task,
     store: TemplateStore,
-    sandbox: str | Mapping[str, Any] = "auto",
-    repeats: int = 2,
+    checks: Checks = Checks(),  # noqa: B008 - frozen
 ) -> ValidationReport:
-    """Grades a task's gold patch and its base, each ``repeats`` times in clean sandboxes.
+    """Grades a task's gold patch and its base in clean sandboxes, as often as ``checks`` says.
 
     Args:
         task: The task.
         store: Where its template is, or will be.
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
-        repeats: How often; above 1 finds tests that do not always end alike.
+        checks: What is looked at.
 
     Raises:
         InvalidArgumentError: ``repeats`` is below 1.
         SandboxUnavailableError: This machine cannot run the backend.
     """
-    at_least_one("repeats", repeats)
-    options = SandboxOptions.parse(sandbox)
+    at_least_one("repeats", checks.repeats)
+    if skipped := missing_runtime(task):
+        return ValidationReport(
+            task_id=task.task_id, ok=False, skipped=skipped, key=checks.key(task)
+        )
+    report = _look(task, store, checks)
+    unfit = report.unfit_tests
+    left = set(task.fail_to_pass) - set(unfit)
+    if checks.leaves_out_tests and unfit and left and not report.ok:
+        again = _look(_without(task, unfit), store, checks)
+        report = replace(again, excluded_tests=unfit, template_s=report.template_s)
+    return replace(report, key=checks.key(task))
+
+
+def _without(task: Task, tests: Iterable[str]) -> Task:
+    dropped = set(tests)
+    return replace(
+        task,
+        fail_to_pass=tuple(test for test in task.fail_to_pass if test not in dropped),
+        pass_to_pass=tuple(test for test in task.pass_to_pass if test not in dropped),
+        excluded_tests=(*task.excluded_tests, *tests),
+    )
+
+
+def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
+    options = SandboxOptions.parse(checks.sandbox)
     start = perf_counter()
     try:
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
         template_s = perf_counter() - start
-        gold = _grades(task, template, Patch(task.gold_patch), options.name, repeats)
+        gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
-        noop = _grades(timed, template, _HARMLESS, options.name, repeats)
+        noop = _grades(timed, template, _HARMLESS, options.name, checks.repeats)
+        leaks, unsure = _leaks(task, template, options.name) if checks.looks_for_leaks else ((), [])
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError) as error:
         return ValidationReport(
             task_id=task.task_id, ok=False, error=f"{type(error).__name__}: {error}"
         )
-    problems = _gold_problems(gold) + _noop_problems(noop)
+    passing = _passing(noop)
+    problems = _gold_problems(gold) + _noop_problems(noop, passing)
+    if leaks:
+        problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
+    flaky, broken = _uneven(gold)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -96,16 +98,30 @@ def validate_task(
         template_s=template_s,
         gold_durations_s=tuple(g.duration_s for g in gold),
         noop_durations_s=tuple(g.duration_s for g in noop),
-        detail="; ".join(problems or _notes(noop)),
+        flaky_tests=flaky,
+        broken_tests=broken,
+        passing_tests=passing,
+        leaks=leaks,
+        detail="; ".join(problems or _notes(noop) + unsure),
     )
+
+
+def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], list[str]]:
+    """Returns where the repair can be read, and a note where that could not be found out."""
+    try:
+        return find_leaks(task, template, backend=backend), []
+    except SandboxUnavailableError:
+        raise
+    except SandboxError as error:  # in an image without git, for one
+        return (), [str(error)]
 
 
 def validate(
     tasks: Iterable[Task],
     store: TemplateStore | None = None,
     *,
-    sandbox: str | Mapping[str, Any] = "auto",
-    repeats: int = 2,
+    checks: Checks = Checks(),  # noqa: B008 - frozen
+    known: Iterable[ValidationReport] = (),
     num_workers: int = 1,
     on_result: Callable[[ValidationReport], None] | None = None,
 ) -> tuple[ValidationReport, ...]:
@@ -114,25 +130,33 @@ def validate(
     Args:
         tasks: The tasks.
         store: Where templates are kept; the user's cache by default.
-        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
-        repeats: How often each patch is graded.
+        checks: What is looked at.
+        known: Reports of an earlier call. Tasks that have one of these checks, with a verdict, are
+            not looked at again.
         num_workers: Tasks in progress at one time.
-        on_result: Called in the calling thread with each report as soon as it is there.
+        on_result: Called in the calling thread with each new report as soon as it is there.
 
     Raises:
-        InvalidArgumentError: ``repeats`` or ``num_workers`` is below 1, or ``sandbox`` cannot be.
+        InvalidArgumentError: An argument is out of range, or ``sandbox`` cannot be.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("num_workers", num_workers)
-    store = store or TemplateStore(SandboxOptions.parse(sandbox).name)
+    store = store or TemplateStore(SandboxOptions.parse(checks.sandbox).name)
+    reports = {one.key: one for one in known if not (one.error or one.skipped)}
+    keys = {checks.key(task): task for task in tasks}
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="validate")
     try:
-        futures = [pool.submit(validate_task, task, store, sandbox, repeats) for task in tasks]
+        futures = [
+            pool.submit(validate_task, task, store, checks)
+            for key, task in keys.items()
+            if key not in reports
+        ]
         for future in as_completed(futures):
             report = future.result()
+            reports[report.key] = report
             if on_result is not None:
                 on_result(report)
-        return tuple(future.result() for future in futures)
+        return tuple(reports[key] for key in keys)
     finally:  # after an interrupt only the tasks in progress are waited for
         pool.shutdown(cancel_futures=True)
 
@@ -154,18 +178,37 @@ def _gold_problems(grades: tuple[Grade, ...]) -> list[str]:
     return [f"the gold patch does not resolve ({len(failed)} of {len(grades)} runs): {said}"]
 
 
-def _noop_problems(grades: tuple[Grade, ...]) -> list[str]:
+def _noop_problems(grades: tuple[Grade, ...], passing: tuple[str, ...]) -> list[str]:
     odd = [g for g in grades if g.reason is not GradeReason.TESTS_FAILED]
     if odd:
         said = odd[0].detail or str(odd[0].reason)
         return [f"the base does not just fail its tests ({len(odd)} of {len(grades)} runs): {said}"]
-    passing = {
+    return [f"fail-to-pass tests pass at base: {', '.join(passing)}"] if passing else []
+
+
+def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
+    """Returns the fail-to-pass tests that pass at base."""
+    passed = {
         test
         for one in grades
         for test, status in one.fail_to_pass.items()
         if status is TestStatus.PASSED
     }
-    return [f"fail-to-pass tests pass at base: {', '.join(sorted(passing))}"] if passing else []
+    return tuple(sorted(passed))
+
+
+def _uneven(grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the tests that passed in some gradings only, and those that passed in none.
+
+    A run that did not come to its end says nothing of its tests.
+    """
+    ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
+    passed: dict[str, list[bool]] = {}
+    for one in ended:
+        for test, status in {**one.fail_to_pass, **one.pass_to_pass}.items():
+            passed.setdefault(test, []).append(status is TestStatus.PASSED)
+    flaky = tuple(test for test, seen in passed.items() if any(seen) and not all(seen))
+    return flaky, tuple(test for test, seen in passed.items() if not any(seen))
 
 
 def _notes(grades: tuple[Grade, ...]) -> list[str]:

@@ -74,7 +74,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
                 f"num_envs must be a multiple of group_size {group_size}, got {num_envs}"
             )
         threads = self.num_envs if num_threads is None else at_least_one("num_threads", num_threads)
-        self.envs = make_envs(self.num_envs, wrappers, env_kwargs)
+        self.envs = make_envs(self.num_envs, wrappers, env_kwargs, group_size)
         first = self.envs[0]
         self.metadata = first.metadata | {"autoreset_mode": AutoresetMode.NEXT_STEP}
         self.render_mode = first.render_mode

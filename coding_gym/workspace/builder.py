@@ -14,9 +14,11 @@ from coding_gym.errors import (
     last_line,
 )
 from coding_gym.sandbox import default_interpreter, find_interpreter
+from coding_gym.sandbox.cache_uses import cache_uses
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+from coding_gym.sandbox.toolchains import Toolchain, find_toolchain
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
@@ -26,6 +28,8 @@ from coding_gym.workspace.history import task_date
 from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
+from coding_gym.workspace.installing import BuildLimits, BuildPlaces
+from coding_gym.workspace.progress import OnBuildStep
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, IMAGE_BIN, PYTEST_BIN, Template
@@ -67,28 +71,41 @@ class Builder:
         backend: What the templates are for.
         folder: Where everything lies.
         depth: Commits of history; None for all.
-        install_timeout_s: How long one install command may take.
+        limits: How long building an environment may take.
+        on_step: Told what the build of an environment does.
     """
 
     def __init__(
-        self, backend: SandboxBackend, folder: Path, *, depth: int | None, install_timeout_s: float
+        self,
+        backend: SandboxBackend,
+        folder: Path,
+        *,
+        depth: int | None,
+        limits: BuildLimits,
+        on_step: OnBuildStep | None,
     ) -> None:
         # Whoever can write here decides what git runs, and what tasks hold.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        uses = cache_uses(folder)
+
+        def cache(kind: str) -> FolderCache:
+            return FolderCache(folder / kind, uses)
+
         git = HostGit(folder / "git-settings")
         self._backend = backend
-        self._templates = FolderCache(folder / "templates")
-        self._images = ImageTrees(FolderCache(folder / "image-trees"), backend)
-        self._image_pythons = ImagePythons(FolderCache(folder / "image-pythons"), backend)
-        clones = Clones(git, folder / "mirrors")
+        self._templates = cache("templates")
+        self._images = ImageTrees(cache("image-trees"), backend)
+        self._image_pythons = ImagePythons(cache("image-pythons"), backend)
+        clones = Clones(git, folder / "mirrors", uses)
         self._checkouts = Checkouts(git, clones, self._images, depth)
-        self._pytest_layers = PytestLayers(FolderCache(folder / "pytest"), backend)
+        self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
-            FolderCache(folder / "environments"),
+            cache("environments"),
             backend,
             self._checkouts,
-            folder / "logs",
-            install_timeout_s,
+            BuildPlaces(folder / "logs", folder / "downloads"),
+            limits,
+            on_step,
         )
 
     def template(self, task: Task) -> Template:
@@ -100,6 +117,7 @@ class Builder:
             CodingGymError: As `TemplateStore.get` says.
         """
         digest = self._checkouts.digest(task)
+        tools = Toolchain() if task.is_in_image else _toolchain(task)
         ground = self._ground_in_image(task) if task.is_in_image else self._ground(task)
         facts = [_SCHEMA, digest, ground.identity, self._backend.owner(), self._backend.name]
         key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
@@ -108,9 +126,13 @@ class Builder:
             below = () if ground.artifacts is None else (ground.artifacts,)
             return SandboxSpec(
                 layers=(folder / "tree", *below),
-                mounts=(Mount(source=folder / "base.git", target=BASE_GIT), *ground.mounts),
+                mounts=(
+                    Mount(source=folder / "base.git", target=BASE_GIT),
+                    *ground.mounts,
+                    *tools.mounts,
+                ),
                 python=ground.python,
-                path=ground.path,
+                path=(*ground.path, *tools.path),
                 env=ground.env,
                 image=ground.image,
                 workspace_alias=ground.alias,
@@ -126,7 +148,7 @@ class Builder:
             found = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
             (folder / _FACTS).write_text(json.dumps(found))
 
-        folder = self._templates.get(key, build)
+        folder = self._templates.get(key, build, user=task.task_id)
         known = json.loads((folder / _FACTS).read_text())
         # Commits that a policy makes are dated as the base is, so that their ids repeat.
         dates = {"GIT_AUTHOR_DATE": known["date"], "GIT_COMMITTER_DATE": known["date"]}
@@ -196,6 +218,13 @@ class Builder:
             index = sandbox.read_file(scratch, max_bytes=1 << 30)
             sandbox.run(f"rm {scratch}", cwd="/", env=ENV)
             return index
+
+
+def _toolchain(task: Task) -> Toolchain:
+    found = find_toolchain(task.language)
+    if found.missing and not task.install_commands:  # which may bring it along
+        raise TemplateError(f"task {task.task_id}: {found.missing}")
+    return found
 
 
 def _interpreter(task: Task) -> Interpreter:

@@ -1,5 +1,7 @@
 """Laying out a base tree: its files, its sealed git folder, their owner and times."""
 
+import hashlib
+import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +19,7 @@ from coding_gym.workspace.history import (
 )
 from coding_gym.workspace.host_git import HostGit, HostGitError
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.plain_tree import copy_files, digest_tree, write_tree
+from coding_gym.workspace.plain_tree import copy_files, digest_tree, take_back, write_tree
 from coding_gym.workspace.stamping import settle, stamp
 
 
@@ -63,10 +65,11 @@ class Checkouts:
             InvalidTaskError: The tree is not there, or a field that makes it cannot be used.
         """
         if isinstance(task.tree, GitTree):
-            return f"{named_commit(task, 'base_commit')} {self._depth}"
+            return f"{named_commit(task, 'base_commit')} {self._depth}{_changed(task.tree)}"
         date = task_date(task).isoformat()
         if isinstance(task.tree, ImageTree):
-            return f"{self._images.identity(task)} {task.image_path} {date}"
+            image = self._images.identity(task)
+            return f"{image} {task.image_path} {date}{_changed(task.tree)}"
         return f"{digest_tree(task, task.tree)} {date}"
 
     def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
@@ -86,17 +89,12 @@ class Checkouts:
         base_git.mkdir()
         init_repository(self._git, tree)
         if isinstance(task.tree, GitTree):
-            commit = named_commit(task, field)
-            source = self._clones.source(task, task.tree, commit)
-            try:
-                checkout_commit(self._git, tree, source, commit, self._depth)
-            except HostGitError as error:
-                raise fetch_failure(task, task.tree, field, error) from error
-            date = commit_date(self._git, tree)
+            commit, date = self._lay_commit(task, task.tree, tree, field)
         elif isinstance(task.tree, ImageTree):
             date = task_date(task)
             copy = self._images.get(task, date)
             copy_files(copy.base, tree)
+            take_back(task, task.tree.reverse_patch, tree)
             commit = commit_files(self._git, tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
@@ -104,6 +102,31 @@ class Checkouts:
             write_tree(task, task.tree, tree)
             commit = commit_files(self._git, tree, date, with_ignored=inline)
         return Checkout(tree, base_git, commit, date, list_base(self._git, tree))
+
+    def _lay_commit(
+        self, task: Task, origin: GitTree, tree: Path, field: str
+    ) -> tuple[str, datetime]:
+        """Writes the files of a commit, and its history where that may be seen."""
+        commit = named_commit(task, field)
+        source = self._clones.source(task, origin, commit)
+        is_changed = field == "base_commit" and bool(origin.reverse_patch)
+        try:
+            depth = 1 if is_changed else self._depth
+            checkout_commit(self._git, tree, source, commit, depth)
+        except HostGitError as error:
+            raise fetch_failure(task, origin, field, error) from error
+        date = commit_date(self._git, tree)
+        if is_changed:
+            shutil.rmtree(tree / ".git")
+            take_back(task, origin.reverse_patch, tree)
+            init_repository(self._git, tree)
+            commit = commit_files(self._git, tree, date, with_ignored=True)
+        return commit, date
+
+
+def _changed(tree: GitTree | ImageTree) -> str:
+    digest = hashlib.sha256(tree.reverse_patch.encode("utf-8", "surrogateescape")).hexdigest()
+    return f" {digest}" if tree.reverse_patch else ""
 
 
 def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int]) -> None:

@@ -3,17 +3,23 @@
 import hashlib
 import logging
 import re
+import secrets
+from contextlib import suppress
 from pathlib import Path
-
-from filelock import FileLock
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
+from coding_gym.sandbox.cache_uses import CacheUses
+from coding_gym.sandbox.folder_cache import PARTIAL, key_lock, mark_used
+from coding_gym.sandbox.removal import remove_folder
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
+
+# In a mirror's folder while git writes to it.
+_UNFINISHED = "unfinished"
 
 
 class Clones:
@@ -22,11 +28,13 @@ class Clones:
     Args:
         git: Git on the host.
         folder: Where the mirrors lie.
+        uses: Told which of them this process uses.
     """
 
-    def __init__(self, git: HostGit, folder: Path) -> None:
+    def __init__(self, git: HostGit, folder: Path, uses: CacheUses) -> None:
         self._git = git
         self._folder = folder
+        self._uses = uses
 
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
@@ -44,29 +52,47 @@ class Clones:
 
     def _mirror(self, task: Task, tree: GitTree, commit: str) -> Path:
         url = tree.repository
-        mirror = self._folder / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
+        name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
+        mirror = self._folder / name
+        with suppress(OSError):  # a cache that cannot be written to loses nothing either
+            self._uses.note(f"{self._folder.name}/{name}")
         self._folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{mirror}.lock"):
+        with key_lock(self._folder, name):
             if not (mirror / "HEAD").exists():
-                self._git.run(
-                    "init", "--quiet", "--bare", "--template=", str(mirror), cwd=Path("/")
-                )
-            if self._has(mirror, commit):
-                return mirror
-            _log.info("fetching %s", without_password(url))
-            fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
-            try:
-                self._git.run(
-                    *fetch, "--", url, "+refs/heads/*:refs/heads/*", cwd=mirror, network=True
-                )
-            except HostGitError as error:
-                raise TemplateError(
-                    f"task {task.task_id}: cannot fetch {without_password(url)}: {error}; clone "
-                    "it yourself and give the clone's path as 'repository'"
-                ) from error
+                remove_folder(mirror)
+                self._start(mirror)
+            elif (mirror / _UNFINISHED).exists():
+                _clear_up(mirror)
             if not self._has(mirror, commit):
-                self._fetch_commit(mirror, url, commit)
+                (mirror / _UNFINISHED).touch()
+                try:
+                    self._fetch(task, mirror, url, commit)
+                finally:  # a git that failed has cleared up itself, one that was killed cannot
+                    (mirror / _UNFINISHED).unlink()
+            mark_used(mirror, without_password(url))
         return mirror
+
+    def _start(self, mirror: Path) -> None:
+        """Makes an empty mirror, or none."""
+        partial = mirror.with_name(f"{mirror.name}.{secrets.token_hex(4)}{PARTIAL}")
+        try:
+            self._git.run("init", "--quiet", "--bare", "--template=", str(partial), cwd=Path("/"))
+            partial.rename(mirror)
+        finally:
+            remove_folder(partial)
+
+    def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
+        _log.info("fetching %s", without_password(url))
+        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
+        try:
+            self._git.run(*fetch, "--", url, "+refs/heads/*:refs/heads/*", cwd=mirror, network=True)
+        except HostGitError as error:
+            raise TemplateError(
+                f"task {task.task_id}: cannot fetch {without_password(url)}: {error}; clone "
+                "it yourself and give the clone's path as 'repository'"
+            ) from error
+        if not self._has(mirror, commit):
+            self._fetch_commit(mirror, url, commit)
 
     def _fetch_commit(self, mirror: Path, url: str, commit: str) -> None:
         """Fetches a commit that no branch leads to, such as one of a pull request."""
@@ -87,6 +113,13 @@ class Clones:
         except HostGitError:
             return False
         return True
+
+
+def _clear_up(mirror: Path) -> None:
+    """Removes what a killed git left, and what would be in the way of the next for ever."""
+    for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
+        left.unlink(missing_ok=True)
+    (mirror / _UNFINISHED).unlink()
 
 
 def _local(task: Task, tree: GitTree) -> Path:
@@ -124,7 +157,9 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
             f"task {task.task_id}: field {field!r} names {commit}, which "
             f"{without_password(tree.repository)} does not have; fetch it there, or mend the row"
         )
+    damaged = "index-pack" in str(error) or "early EOF" in str(error)
+    hint = "; it lacks objects of its history: run git fetch --refetch there" if damaged else ""
     return TemplateError(
         f"task {task.task_id}: cannot take {commit} from {without_password(tree.repository)}: "
-        f"{error}"
+        f"{error}{hint}"
     )

@@ -2,27 +2,29 @@
 
 import hashlib
 import json
-import logging
 import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import command_bytes
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
-from coding_gym.workspace.checkout import Checkouts, seal
+from coding_gym.workspace.checkout import Checkout, Checkouts, seal
+from coding_gym.workspace.installing import BuildLimits, BuildPlaces, Installation
+from coding_gym.workspace.progress import BuildStep, OnBuildStep
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
-_log = logging.getLogger(__name__)
+BUILD_LOG = "build.log"
 
 _SCHEMA = 1
 _SCRATCH = "/opt/scratch"
+_DOWNLOADS = "/opt/downloads"
 _VENV_TIMEOUT_S = 300.0
 _SHOWN_CHARS = 80
 _LIMITS = SandboxLimits(
@@ -50,8 +52,9 @@ class Environments:
         cache: Where they lie.
         backend: What builds run in; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
-        logs: Folder of the build logs, which stay when a build fails.
-        timeout_s: How long one install command may take.
+        places: Where logs and downloads lie.
+        limits: How long a build may take.
+        on_step: Told what a build does.
     """
 
     def __init__(
@@ -59,14 +62,16 @@ class Environments:
         cache: FolderCache,
         backend: SandboxBackend,
         checkouts: Checkouts,
-        logs: Path,
-        timeout_s: float,
+        places: BuildPlaces,
+        limits: BuildLimits,
+        on_step: OnBuildStep | None,
     ) -> None:
         self._cache = cache
         self._backend = backend
         self._checkouts = checkouts
-        self._logs = logs
-        self._timeout_s = timeout_s
+        self._places = places
+        self._limits = limits
+        self._on_step = on_step
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns what tasks that share an environment have in common, as a short digest."""
@@ -88,13 +93,23 @@ class Environments:
         """Returns the task's environment, built now if it is the first time.
 
         Raises:
-            TemplateError: A command failed; the message names it, its last words and the log.
+            TemplateError: A command failed or took too long; the message names it, its last words
+                and the log, a note has the end of the log.
             InvalidTaskError: The tree that the commands run in is not there, or a command cannot be
                 passed to a shell.
             SandboxError: No sandbox could be opened.
         """
         key = self.key(task, interpreter)
-        folder = self._cache.get(key, lambda part: self._build(task, interpreter, key, part))
+
+        def build(folder: Path) -> None:
+            self._build(task, interpreter, key, folder)
+
+        def tell_of_waiting() -> None:
+            if self._on_step is not None:
+                num_steps = len(task.install_commands) + 1
+                self._on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
+
+        folder = self._cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
         return Environment(folder / "env", folder / "artifacts")
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
@@ -104,49 +119,55 @@ class Environments:
         field = "environment_setup_commit" if task.environment_setup_commit else "base_commit"
         checkout = self._checkouts.lay(task, folder, field=field)
         seal(checkout, (), self._backend.owner())
-        env, scratch, artifacts = folder / "env", folder / "scratch", folder / "artifacts"
-        for path in (env, scratch, artifacts):
-            path.mkdir()
-            shutil.chown(path, *self._backend.owner())
-        mounts = (
-            Mount(source=checkout.base_git, target=BASE_GIT),
-            Mount(source=env, target=ENVIRONMENT, writable=True),
-            Mount(source=artifacts, target=COLLECTED, writable=True),
-            Mount(source=scratch, target=_SCRATCH, writable=True),
-        )
-        spec = SandboxSpec(
-            layers=(checkout.tree,),
-            mounts=mounts,
-            python=interpreter,
-            path=(f"{ENVIRONMENT}/bin",),
-            env=_variables(task),
-            limits=_LIMITS,
-            network=True,
-        )
-        self._logs.mkdir(parents=True, exist_ok=True)
-        log = self._logs / f"{key}.log"
+        downloads = self._places.downloads / key
+        downloads.mkdir(parents=True, exist_ok=True)
+        for name in ("env", "artifacts", "scratch"):
+            (folder / name).mkdir()
+            shutil.chown(folder / name, *self._backend.owner())
+        shutil.chown(downloads, *self._backend.owner())
+        log = self._places.log(key)
+        spec = _spec(task, interpreter, checkout, folder, downloads)
         with self._backend.open(spec) as sandbox:
             if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
                 raise TemplateError(
                     f"task {task.task_id}: the {self._backend.name!r} sandbox cannot build "
                     "environments, which needs mounts; use sandbox='namespace'"
                 )
-            self._run_commands(sandbox, task, interpreter, log)
-            collect_artifacts(sandbox, artifacts, checkout.date)
-        shutil.copy(log, folder / "build.log")
-        for path in (scratch, checkout.tree, checkout.base_git):
+            # By its real path, which the environment then refers to.
+            python = shlex.quote(str(interpreter.executable))
+            num_steps = len(task.install_commands) + 1
+            installation = Installation(
+                sandbox, task.task_id, log, self._limits, num_steps, self._on_step
+            )
+            venv = f"{python} -m venv --symlinks {ENVIRONMENT}"
+            installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
+            for command in task.install_commands:
+                installation.run(command)
+            collect_artifacts(sandbox, folder / "artifacts", checkout.date)
+        log.replace(folder / BUILD_LOG)
+        for path in (folder / "scratch", checkout.tree, checkout.base_git, downloads):
             remove_folder(path)
 
-    def _run_commands(
-        self, sandbox: Sandbox, task: Task, interpreter: Interpreter, log: Path
-    ) -> None:
-        run = _Logged(sandbox, task, log)
-        log.write_text("")
-        # By its real path, which the environment then refers to.
-        python = shlex.quote(str(interpreter.executable))
-        run(f"{python} -m venv --symlinks {ENVIRONMENT}", _VENV_TIMEOUT_S)
-        for command in task.install_commands:
-            run(command, self._timeout_s)
+
+def _spec(
+    task: Task, interpreter: Interpreter, checkout: Checkout, folder: Path, downloads: Path
+) -> SandboxSpec:
+    mounts = (
+        Mount(source=checkout.base_git, target=BASE_GIT),
+        Mount(source=folder / "env", target=ENVIRONMENT, writable=True),
+        Mount(source=folder / "artifacts", target=COLLECTED, writable=True),
+        Mount(source=folder / "scratch", target=_SCRATCH, writable=True),
+        Mount(source=downloads, target=_DOWNLOADS, writable=True),
+    )
+    return SandboxSpec(
+        layers=(checkout.tree,),
+        mounts=mounts,
+        python=interpreter,
+        path=(f"{ENVIRONMENT}/bin",),
+        env=_variables(task),
+        limits=_LIMITS,
+        network=True,
+    )
 
 
 def _check_commands(task: Task) -> None:
@@ -164,7 +185,9 @@ def _variables(task: Task) -> dict[str, str]:
     variables = {
         "VIRTUAL_ENV": ENVIRONMENT,
         "TMPDIR": _SCRATCH,
-        "PIP_NO_CACHE_DIR": "1",
+        # An attempt that fails does not download, nor compile, in vain.
+        "XDG_CACHE_HOME": _DOWNLOADS,
+        "PIP_CACHE_DIR": f"{_DOWNLOADS}/pip",
         # Its notice of a newer pip would be the last line of every command that failed.
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
@@ -172,27 +195,3 @@ def _variables(task: Task) -> dict[str, str]:
         # Projects that take their version from tags find none in a sanitised history.
         variables["SETUPTOOLS_SCM_PRETEND_VERSION"] = task.version
     return variables
-
-
-class _Logged:
-    """Runs build commands, one after the other, into a log."""
-
-    def __init__(self, sandbox: Sandbox, task: Task, log: Path) -> None:
-        self._sandbox = sandbox
-        self._task = task
-        self._log = log
-
-    def __call__(self, command: str, timeout_s: float) -> None:
-        _log.info("task %s: %s", self._task.task_id, command)
-        result = self._sandbox.run(command, timeout_s=timeout_s)
-        with self._log.open("a", encoding="utf-8", errors="replace") as log:
-            log.write(f"$ {command}\n{result.output}\n[{result.duration_s:.1f} s]\n")
-        if result.ok:
-            return
-        how = f"took more than {timeout_s:g} s" if result.timed_out else "failed"
-        said = last_line(result.output)
-        hint = f"; only the tree, {ENVIRONMENT}, home and temporary folders can be written to"
-        raise TemplateError(
-            f"task {self._task.task_id}: install command {command!r} {how}: {said}"
-            f"{hint if 'Read-only file system' in result.output else ''}; the log is {self._log}"
-        )

@@ -67,7 +67,7 @@ class ImagePythons:
         """
         facts = [_SCHEMA, identity, task.interpreter, self._backend.owner(), self._backend.name]
         key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
-        folder = self._cache.get(key, lambda part: self._look(task, part))
+        folder = self._cache.get(key, lambda part: self._look(task, part), user=task.image)
         names = folder / _BIN
         return ImagePython(
             key=key,

@@ -95,7 +95,8 @@ class ImageTrees:
             self._backend.name,
         ]
         key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
-        folder = self._cache.get(key, lambda part: self._copy(task, date, part))
+        user = f"{task.image} {task.image_path}"
+        folder = self._cache.get(key, lambda part: self._copy(task, date, part), user=user)
         base, rest = folder / "base", folder / "rest"
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 

@@ -56,7 +56,7 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
         _write_files(task, tree, into)
         return
     copy_files(_folder(task, tree), into)
-    _take_back(task, Patch(tree.reverse_patch), into)
+    take_back(task, tree.reverse_patch, into)
 
 
 def copy_files(folder: Path, into: Path) -> None:
@@ -89,8 +89,13 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             ) from error
 
 
-def _take_back(task: Task, patch: Patch, into: Path) -> None:
-    """Takes a patch back from the files below ``into``."""
+def take_back(task: Task, reverse_patch: str, into: Path) -> None:
+    """Takes a patch back from the files below ``into``.
+
+    Raises:
+        InvalidTaskError: It does not fit them, or leads out of the tree.
+    """
+    patch = Patch(reverse_patch)
     try:
         if outside := sorted(p for p in patch.paths if not _is_inside(p) or _is_linked(into, p)):
             raise PatchError(f"{outside[0]!r} is not a path in the tree")

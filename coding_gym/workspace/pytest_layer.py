@@ -118,7 +118,7 @@ class PytestLayers:
             stamp(folder, _DATE, self._backend.owner())
             _compile(site, self._backend, interpreter)
 
-        folder = self._cache.get(key, build)
+        folder = self._cache.get(key, build, user=f"Python {interpreter.version}")
         return PytestLayer(key, folder / "site", folder / "bin")
 
 

@@ -5,12 +5,14 @@ from threading import Lock
 
 from platformdirs import user_cache_path
 
-from coding_gym.arguments import at_least_one, positive_seconds
+from coding_gym.arguments import at_least_one
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox import get_backend
 from coding_gym.task import Task
 from coding_gym.workspace.builder import Builder
 from coding_gym.workspace.host_git import HostGitError
+from coding_gym.workspace.installing import BuildLimits
+from coding_gym.workspace.progress import OnBuildStep
 from coding_gym.workspace.template import Template
 
 _REMEMBERED = 4096
@@ -20,7 +22,9 @@ class TemplateStore:
     """Gives each task its template, building what is not there yet.
 
     Templates lie in a cache folder that any number of processes may share and anyone may delete
-    while nothing runs. They are named by their content, never half-made, and built once.
+    while nothing runs; `coding_gym.workspace.garbage` removes what is not in use at any time. They
+    are named by their content, never half-made, and built once. What a store gave counts as used
+    for as long as the store is there.
 
     Args:
         backend: Name of the sandbox backend that the templates are for.
@@ -28,6 +32,9 @@ class TemplateStore:
         depth: Commits of history that a task from a git repository gets, its base commit included;
             None for all of them.
         install_timeout_s: How long each install command of a task may take.
+        build_timeout_s: How long all install commands of a task may take together.
+        on_build_step: Told of each command that an environment is built with, before it runs, in
+            the thread that builds; for those who wait. The logger ``coding_gym`` is told too.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -40,11 +47,14 @@ class TemplateStore:
         *,
         depth: int | None = 50,
         install_timeout_s: float = 1800.0,
+        build_timeout_s: float = 3600.0,
+        on_build_step: OnBuildStep | None = None,
     ) -> None:
         self._backend_name = backend
         self._folder = folder or user_cache_path("coding_gym")
         self._depth = None if depth is None else at_least_one("depth", depth)
-        self._install_timeout_s = positive_seconds("install_timeout_s", install_timeout_s)
+        self._limits = BuildLimits(command_s=install_timeout_s, total_s=build_timeout_s)
+        self._on_build_step = on_build_step
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None
         self._lock = Lock()
@@ -77,7 +87,8 @@ class TemplateStore:
                         get_backend(self._backend_name),
                         self._folder,
                         depth=self._depth,
-                        install_timeout_s=self._install_timeout_s,
+                        limits=self._limits,
+                        on_step=self._on_build_step,
                     )
             return self._builder.template(task)
         except HostGitError as error:

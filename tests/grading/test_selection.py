@@ -4,16 +4,29 @@ import pytest
 from cart_task import BASE, HIDDEN, TASK
 
 from coding_gym.errors import PatchError
-from coding_gym.grading.selection import collection_patterns, select
+from coding_gym.grading.pytest_config import collection_patterns
+from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import Selection, select
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
+
+
+def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ("test_*.py",)) -> Selection:
+    runner = get_runner("pytest")
+    return select(
+        task,
+        patch,
+        test_files=runner.files(task),
+        patterns=patterns,
+        config_names=runner.config_names,
+    )
 
 
 def dropped(
     *paths: str, task: Task = TASK, patterns: tuple[str, ...] = ("test_*.py",)
 ) -> list[str]:
     patch = Patch.between({}, dict.fromkeys(paths, "x = 1\n"))
-    return list(select(task, patch, patterns).dropped_paths)
+    return list(divided(task, patch, patterns).dropped_paths)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +71,7 @@ def test_files_of_the_policy_are_graded(path: str) -> None:
 def test_what_is_graded_is_the_rest_of_the_patch_word_for_word() -> None:
     source = Patch.between({"cart.py": "x = 1\n"}, {"cart.py": "x = 2\n"})
     tests = Patch.between({}, {"tests/test_new.py": "y = 1\n"})
-    assert select(TASK, Patch(tests.text + source.text)).patch == source
+    assert divided(TASK, Patch(tests.text + source.text)).patch == source
 
 
 def test_files_that_the_gold_patch_touches_are_graded() -> None:
@@ -74,7 +87,7 @@ def test_a_rename_into_or_out_of_the_tests_is_left_out() -> None:
         "rename from tests/pricing.py\n"
         "rename to pricing.py\n"
     )
-    selection = select(TASK, Patch(text))
+    selection = divided(TASK, Patch(text))
     assert selection.patch.is_empty
     assert selection.dropped_paths == ("pricing.py", "tests/pricing.py")
 
@@ -92,7 +105,7 @@ def test_every_file_of_the_test_patch_is_left_out_whatever_its_name() -> None:
 
 def test_text_that_is_no_patch_is_refused() -> None:
     with pytest.raises(PatchError):
-        select(TASK, Patch("hello"))
+        divided(TASK, Patch("hello"))
 
 
 @pytest.mark.parametrize(

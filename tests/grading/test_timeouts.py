@@ -8,8 +8,9 @@ import pytest
 from cart_task import BASE, TASK
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, grader, report
+from coding_gym.grading import grade, report
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.verdict import Run
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
@@ -26,7 +27,7 @@ GradeSource = Callable[[str], tuple[Grade, list[RunReport | None]]]
 def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> GradeSource:
     """Grades a new ``cart.py`` in little time; returns the grade and what each run reported."""
     runs: list[RunReport | None] = []
-    run_tests = grader.run_tests
+    run_tests = pytest_runner.run_tests
 
     def counted(*arguments: Any, **options: Any) -> RunReport | None:
         runs.append(run_tests(*arguments, **options))
@@ -36,7 +37,7 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
         task = replace(TASK, grading_timeout_s=1.5)
         return grade(task, store.get(task), Patch.between(BASE, BASE | {"cart.py": source})), runs
 
-    monkeypatch.setattr(grader, "run_tests", counted)
+    monkeypatch.setattr(pytest_runner, "run_tests", counted)
     return run
 
 

@@ -7,10 +7,11 @@ from coding_gym.repair.patching import Replacement, replacements, undone
 from coding_gym.repair.source import Edit, apply_edits
 from coding_gym.tasks.bundled_tasks import bundled_folder
 
-# The largest file of each bundled program.
+# The largest file of each bundled program in Python.
 FILES = [
-    max(tree.glob("[!t]*/*.py"), key=lambda file: file.stat().st_size)
+    max(files, key=lambda file: file.stat().st_size)
     for tree in sorted(bundled_folder().glob("*/tree"))
+    if (files := list(tree.glob("[!t]*/*.py")))
 ]
 TWINS = "def f(a):\n    x = a\n    return x\n\n\ndef g(a):\n    x = a\n    return x\n"
 

@@ -13,6 +13,11 @@ from coding_gym.tasks.folder import read_folder
 
 BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_folder())}
 TASKS = pytest.mark.parametrize("task", BY_FOLDER.values(), ids=lambda task: task.task_id)
+IN_PYTHON = pytest.mark.parametrize(
+    "task",
+    [task for task in BY_FOLDER.values() if task.language == "python"],
+    ids=lambda task: task.task_id,
+)
 
 
 def is_test_file(path: str) -> bool:
@@ -31,9 +36,21 @@ def test_there_are_at_least_twelve_tasks_in_at_least_six_programs():
 
 
 def test_loading_gives_them_sorted_by_id_and_the_same_each_time():
-    tasks = load_tasks()
-    assert tasks == tuple(sorted(BY_FOLDER.values(), key=lambda task: task.task_id))
-    assert load_tasks("bundled") is tasks
+    python, others = load_tasks(), load_tasks("polyglot")
+    for tasks in (python, others):
+        assert [task.task_id for task in tasks] == sorted(task.task_id for task in tasks)
+    assert {*python, *others} == set(BY_FOLDER.values())
+    assert len(python) + len(others) == len(BY_FOLDER)
+    assert load_tasks("bundled") is python
+    assert load_tasks("polyglot") is others
+
+
+def test_python_alone_is_what_an_env_meets_unasked():
+    assert {task.language for task in load_tasks()} == {"python"}
+    languages = [task.language for task in load_tasks("polyglot")]
+    assert {name: languages.count(name) for name in languages} == dict.fromkeys(
+        ("java", "javascript", "c", "rust"), 4
+    )
 
 
 def test_ids_are_unique_and_say_program_and_folder():
@@ -75,7 +92,7 @@ def test_the_statement_names_no_hidden_test(task):
     assert not [name for name in names if name in task.problem_statement]
 
 
-@TASKS
+@IN_PYTHON
 def test_every_expected_test_is_in_a_hidden_or_visible_file(task):
     files = {p.relative_to(tree_of(task)).as_posix(): p for p in tree_of(task).rglob("*.py")}
     texts = {path: file.read_text("utf-8") for path, file in files.items()}

@@ -81,7 +81,9 @@ def test_an_unknown_source_says_what_there_is(tmp_path):
     with pytest.raises(UnknownTaskError, match="no task source 'bundeld'; did you mean 'bundled'"):
         load_tasks("bundeld")
     gone = tmp_path / "gone.jsonl"
-    with pytest.raises(UnknownTaskError, match=r"gone\.jsonl'; give 'bundled', a folder of tasks"):
+    with pytest.raises(
+        UnknownTaskError, match=r"gone\.jsonl'; give 'bundled', 'polyglot', a folder of tasks"
+    ):
         load_tasks(gone)
 
 

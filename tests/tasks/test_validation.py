@@ -11,6 +11,7 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.tasks.validation import validate, validate_task
+from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import TemplateStore
 
 BASE = {"calc.py": "def add(a, b):\n    return a - b\n"}
@@ -33,6 +34,8 @@ TASK = Task(
     pass_to_pass=("test_calc.py::test_zero",),
 )
 
+ONCE = Checks(repeats=1)
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
@@ -40,7 +43,7 @@ def store(tmp_path_factory):
 
 
 def test_a_good_task_is_ok_every_time(store):
-    report = validate_task(TASK, store, repeats=2)
+    report = validate_task(TASK, store, Checks(repeats=2))
     assert report.ok
     assert report.gold_reasons == ("resolved", "resolved")
     assert report.noop_reasons == ("tests_failed", "tests_failed")
@@ -51,7 +54,7 @@ def test_a_good_task_is_ok_every_time(store):
 
 def test_a_gold_patch_that_mends_nothing_is_named(store):
     wrong = Patch.between(BASE, {"calc.py": "def add(a, b):\n    return a * b\n"})
-    report = validate_task(replace(TASK, gold_patch=wrong.text), store, repeats=1)
+    report = validate_task(replace(TASK, gold_patch=wrong.text), store, ONCE)
     assert not report.ok
     assert report.gold_reasons == ("tests_failed",)
     assert report.detail.startswith("the gold patch does not resolve (1 of 1 runs): ")
@@ -60,14 +63,14 @@ def test_a_gold_patch_that_mends_nothing_is_named(store):
 
 def test_tests_that_pass_at_base_are_named(store):
     task = replace(TASK, fail_to_pass=TASK.expected_tests, pass_to_pass=())
-    report = validate_task(task, store, repeats=1)
+    report = validate_task(task, store, ONCE)
     assert not report.ok
     assert report.detail == "fail-to-pass tests pass at base: test_calc.py::test_zero"
 
 
 def test_a_base_without_any_failing_test_is_named(store):
     task = replace(TASK, fail_to_pass=("test_calc.py::test_zero",), pass_to_pass=())
-    report = validate_task(task, store, repeats=1)
+    report = validate_task(task, store, ONCE)
     assert not report.ok
     assert report.noop_reasons == ("resolved",)
     assert report.detail.startswith("the base does not just fail its tests (1 of 1 runs): ")
@@ -75,7 +78,7 @@ def test_a_base_without_any_failing_test_is_named(store):
 
 def test_broken_tests_to_keep_are_only_noted(store):
     task = replace(TASK, fail_to_pass=TASK.fail_to_pass[:1], pass_to_pass=TASK.expected_tests[1:])
-    report = validate_task(task, store, repeats=1)
+    report = validate_task(task, store, ONCE)
     assert report.ok
     assert report.detail == "1 pass-to-pass tests do not pass at base"
 
@@ -83,7 +86,7 @@ def test_broken_tests_to_keep_are_only_noted(store):
 def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_path):
     git.Repo.init(tmp_path / "empty").close()
     task = replace(TASK, tree=GitTree(str(tmp_path / "empty")), base_commit="1" * 40)
-    report = validate_task(task, store, repeats=1)
+    report = validate_task(task, store, ONCE)
     assert not report.ok
     assert "1" * 40 in report.error
     assert (report.gold_reasons, report.noop_reasons, report.detail) == ((), (), "")
@@ -92,7 +95,7 @@ def test_a_template_that_cannot_be_built_is_an_error_and_no_verdict(store, tmp_p
 def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
     tasks = [replace(TASK, task_id=str(number)) for number in range(3)]
     seen = []
-    reports = validate(tasks, store, repeats=1, num_workers=2, on_result=seen.append)
+    reports = validate(tasks, store, checks=ONCE, num_workers=2, on_result=seen.append)
     assert [report.task_id for report in reports] == ["0", "1", "2"]
     assert sorted(seen, key=lambda report: report.task_id) == list(reports)
     assert all(report.ok for report in reports)
@@ -100,14 +103,14 @@ def test_many_tasks_are_reported_as_they_end_and_returned_in_order(store):
 
 def test_counts_below_one_are_refused(store):
     with pytest.raises(InvalidArgumentError, match=r"repeats must be .* at least 1, got 0"):
-        validate_task(TASK, store, repeats=0)
+        validate_task(TASK, store, Checks(repeats=0))
     with pytest.raises(InvalidArgumentError, match=r"num_workers must be .* at least 1, got 0"):
         validate([TASK], store, num_workers=0)
 
 
 def test_a_misspelt_test_id_is_told_which_one_may_be_meant(store):
     task = replace(TASK, pass_to_pass=("test_calc.py::test_zeros",))
-    report = validate_task(task, store, repeats=1)
+    report = validate_task(task, store, ONCE)
     assert report.detail == (
         "the gold patch does not resolve (1 of 1 runs): 1 of 3 expected tests did not pass: "
         "test_calc.py::test_zeros (missing; did you mean test_zero?)"
@@ -122,11 +125,71 @@ def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypa
         return grade(task, *arguments, **options)
 
     monkeypatch.setattr("coding_gym.tasks.validation.grade", recorded)
-    report = validate_task(replace(TASK, gold_duration_s=7.5), store, repeats=2)
+    report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
     assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
 def test_a_missing_gold_patch_is_named(store):
-    report = validate_task(replace(TASK, gold_patch=""), store, repeats=1)
+    report = validate_task(replace(TASK, gold_patch=""), store, ONCE)
     assert not report.ok
     assert "there is no gold patch" in report.detail
+
+
+LUCK = """\
+import os
+
+import pytest
+
+
+@pytest.mark.parametrize("n", range(24))
+def test_now_and_then(n):
+    assert os.urandom(1)[0] % 2 == 0
+"""
+
+
+def test_flaky_tests_are_found(store):
+    names = tuple(f"test_luck.py::test_now_and_then[{n}]" for n in range(24))
+    tests = Patch.between({}, HIDDEN | {"test_luck.py": LUCK})
+    task = replace(TASK, test_patch=tests.text, pass_to_pass=(*TASK.pass_to_pass, *names))
+    report = validate_task(task, store, Checks(repeats=2))
+    assert not report.ok
+    assert report.flaky_tests
+    assert set(report.unfit_tests) <= set(names)
+
+
+def test_broken_tests_are_left_out_on_request_with_a_record(store):
+    task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "test_calc.py::test_gone"))
+    report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
+    assert report.ok
+    assert report.excluded_tests == ("test_calc.py::test_gone",)
+    assert validate_task(task, store, ONCE).broken_tests == report.excluded_tests
+
+
+def test_a_task_of_which_no_broken_test_would_be_left_stays_bad(store):
+    task = replace(TASK, fail_to_pass=("test_calc.py::test_gone",))
+    report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
+    assert (report.ok, report.excluded_tests) == (False, ())
+
+
+def test_a_readable_repair_is_named(store):
+    line = "    return a + b  # as in the manual, chapter two\n"
+    fixed = {"calc.py": BASE["calc.py"].replace("    return a - b\n", line)}
+    tree = FilesTree(BASE | {"old/calc.py": fixed["calc.py"]})
+    task = replace(TASK, tree=tree, gold_patch=Patch.between(BASE, fixed).text)
+    report = validate_task(task, store, ONCE)
+    assert (report.ok, report.leaks) == (False, ("old/calc.py",))
+    assert report.detail == "the repair can be read in old/calc.py"
+    assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
+
+
+def test_what_has_a_verdict_is_not_looked_at_again(store):
+    tasks = [TASK, replace(TASK, task_id="other")]
+    first = validate(tasks[:1], store, checks=ONCE)
+    seen = []
+    known = [*first, ValidationReport(task_id="other", ok=False, error="x", key=ONCE.key(tasks[1]))]
+    reports = validate(tasks, store, checks=ONCE, known=known, on_result=seen.append)
+    assert [r.task_id for r in seen] == ["other"]
+    assert [r.ok for r in reports] == [True, True]
+    assert reports[0] is first[0]
+    assert Checks(repeats=2).key(TASK) != first[0].key
+    assert ValidationReport.from_json(json.loads(json.dumps(first[0].to_json()))) == first[0]

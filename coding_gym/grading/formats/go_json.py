@@ -1,0 +1,49 @@
+"""What ``go test -json`` prints: one event in JSON a line.
+
+Ids are the package and the test: ``example.com/till/money::TestRounding/half_cents``. A test that
+ends twice has ended in an error. A package that failed though all its tests passed, as where the
+program was left by ``os.Exit``, makes the output incomplete.
+"""
+
+import json
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.formats.outcomes import Outcomes
+
+_STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
+
+
+def read_go(output: str, exit_code: int) -> Outcomes:
+    """Returns what the events say; lines that are no events are passed over.
+
+    Args:
+        output: What was printed.
+        exit_code: Of go; where every test passed and this is not 0, the output is incomplete.
+    """
+    outcomes = Outcomes()
+    open_packages: set[str] = set()
+    for line in output.splitlines():
+        event = _event(line)
+        action, package, test = (str(event.get(key, "")) for key in ("Action", "Package", "Test"))
+        if not package:
+            continue
+        if test and action in _STATUSES:
+            outcomes.add(f"{package}::{test}", _STATUSES[action])
+        elif not test and action in _STATUSES:
+            open_packages.discard(package)
+        else:
+            open_packages.add(package)
+    outcomes.ended = not open_packages
+    if exit_code != 0 and TestStatus.FAILED not in outcomes.statuses.values():
+        outcomes.ended = outcomes.ended and not outcomes.statuses
+    return outcomes
+
+
+def _event(line: str) -> dict[str, object]:
+    if not line.startswith("{"):
+        return {}
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}

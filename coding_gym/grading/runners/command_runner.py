@@ -1,0 +1,88 @@
+"""Commands that say by their exit code whether all is well.
+
+Each expected test *is* a shell command, such as ``make test`` or ``build/check rounding``, and has
+passed where it exits with 0. They run one after the other, in the order of the task, in one
+sandbox. ``test_command`` runs once before them, to build what they need; if it fails, none is run.
+
+A program that the code under test is linked into can exit with 0 whenever it likes, and nothing
+here finds that out. Prefer a runner that reads results by name.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from time import monotonic
+
+from coding_gym.errors import last_line
+from coding_gym.grade import TestStatus
+from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.commands import run_command
+from coding_gym.grading.runners.protocol import Planted
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+
+class CommandRunner:
+    """Runs the expected tests as commands."""
+
+    name = "command"
+    root_files: tuple[str, ...] = ()
+    config_names = frozenset({"Makefile", "makefile", "GNUmakefile"})
+
+    def problem(self, task: Task) -> str:
+        """Returns the first expected test that no shell can be given."""
+        odd = [test for test in task.expected_tests if not test.strip() or "\0" in test]
+        return f"expected test {odd[0]!r} is no shell command" if odd else ""
+
+    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns nothing: commands do not tell."""
+        return ()
+
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns nothing beside what hidden tests and test folders protect."""
+        return ()
+
+    def plant(
+        self,
+        files: Mapping[str, bytes],  # noqa: ARG002 — the contract, here and below
+        task: Task,  # noqa: ARG002
+        rng: Random,  # noqa: ARG002
+        *,
+        avoid: frozenset[str],  # noqa: ARG002
+    ) -> Planted:
+        """Returns no canaries: exit codes have no names."""
+        return (), {}
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        task: Task,
+        paths: tuple[str, ...],  # noqa: ARG002 — the contract
+        *,
+        timeout_s: float,
+    ) -> RunReport | None:
+        """Runs the commands; they share the time."""
+        deadline = monotonic() + timeout_s
+        outcomes = Outcomes()
+        tail = ""
+        for command in (task.test_command.strip(), *task.expected_tests):
+            if not command:
+                continue
+            run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
+            if run.timed_out:
+                return run.cut_short()
+            said = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
+            tail = run.tail
+            if command in task.expected_tests:
+                status = TestStatus.FAILED if run.exit_code else TestStatus.PASSED
+                outcomes.add(command, status, said if run.exit_code else "")
+            elif run.exit_code:
+                outcomes.messages |= dict.fromkeys(task.expected_tests, said)
+                break
+        return RunReport(
+            statuses=outcomes.statuses,
+            messages=outcomes.messages,
+            ready=True,
+            ended=True,
+            tail=tail,
+        )

@@ -1,0 +1,174 @@
+"""Java: javac and JUnit 4, with a listener of ours in the virtual machine that runs the tests.
+
+The contract for tasks with ``runner = "java"``:
+
+- Expected tests are ``package.Class::method``, ``package.Class::method[parameters]`` for JUnit's
+  ``Parameterized``. Classes may be of JUnit 4 or 3. Whole classes run, in order of their names.
+- ``test_command`` is one line of options, all of them optional::
+
+      ROOT… FILE.java… -cp lib/*:build.jar -encoding ISO-8859-1 --release 8 -J-Xmx1g -J-Dname=value
+
+  A *ROOT* is a source folder, such as ``src`` or ``src/test/java``; it is on the class path too,
+  for resources. Without any, those that exist of ``src/main/java``, ``src/test/java``,
+  ``src/main/resources``, ``src/test/resources``, ``src/java``, ``src/test``, ``src``, ``tests`` and
+  ``test`` are. Compiled are the files of the expected classes and whatever these mention; classes
+  that are only loaded by name have to be given as *FILE.java*. ``-J`` goes to the virtual machine
+  that runs the tests, what else begins with ``-`` to javac. Annotations are never processed.
+- ``test_report`` has no meaning.
+
+JUnit and Hamcrest are those of the machine (Debian: ``apt-get install junit4``) and come first on
+the class path; without them ``-cp`` must have them. What a patch changes in ``*.jar`` and in
+``*.class`` is left out.
+"""
+
+import secrets
+import shlex
+from collections.abc import Mapping
+from importlib import resources
+from random import Random
+
+from coding_gym.errors import GradingError
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.commands import run_command
+from coding_gym.grading.runners.frames import read_frames
+from coding_gym.grading.runners.java_options import JavaOptions
+from coding_gym.grading.runners.java_source import JAVA_TESTS
+from coding_gym.grading.runners.protocol import Planted
+from coding_gym.grading.runners.source_canaries import plant_copies
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+_BUILD_TIMEOUT_S = 300.0
+_NO_JDK, _NO_JUNIT = 120, 121
+SYSTEM_JARS = tuple(
+    f"/usr/share/java/{name}.jar"
+    for name in ("junit4", "junit", "hamcrest-core", "hamcrest", "hamcrest/hamcrest-core")
+)
+# Short runs are worth no second compiler, and nobody may attach to the machine from outside.
+_JVM = (
+    "java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -XX:+DisableAttachMechanism "
+    "-Djava.awt.headless=true -ea"
+)
+_BUILD = """
+command -v javac >/dev/null && command -v java >/dev/null || exit {no_jdk}
+roots= files=() jars=
+for root in {roots}; do [ ! -d "$root" ] || roots="$roots:$root"; done
+for file in {files}; do [ ! -f "$file" ] || files+=("$file"); done
+for jar in {jars}; do [ ! -f "$jar" ] || jars="$jars:$jar"; done
+[ -n "$jars" ] || [ -n {class_path} ] || exit {no_junit}
+mkdir -p {folder}/classes
+printf %s "${{jars#:}}:{folder}/classes:"{class_path}"$roots" >{folder}/class-path
+exec javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -encoding UTF-8 {options} -proc:none \\
+  -nowarn -Xmaxerrs 5 -cp "$jars:"{class_path} -sourcepath "$roots" -d {folder}/classes \\
+  {folder}/RunTests.java "${{files[@]}}"
+"""
+
+
+class JavaRunner:
+    """Compiles the expected classes and what they need with javac, and runs them with JUnit."""
+
+    name = "java"
+    root_files: tuple[str, ...] = ()
+    config_names = frozenset({"module-info.java", "junit-platform.properties"})
+
+    def problem(self, task: Task) -> str:
+        """Returns the first expected test that is no class and method, or a wrong option."""
+        for test in task.expected_tests:
+            name, _, method = test.partition("::")
+            if not method or not all(part.isidentifier() for part in _words(name)):
+                return f"expected test {test!r} is not package.Class::method"
+        try:
+            JavaOptions.parse(task.test_command)
+        except ValueError as error:
+            return f"field 'test_command' is not options of the java runner: {error}"
+        return ""
+
+    def files(self, task: Task) -> tuple[str, ...]:
+        """Returns where the expected classes may lie, below each of the source folders."""
+        roots = JavaOptions.parse(task.test_command).roots
+        names = {name.partition("$")[0].replace(".", "/") for name in _classes(task)}
+        return tuple(
+            sorted(f"{root}/{name}.java".removeprefix("./") for root in roots for name in names)
+        )
+
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns the names that Maven's surefire takes for tests, what is compiled, and JUnit."""
+        names = ("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java")
+        return (*names, "*_TEST.java", "*.class", "*.jar", "/org/junit/*", "/junit/framework/*")
+
+    def plant(
+        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
+    ) -> Planted:
+        """Copies some of the methods; see `coding_gym.grading.runners.source_canaries`."""
+        return plant_copies(JAVA_TESTS, files, task, rng, avoid=avoid)
+
+    def run(
+        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
+    ) -> RunReport | None:
+        """Compiles, then runs the classes in one virtual machine.
+
+        Raises:
+            GradingError: There is no JDK, or no JUnit.
+        """
+        options = JavaOptions.parse(task.test_command)
+        folder = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+        sandbox.write_file(f"{folder}/RunTests.java", _listener())
+        build = run_command(
+            sandbox, _build_command(options, paths, folder), timeout_s=_BUILD_TIMEOUT_S
+        )
+        if build.timed_out:
+            return build.cut_short()
+        if build.exit_code in {_NO_JDK, _NO_JUNIT}:
+            what = "a JDK" if build.exit_code == _NO_JDK else "JUnit 4"
+            raise GradingError(
+                f"task {task.task_id}: there is no {what} where its tests run; install it, "
+                "for example with `apt-get install default-jdk-headless junit4`"
+            )
+        if build.exit_code != 0:
+            said = _first_error(build.output)
+            messages = dict.fromkeys(_classes(task), said)
+            return RunReport(messages=messages, ready=True, ended=True, tail=build.tail)
+        nonce = secrets.token_hex(16)
+        told = "\n".join([nonce, *sorted(set(_classes(task)))]) + "\n"
+        flags = shlex.join(options.java)
+        run = run_command(
+            sandbox,
+            f'exec {_JVM} {flags} -cp "$(cat {folder}/class-path)" RunTests',
+            timeout_s=timeout_s,
+            stdin=told.encode(),
+        )
+        return read_frames(run, nonce)
+
+
+def _listener() -> bytes:
+    return (
+        resources.files("coding_gym.grading.runners").joinpath("inside/RunTests.java").read_bytes()
+    )
+
+
+def _classes(task: Task) -> list[str]:
+    return [test.partition("::")[0] for test in task.expected_tests]
+
+
+def _words(name: str) -> list[str]:
+    return name.replace("$", ".").split(".")
+
+
+def _build_command(options: JavaOptions, paths: tuple[str, ...], folder: str) -> str:
+    return _BUILD.format(
+        no_jdk=_NO_JDK,
+        no_junit=_NO_JUNIT,
+        roots=shlex.join(options.roots),
+        files=shlex.join([*paths, *options.sources]),
+        jars=shlex.join(SYSTEM_JARS),
+        class_path=shlex.quote(":".join(options.class_path)),
+        options=shlex.join(options.javac),
+        folder=folder,
+    )
+
+
+def _first_error(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next(
+        (line for line in lines if ": error:" in line), lines[-1] if lines else "javac failed"
+    )

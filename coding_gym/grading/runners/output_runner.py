@@ -1,0 +1,178 @@
+"""Runners that start a command of the task and read what it printed, or the files that it left.
+
+What the code under test prints cannot be told from what the tests print, so these runners find out
+less than those with a reporter of their own: see ``docs/grading.md``.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from time import monotonic
+from typing import Protocol
+
+from coding_gym.errors import GradingError, last_line
+from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.commands import CommandRun, run_command
+from coding_gym.grading.runners.protocol import Planted
+from coding_gym.grading.runners.source_canaries import Language, plant_copies
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+FILE, FILES = "{file}", "{files}"
+_PLAIN_WORD = re.compile(r"[\w.+/-]+")
+
+
+class Reader(Protocol):
+    """Where outcomes are read from."""
+
+    def problem(self, task: Task) -> str:
+        """Returns what is wrong with the task's ``test_report``, or ""."""
+        ...
+
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Removes what could be mistaken for outcomes of the run that begins now."""
+        ...
+
+    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:
+        """Returns the outcomes of a run that was not cut short."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OutputReader:
+    """Reads what the command printed.
+
+    Attributes:
+        parse: The format, from the output and the exit code.
+    """
+
+    parse: Callable[[str, int], Outcomes]
+
+    def problem(self, task: Task) -> str:
+        """Returns that the format is known already, where the task names one."""
+        return f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
+
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """There is nothing to remove."""
+
+    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:  # noqa: ARG002
+        """Parses the output."""
+        return self.parse(run.output, run.exit_code)
+
+
+@dataclass(slots=True, kw_only=True)
+class OutputRunner:
+    """Runs ``test_command``, once or once per file, and reads the outcomes.
+
+    A command that says ``{file}`` runs once for each file of expected tests, which are then named
+    ``FILE::NAME``. ``{files}`` stands for all those files.
+
+    Attributes:
+        name: What ``Task.runner`` calls it.
+        reader: Where the outcomes are.
+        default_command: What runs where the task has no command; "" where it must have one.
+        test_names: Patterns of test files.
+        config_names: Files that configure the run.
+        language: How tests read that can be copied as canaries; None where they cannot.
+        is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
+    """
+
+    name: str
+    reader: Reader
+    default_command: str = ""
+    test_names: tuple[str, ...] = ()
+    config_names: frozenset[str] = frozenset()
+    language: Language | None = None
+    is_by_file: bool = False
+    root_files: tuple[str, ...] = ()
+
+    def problem(self, task: Task) -> str:
+        """Returns what is wrong with the task's command, report or ids, or ""."""
+        command = self._command(task)
+        if not command:
+            return f"field 'test_command' is missing, and runner {self.name!r} needs one"
+        if problem := self.reader.problem(task):
+            return f"field 'test_report' {problem}"
+        if self.is_by_file or FILE in command:
+            odd = [test for test in task.expected_tests if "::" not in test]
+            return f"expected test {odd[0]!r} is not FILE::NAME" if odd else ""
+        return ""
+
+    def files(self, task: Task) -> tuple[str, ...]:
+        """Returns what stands before the first ``::`` of the ids."""
+        named = [test.partition("::") for test in task.expected_tests]
+        return tuple(sorted({path for path, colons, _ in named if colons and _is_path(path)}))
+
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns `test_names`."""
+        return self.test_names
+
+    def plant(
+        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
+    ) -> Planted:
+        """Copies some of the tests, where they read as known; else there are no canaries."""
+        if self.language is None:
+            return (), {}
+        return plant_copies(self.language, files, task, rng, avoid=avoid)
+
+    def run(
+        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
+    ) -> RunReport | None:
+        """Runs the command.
+
+        Raises:
+            GradingError: The program that the command begins with is missing.
+        """
+        _check_program(sandbox, task, self._command(task))
+        self.reader.prepare(sandbox, task)
+        total = Outcomes()
+        tail = ""
+        deadline = monotonic() + timeout_s
+        for command, prefix in self._commands(task, paths):
+            run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
+            if run.timed_out:
+                return run.cut_short()
+            found = self.reader.read(sandbox, task, run)
+            if not found.statuses:
+                said = last_line(run.output, f"exit code {run.exit_code}")
+                total.messages |= {
+                    test: said for test in task.expected_tests if test.startswith(prefix)
+                }
+            total.update(found, prefix)
+            tail = run.tail
+        return RunReport(
+            statuses=total.statuses,
+            messages=total.messages,
+            ready=True,
+            ended=total.ended,
+            tail=tail,
+        )
+
+    def _command(self, task: Task) -> str:
+        return task.test_command.strip() or self.default_command
+
+    def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
+        command = self._command(task).replace(FILES, shlex.join(paths))
+        if FILE not in command:
+            return [(command, "")]
+        return [(command.replace(FILE, shlex.quote(path)), f"{path}::") for path in paths]
+
+
+def _is_path(text: str) -> bool:
+    return "." in text.rpartition("/")[2] and text.isprintable()
+
+
+def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
+    """Refuses a command whose program is missing, before any code under test could say so."""
+    words = [word for word in command.split() if "=" not in word]
+    program = words[0] if words else ""
+    if not _PLAIN_WORD.fullmatch(program):
+        return
+    if not sandbox.run(f"command -v {program} >/dev/null").ok:
+        raise GradingError(
+            f"task {task.task_id}: there is no {program!r} where its tests run, and field "
+            "'test_command' begins with it; install it"
+        )

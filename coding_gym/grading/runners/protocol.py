@@ -1,0 +1,82 @@
+"""What the grader asks of a test runner."""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Protocol
+
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.suite_file import Canary
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+Planted = tuple[tuple[Canary, ...], dict[str, bytes]]
+
+
+class Runner(Protocol):
+    """Runs hidden tests in a grading sandbox and says how each of them ended.
+
+    A runner holds no state; one object serves all tasks and threads.
+
+    Attributes:
+        name: What ``Task.runner`` calls it.
+        root_files: Files at the root of the tree that `patterns` wants to read.
+        config_names: Names of files, wherever in the tree, that configure the run. They are the
+            graders', like tests.
+    """
+
+    name: str
+    root_files: tuple[str, ...]
+    config_names: frozenset[str]
+
+    def problem(self, task: Task) -> str:
+        """Returns why this runner cannot run the task's expected tests, or "" where it can."""
+        ...
+
+    def files(self, task: Task) -> tuple[str, ...]:
+        """Returns the test files that hold the expected tests, sorted, as far as ids tell."""
+        ...
+
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
+        """Returns glob patterns of test files: of names, or of paths where there is a slash.
+
+        Args:
+            configs: Text by name of those `root_files` that the tree has.
+        """
+        ...
+
+    def plant(
+        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
+    ) -> Planted:
+        """Returns canaries and the new content of the files that hold them; see `canaries.plant`.
+
+        Args:
+            files: Content of `files` by path, with the hidden tests applied.
+            task: The task.
+            rng: Not to be foreseen by a policy.
+            avoid: Ids of tests whose canaries were lost in an earlier try.
+        """
+        ...
+
+    def run(
+        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
+    ) -> RunReport | None:
+        """Runs the tests; they, the patch and the canaries are in the tree already.
+
+        Statuses are by the ids that the task uses. Nothing that the code under test prints may
+        turn a test that did not pass into one that did, as far as the runner can tell; what
+        remains is said in ``docs/grading.md``.
+
+        Args:
+            sandbox: Where.
+            task: The task.
+            paths: The test files, from `files`; those that do not exist are left out.
+            timeout_s: After so many seconds the run is killed.
+
+        Returns:
+            What was reported; None where the code under test ended what watched over it.
+
+        Raises:
+            GradingError: The runner itself could not be started, such as a missing program.
+            SandboxError: The sandbox died.
+        """
+        ...

@@ -1,0 +1,45 @@
+"""pytest, with a reporter of ours in its process and canaries among the tests."""
+
+from collections.abc import Mapping
+from random import Random
+
+from coding_gym.grading.canaries import plant
+from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.protocol import Planted
+from coding_gym.grading.supervision import run_tests
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+
+class PytestRunner:
+    """Runs ``python -m pytest`` on the files of the expected tests, by node ids."""
+
+    name = "pytest"
+    root_files: tuple[str, ...] = CONFIG_FILES
+    config_names = frozenset({*CONFIG_FILES, "conftest.py", ".coveragerc"})
+
+    def problem(self, task: Task) -> str:
+        """Returns the first expected test that is no node id, or ""."""
+        odd = [test for test in task.expected_tests if "::" not in test]
+        return f"expected test {odd[0]!r} is not a pytest node id (FILE::TEST)" if odd else ""
+
+    def files(self, task: Task) -> tuple[str, ...]:
+        """Returns what stands before the first ``::`` of the ids."""
+        return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
+
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
+        """Returns those of pytest's configuration, beside its own."""
+        return collection_patterns(configs)
+
+    def plant(
+        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
+    ) -> Planted:
+        """Copies some of the tests; see `coding_gym.grading.canaries.plant`."""
+        return plant(files, task.fail_to_pass, task.pass_to_pass, rng, avoid=avoid)
+
+    def run(
+        self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
+    ) -> RunReport | None:
+        """Runs them under a supervisor; see `coding_gym.grading.supervision.run_tests`."""
+        return run_tests(sandbox, paths, timeout_s=timeout_s, has_own_pytest=task.has_own_pytest)

@@ -1,0 +1,83 @@
+"""The runners that read what a command of the task printed or left: their formats and files."""
+
+import shlex
+
+from coding_gym.grading.formats.cargo import read_cargo
+from coding_gym.grading.formats.go_json import read_go
+from coding_gym.grading.formats.junit_xml import read_junit
+from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.formats.tap import read_tap
+from coding_gym.grading.runners.c_source import C_TESTS
+from coding_gym.grading.runners.commands import CommandRun
+from coding_gym.grading.runners.output_runner import OutputReader, OutputRunner
+from coding_gym.grading.runners.rust_source import RUST_TESTS
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+
+_MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
+_MAX_REPORTS = 1000
+
+
+class ReportFiles:
+    """JUnit XML files by the glob patterns in ``test_report``, with blanks between them."""
+
+    def problem(self, task: Task) -> str:
+        """Returns that there is no pattern, or one that leaves the workspace."""
+        if not task.test_report.split():
+            return "is missing; it must say where the reports lie, such as 'build/*.xml'"
+        odd = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
+        return f"must stay in the tree, got {odd[0]!r}" if odd else ""
+
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Removes reports that are there before the tests ran."""
+        sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
+
+    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:  # noqa: ARG002
+        """Reads the reports that the run left."""
+        listed = sandbox.run(_listing(task)).output.split("\0")
+        paths = sorted(path for path in listed if path)
+        if len(paths) > _MAX_REPORTS:
+            return Outcomes(ended=False)
+        found = []
+        for path in paths:
+            try:
+                found.append(sandbox.read_file(path))
+            except OSError:  # a folder, a pipe, or too large: no report that we asked for
+                return Outcomes(ended=False)
+        return read_junit(found)
+
+
+TAP = OutputRunner(
+    name="tap",
+    reader=OutputReader(read_tap),
+    test_names=("test_*.c", "*_test.c", "test-*.c", "*.t"),
+    config_names=_MAKEFILES,
+    language=C_TESTS,
+)
+CARGO = OutputRunner(
+    name="cargo",
+    reader=OutputReader(read_cargo),
+    default_command="cargo test --offline --no-fail-fast",
+    test_names=("/.cargo/*",),
+    config_names=frozenset({"Cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml"}),
+    language=RUST_TESTS,
+    is_by_file=True,
+)
+GO = OutputRunner(
+    name="go",
+    reader=OutputReader(read_go),
+    default_command="go test -json -count=1 ./...",
+    test_names=("*_test.go",),
+)
+JUNIT = OutputRunner(name="junit", reader=ReportFiles(), config_names=_MAKEFILES)
+TEXT_RUNNERS = (CARGO, GO, JUNIT, TAP)
+
+
+def _listing(task: Task) -> str:
+    patterns = " ".join(_glob(pattern) for pattern in task.test_report.split())
+    return f"shopt -s globstar nullglob; printf '%s\\0' {patterns}"
+
+
+def _glob(pattern: str) -> str:
+    """Quotes all of a pattern but what makes it one."""
+    return "".join(char if char in "*?[]-" else shlex.quote(char) for char in pattern)

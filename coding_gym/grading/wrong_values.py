@@ -1,0 +1,130 @@
+"""Wrong values that look right: what a test that must fail asks for.
+
+A value that stands out (a large number among small ones) would tell code under test which tests are
+meant to fail. So the value asked for is the right one with one literal of it changed; only where
+there is none that can be changed does it come out of nowhere.
+"""
+
+import ast
+import re
+import string
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from coding_gym.grading.source_spans import end_of, rewrite, start_of, text_of
+
+_WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
+# Calls whose value differs wherever their arguments do.
+_FAITHFUL = {"list", "tuple", "dict", "Decimal", "date", "datetime", "timedelta", "Path"}
+_NUM_TRIES = 20
+
+
+def make_wrong(lines: Sequence[str], expected: ast.expr, rng: Random) -> list[str]:
+    """Returns a file's lines with a value in the place of an expected one that is not equal to it.
+
+    Args:
+        lines: The file's lines, with their line ends.
+        expected: The expected value, as parsed from them.
+        rng: Decides which value.
+    """
+    literals = list(_literals(expected))
+    for _ in range(_NUM_TRIES if literals else 0):
+        literal = rng.choice(literals)
+        text = text_of(lines, literal)
+        changed = _changed(literal.value, text, rng)
+        if _is_other(changed, literal.value):
+            return rewrite(lines, start_of(literal), end_of(literal), changed)
+    return rewrite(lines, start_of(expected), end_of(expected), _out_of_nowhere(expected, rng))
+
+
+def has_literal(expected: ast.expr) -> bool:
+    """Whether a change of one literal in it makes a value another."""
+    return next(_literals(expected), None) is not None
+
+
+def is_literal(value: ast.expr) -> bool:
+    """Whether an expression is made of literals only."""
+    try:
+        ast.literal_eval(value)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _literals(node: ast.expr) -> Iterator[ast.Constant]:
+    """The literals of which any change changes the value of the whole expression."""
+    match node:
+        case ast.Constant(value=bool() | int() | float()):
+            yield node
+        case ast.Constant(value=str() | bytes() as value):
+            if re.search(
+                r"[a-zA-Z0-9]", value if isinstance(value, str) else value.decode("latin1")
+            ):
+                yield node
+        case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=right):
+            for side in (left, right):
+                if isinstance(side, ast.Constant) and type(side.value) in (int, float):
+                    yield side
+        case _:
+            for part in _parts(node):
+                yield from _literals(part)
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    match node:
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=part):
+            return [part]
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return parts
+        case ast.Dict(values=parts):
+            return parts
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _FAITHFUL:
+            return [*node.args, *(keyword.value for keyword in node.keywords)]
+    return []
+
+
+def _changed(value: object, text: str, rng: Random) -> str:
+    """The source of a value like another one; not always valid, and not always different."""
+    if isinstance(value, bool):
+        return str(not value)
+    if isinstance(value, int | float):
+        step = rng.randint(2, max(9, int(min(abs(value), 10**6)) // 2))
+        return repr(value - step if rng.random() < 0.5 and value >= step else value + step)
+    # One letter or digit becomes another; quotes and escapes stay as they are.
+    places = [found.start() for found in re.finditer(r"(?<!\\)[a-zA-Z0-9]", text)]
+    if not places:
+        return text
+    at = rng.choice(places)
+    new = rng.choice(string.digits if text[at].isdigit() else string.ascii_lowercase)
+    return text[:at] + (new.upper() if text[at].isupper() else new) + text[at + 1 :]
+
+
+def _is_other(text: str, value: object) -> bool:
+    """Whether a source is that of another value of the same type."""
+    try:
+        other = ast.literal_eval(text)
+    except (ValueError, SyntaxError):  # an escape or a prefix was hit
+        return False
+    if isinstance(value, str | bytes) and isinstance(other, type(value)):
+        return other.lower() != value.lower()
+    return type(other) is type(value) and other != value
+
+
+def _out_of_nowhere(expected: ast.expr, rng: Random) -> str:
+    """A value of the expected type, where that can be seen, that nothing has by accident."""
+    number = str(rng.randrange(10_007, 99_991))
+    text = f'"{rng.choice(_WORDS)} {rng.randrange(10, 99)}"'
+    match expected:
+        case ast.Constant(value=str()) | ast.JoinedStr():
+            return text
+        case ast.Constant(value=bytes()):
+            return f"b{text}"
+        case ast.List():
+            return f"[{number}]"
+        case ast.Tuple():
+            return f"({number},)"
+        case ast.Dict():
+            return f"{{{number}: {text}}}"
+        case ast.Set():
+            return f"{{{number}}}"
+    return number

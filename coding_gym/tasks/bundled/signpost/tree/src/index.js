@@ -1,0 +1,3 @@
+export { compile } from "./pattern.js";
+export { formatQuery, parseQuery } from "./query.js";
+export { Router } from "./router.js";

@@ -1,0 +1,93 @@
+"""Whether a policy could read the repair somewhere instead of finding it."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from coding_gym.errors import SandboxError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.task import Task
+from coding_gym.workspace import Template
+
+# A shorter line, such as `return None`, is in many places and says nothing.
+_MIN_LINE_CHARS, _MIN_CHARS = 8, 24
+_MAX_LINES = 64
+_MAX_NAMED = 20
+_TIMEOUT_S = 120.0
+_NOT_FOUND = 1
+_PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
+_GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
+_WORD = re.compile(r"\w")
+
+
+def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tuple[str, ...]:
+    """Returns where all lines that the gold patch adds can be read by a policy.
+
+    Looked at are the workspace, every commit that its git knows, and whatever else the template
+    shows, such as installed packages. Lines that are short or that the files have already do not
+    count; where hardly any are left, nothing is looked for.
+
+    Args:
+        task: The task.
+        template: Its template.
+        backend: Name of the sandbox backend.
+
+    Returns:
+        Paths, of commits as ``COMMIT:PATH``; at most 20.
+
+    Raises:
+        SandboxError: The search failed or took longer than two minutes.
+    """
+    with open_sandbox(template.spec, backend=backend) as sandbox:
+        lines = _telling_lines(Patch(task.gold_patch), sandbox)
+        if not lines:
+            return ()
+        sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
+        found = list(_search(sandbox, f"{_GREP} --no-index", WORKDIR))
+        for mount in template.spec.mounts:
+            folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
+            hits = _search(sandbox, f"{_GREP} --no-index", folder)
+            found += [f"{folder}/{hit}" for hit in hits]
+        commits = f"git rev-list --all --reflog HEAD | xargs -r {_GREP}"
+        history = _search(sandbox, commits, WORKDIR)
+        found += [hit for hit in history if hit.partition(":")[2] not in found]
+    return tuple(dict.fromkeys(found))[:_MAX_NAMED]
+
+
+def _telling_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
+    """Returns the added lines by which a repair can be known, the longest ones."""
+    added: set[str] = set()
+    for change in gold.files:
+        present = _lines_at_base(sandbox, change.old_path)
+        added |= {line for line in _added(change.text) if line not in present}
+    lines = sorted(added, key=lambda line: (-len(line), line))[:_MAX_LINES]
+    return lines if sum(map(len, lines)) >= _MIN_CHARS else []
+
+
+def _added(diff: str) -> Iterator[str]:
+    for line in diff.splitlines():
+        text = line[1:].strip()
+        is_added = line.startswith("+") and not line.startswith("+++ ")
+        if is_added and len(text) >= _MIN_LINE_CHARS and _WORD.search(text):
+            yield text
+
+
+def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
+    if path is None:
+        return set()
+    try:
+        text = sandbox.read_file(path).decode("utf-8", "surrogateescape")
+    except OSError:  # a link to somewhere, or nothing
+        return set()
+    return {line.strip() for line in text.splitlines()}
+
+
+def _search(sandbox: Sandbox, command: str, folder: str) -> list[str]:
+    result = sandbox.run(f"set -o pipefail; {command}", cwd=folder, timeout_s=_TIMEOUT_S)
+    # xargs says 123 where its commands found nothing in one of the pieces.
+    if result.exit_code not in (0, _NOT_FOUND, 123):
+        said = "it took too long" if result.timed_out else result.output.strip()[-200:]
+        raise SandboxError(f"cannot look for the gold patch in {folder}: {said}")
+    return result.output.splitlines()

@@ -1,0 +1,144 @@
+"""A first task of one's own: a small, whole one, to be changed file by file into what is wanted."""
+
+import re
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.patch import Patch
+from coding_gym.tasks.folder import MANIFEST, read_task
+
+_MANIFEST = '''\
+# One task: an issue, a program with a bug, and hidden tests that tell whether it is repaired.
+# docs/tasks.md names every field; `coding-gym validate .` checks the task.
+
+# Unique among the tasks that are used together.
+id = "{task_id}"
+
+# What a user of the program would write. It is all that the policy is told, so it must say what is
+# wanted; it should not say which line is wrong.
+problem_statement = """
+Discounts lose a cent
+
+I give 25 % off on Fridays. Today a customer bought two things for 1.99 and 0.99 and the till said
+2.23, but three quarters of 2.98 are 2.235, which I round up to 2.24:
+
+    >>> total([199, 99], discount_percent=25)
+    223
+
+Sums without a discount are fine.
+"""
+
+# Hidden tests that fail with the bug and must pass once it is repaired. Many inputs are the defence
+# against a repair of just the example in the issue.
+fail_to_pass = [
+    "tests/test_discounts.py::test_half_a_cent_is_rounded_up",
+    "tests/test_discounts.py::test_more_than_half_a_cent_is_rounded_up",
+]
+
+# Tests that pass with the bug and must still pass: hidden ones, and any in tree/.
+pass_to_pass = [
+    "tests/test_discounts.py::test_less_than_half_a_cent_is_rounded_down",
+    "tests/test_receipt.py::test_adds_up",
+    "tests/test_receipt.py::test_nothing_costs_nothing",
+]
+
+# Runs the tests that the policy can see, which are those in tree/.
+visible_test_command = "python -m pytest -q tests"
+
+# All that follows is optional.
+split = "train"
+difficulty = "easy"
+created_at = "2024-05-14T09:30:00Z"  # the date of the commit and of all files
+grading_timeout_s = 20.0  # seconds that one run of the hidden tests may take at least
+
+# What the program needs beyond the standard library and pytest; runs once, with the network on.
+# interpreter = "3.11"
+# install_commands = ["pip install -e .", "pip install pytest"]
+
+# Other languages and other ways to run tests: docs/tasks.md.
+# language = "java"
+# runner = "java"
+'''
+
+_BROKEN = '''\
+"""Receipts of a small shop; all amounts are whole cents."""
+
+
+def total(amounts, discount_percent=0):
+    """Returns the sum of the amounts less a discount, to the nearest cent, halves up."""
+    return sum(amounts) * (100 - discount_percent) // 100
+'''
+_FIXED = _BROKEN.replace(
+    "return sum(amounts) * (100 - discount_percent) // 100",
+    "return (sum(amounts) * (100 - discount_percent) + 50) // 100",
+)
+
+_VISIBLE_TESTS = """\
+from receipt import total
+
+
+def test_adds_up():
+    assert total([250, 120, 99]) == 469
+
+
+def test_nothing_costs_nothing():
+    assert total([]) == 0
+"""
+
+_HIDDEN_TESTS = """\
+from receipt import total
+
+
+def test_half_a_cent_is_rounded_up():
+    assert total([199, 99], discount_percent=25) == 224
+    assert total([1], discount_percent=50) == 1
+
+
+def test_more_than_half_a_cent_is_rounded_up():
+    assert total([333, 333], discount_percent=5) == 633
+    assert total([11], discount_percent=1) == 11
+
+
+def test_less_than_half_a_cent_is_rounded_down():
+    assert total([333, 334], discount_percent=10) == 600
+    assert total([7, 8, 4], discount_percent=20) == 15
+"""
+
+
+def write_new_task(folder: Path) -> tuple[Path, ...]:
+    """Writes a task that validates as it is.
+
+    Args:
+        folder: Where; made if it does not exist. Its name becomes the task's id.
+
+    Returns:
+        The files, relative to ``folder``.
+
+    Raises:
+        InvalidArgumentError: The folder is not empty, or cannot be written to.
+    """
+    folder = folder.expanduser().resolve()
+    task_id = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")
+    if not task_id:
+        raise InvalidArgumentError(
+            "the folder's name becomes the task's id and needs a letter or digit, "
+            f"got {str(folder)!r}"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidArgumentError(f"{folder} is there already; name a folder that is new or empty")
+    files = {
+        MANIFEST: _MANIFEST.format(task_id=task_id),
+        "tree/receipt.py": _BROKEN,
+        "tree/tests/test_receipt.py": _VISIBLE_TESTS,
+        "hidden/tests/test_discounts.py": _HIDDEN_TESTS,
+        "gold.patch": Patch.between({"receipt.py": _BROKEN}, {"receipt.py": _FIXED}).text,
+    }
+    try:
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise InvalidArgumentError(f"cannot write to {folder}: {problem.strerror}") from None
+    read_task(folder)
+    return tuple(Path(name) for name in files)

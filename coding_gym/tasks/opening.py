@@ -1,0 +1,113 @@
+"""Opening a source of tasks: what a name, a path or a list stands for, and what reads it."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
+from coding_gym.task import Task
+from coding_gym.tasks.bundled_tasks import read_bundled, read_polyglot
+from coding_gym.tasks.filters import Wanted
+from coding_gym.tasks.folder import MANIFEST, read_folder, read_task
+from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+from coding_gym.tasks.rows import read_file, read_placed, read_rows, row_files
+from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS, RowFormat, checkout_of
+
+BUNDLED, POLYGLOT = "bundled", "polyglot"
+
+Found = Iterable[tuple[str, Task]]
+
+
+def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> tuple[Task, ...]:
+    """Returns all tasks of a source, in its order.
+
+    Args:
+        source: As `load_tasks` takes it.
+        split: Which splits to download, where the source is a dataset of the Hugging Face hub.
+
+    Raises:
+        UnknownTaskError: There is no such source.
+        InvalidTaskError: A row or folder is malformed, or two tasks have one id.
+        InvalidArgumentError: It is neither a name nor a path nor a list.
+        MissingDependencyError: It needs a package that is not installed.
+    """
+    if source == BUNDLED:
+        return read_bundled()
+    if source == POLYGLOT:
+        return read_polyglot()
+    if isinstance(source, list | tuple):
+        return _unique(read_rows(source), "the list of rows")
+    if not isinstance(source, str | Path):
+        raise InvalidArgumentError(
+            f"tasks must be a source's name, a path or a list of rows, got {type(source).__name__}"
+        )
+    name, place = _named(source)
+    return _unique(_read(name, place, split), str(place))
+
+
+def _named(source: str | Path) -> tuple[str, str | Path]:
+    """Splits ``format:source``; the format is "" where none is named."""
+    if isinstance(source, str):
+        name, colon, place = source.partition(":")
+        if colon and name in CHECKOUTS.keys() | ROW_FORMATS.keys():
+            return name, place
+    return "", source
+
+
+def _read(name: str, place: str | Path, split: Wanted) -> Found:
+    path = Path(place).expanduser()
+    if name in CHECKOUTS:
+        if not path.is_dir():
+            raise UnknownTaskError(f"no folder {str(place)!r}; {name!r} is read from a checkout")
+        return CHECKOUTS[name].read(path)
+    row_format = ROW_FORMATS.get(name)
+    if path.is_dir():
+        return _read_folder(path, row_format)
+    if path.name == MANIFEST and path.is_file():
+        return [(str(path), read_task(path.parent))]
+    if path.is_file():
+        return read_file(path, row_format)
+    dataset, _, own_split = str(place).partition(":")
+    if isinstance(place, str) and is_dataset_id(dataset):
+        splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
+        return read_placed(read_dataset(dataset, splits), row_format=row_format)
+    raise _unknown(place)
+
+
+def _read_folder(path: Path, row_format: RowFormat | None) -> Found:
+    if row_format is None and (checkout := checkout_of(path)) is not None:
+        return checkout.read(path)
+    has_tasks = any(any(path.glob(f"{above}{MANIFEST}")) for above in ("", "*/", "*/*/"))
+    files = () if has_tasks and row_format is None else row_files(path)
+    if not files and row_format is None:
+        return read_folder(path)
+    return (found for file in files for found in read_file(file, row_format))
+
+
+def _unknown(place: str | Path) -> UnknownTaskError:
+    names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (*CHECKOUTS, *ROW_FORMATS))]
+    prefix, colon, _ = str(place).partition(":")
+    close = difflib.get_close_matches(f"{prefix}{colon}", names, n=1, cutoff=0.5)
+    return UnknownTaskError(
+        f"no task source {str(place)!r}; "
+        + (f"did you mean {close[0]!r}? " if close else "")
+        + f"give {BUNDLED!r}, {POLYGLOT!r}, a folder of tasks, a .jsonl, .json or .parquet file, "
+        "or a dataset of the Hugging Face hub as owner/name"
+    )
+
+
+def _unique(found: Found, source: str) -> tuple[Task, ...]:
+    places: dict[str, str] = {}
+    tasks = []
+    for where, task in found:
+        if task.task_id in places:
+            raise InvalidTaskError(
+                f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already in "
+                f"{places[task.task_id]}"
+            )
+        places[task.task_id] = where
+        tasks.append(task)
+    if not tasks:
+        raise InvalidTaskError(f"{source} holds no tasks")
+    return tuple(tasks)

@@ -1,0 +1,31 @@
+"""AReno's coding rows: the whole program inline, and commands that pass once it is repaired.
+
+They have no gold patch and no hidden tests. Where a row names tests of pytest, these are what
+counts; otherwise each command must end with exit code 0, and is its own test id.
+"""
+
+from coding_gym.row_reader import RowReader
+from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.tasks.sources.runner_choice import has_pytest_ids
+
+
+def _reads(row: Row) -> bool:
+    return "files" in row and "test_commands" in row
+
+
+def _to_row(row: Row, where: str) -> Row:
+    reader = RowReader(row, where)
+    if reader.row.get("test_commands") is None:
+        raise reader.error("test_commands", "is missing")
+    commands = reader.texts("test_commands")
+    if not commands or not all(command.strip() for command in commands):
+        raise reader.wrong("test_commands", "a list of at least one shell command")
+    made = {key: value for key, value in row.items() if key != "test_commands"}
+    made["visible_test_command"] = " && ".join(commands)
+    named = reader.texts("FAIL_TO_PASS") if row.get("FAIL_TO_PASS") is not None else ()
+    if not named or not has_pytest_ids(named):
+        made |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
+    return made
+
+
+ARENO = RowFormat(name="areno", reads=_reads, to_row=_to_row)

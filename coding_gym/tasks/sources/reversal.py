@@ -1,0 +1,71 @@
+"""The diff that undoes a diff, as text: some datasets keep the patch that made the bug."""
+
+import re
+
+from coding_gym import diff_text
+from coding_gym.diff_text import quote
+from coding_gym.errors import PatchError
+from coding_gym.patch import FileChange, Patch
+
+_SWAPPED = {"+": "-", "-": "+", " ": " "}
+
+
+def reversed_patch(patch: Patch) -> Patch:
+    """Returns the patch that leads back.
+
+    Raises:
+        PatchError: It cannot be read, or holds binary files.
+    """
+    return Patch("".join(_reversed_change(change) for change in patch.files))
+
+
+def _reversed_change(change: FileChange) -> str:
+    if change.is_binary:
+        raise PatchError(f"{change.path} is binary, and a binary change cannot be turned round")
+    old, new = change.new_path, change.old_path
+    before, after = quote(f"a/{old or new}"), quote(f"b/{new or old}")
+    body = "".join(_reversed_hunk(*hunk) for hunk in diff_text.hunks(change.text, change.path))
+    lines = [f"diff --git {before} {after}", *_reversed_modes(change.text)]
+    if old and new and old != new:
+        lines += [f"rename from {quote(old)}", f"rename to {quote(new)}"]
+    if body:
+        lines += [f"--- {before if old else '/dev/null'}", f"+++ {after if new else '/dev/null'}"]
+    return "\n".join(lines) + "\n" + body
+
+
+def _reversed_modes(text: str) -> list[str]:
+    header = text.split("\n@@ ", 1)[0]
+    modes = dict(
+        re.findall(
+            r"^(old mode|new mode|new file mode|deleted file mode) (\d+)$", header, re.MULTILINE
+        )
+    )
+    lines = []
+    if "old mode" in modes and "new mode" in modes:
+        lines += [f"old mode {modes['new mode']}", f"new mode {modes['old mode']}"]
+    if "new file mode" in modes:
+        lines.append(f"deleted file mode {modes['new file mode']}")
+    if "deleted file mode" in modes:
+        lines.append(f"new file mode {modes['deleted file mode']}")
+    return lines
+
+
+def _reversed_hunk(old_start: int, new_start: int, body: list[str]) -> str:
+    num_old = sum(line[0] in " -" for line in body)
+    num_new = sum(line[0] in " +" for line in body)
+    lines: list[str] = []
+    gone: list[str] = []  # of the run of changed lines in progress, in the order that git writes
+    come: list[str] = []
+    last = lines
+    for line in body:
+        if line[0] not in _SWAPPED:  # "no newline at end of file", about the line before
+            last.append(line)
+            continue
+        if line[0] == " ":
+            lines += gone + come
+            gone, come = [], []
+        last = {"+": gone, "-": come, " ": lines}[line[0]]
+        last.append(_SWAPPED[line[0]] + line[1:])
+    lines += gone + come
+    head = f"@@ -{new_start},{num_new} +{old_start},{num_old} @@"
+    return "\n".join([head, *lines]) + "\n"

@@ -1,0 +1,42 @@
+"""Which runner fits a row: told from the spelling of its tests' ids, then from its test command."""
+
+import re
+from collections.abc import Iterable
+
+# "path.py::Class::test[a]" is pytest's own spelling, whatever program calls pytest.
+_PYTEST_ID = re.compile(r"[^:\n]+\.py::")
+# Runners that run tests in a process of ours read one command, without what a shell did before it.
+_READ_COMMANDS = {
+    "django": re.compile(r"\b(runtests\.py|manage\.py test)\b"),
+    "unittest": re.compile(r"\bpython[\d.]* -m unittest\b"),
+}
+
+
+def how_tests_run(ids: Iterable[str], command: str, log_parser: str) -> dict[str, str]:
+    """Returns the fields of a row that say how its tests run.
+
+    Args:
+        ids: The ids of its hidden tests.
+        command: The shell command that runs them; "" where the row has none.
+        log_parser: SWE-bench's name for what reads the output; "" where the row has none.
+    """
+    # Here, because graders open sandboxes, which importing the package must not import.
+    from coding_gym.grading.formats.swebench import FORMATS
+
+    found = tuple(ids)
+    if not found or has_pytest_ids(found):
+        return {"runner": "pytest", "test_command": command, "test_report": ""}
+    for runner, pattern in _READ_COMMANDS.items():
+        lines = [line for line in command.split("\n") if pattern.search(line)]
+        if lines:
+            return {"runner": runner, "test_command": lines[0], "test_report": ""}
+    name = log_parser.removeprefix("parse_log_")
+    # Others are names of projects, whose format the runner knows.
+    report = name if name in FORMATS else ""
+    runner = "swebench" if command else "pytest"
+    return {"runner": runner, "test_command": command, "test_report": report}
+
+
+def has_pytest_ids(ids: Iterable[str]) -> bool:
+    """Returns whether all ids are spelt as pytest does."""
+    return all(_PYTEST_ID.match(one) for one in ids)

@@ -1,0 +1,96 @@
+"""SWE-bench, Lite, Verified, Multilingual, and every dataset in their schema.
+
+What a row lacks is filled in where its own fields, or its project, tell: the language, the name of
+its image, the runner of its tests, and from an ``eval_script`` how to install and to test. What a
+row says itself, be it an empty text, stays as it is.
+"""
+
+import shlex
+from typing import Any
+
+from coding_gym.errors import PatchError
+from coding_gym.patch import Patch
+from coding_gym.row_reader import RowReader
+from coding_gym.tasks.sources.eval_script import read_eval_script
+from coding_gym.tasks.sources.fields import hidden_test_ids
+from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.tasks.sources.languages import language_named, language_of
+from coding_gym.tasks.sources.runner_choice import how_tests_run
+
+
+def image_name(instance_id: str, organisation: str, separator: str) -> str:
+    """Returns the image of a row; names of images have no capitals and no double underscore."""
+    name = instance_id.replace("__", separator).lower()
+    return f"{organisation}/sweb.eval.x86_64.{name}:latest"
+
+
+def fill_in(row: Row, where: str) -> dict[str, Any]:
+    """Returns a row with what its own fields tell about fields that it lacks.
+
+    Raises:
+        InvalidTaskError: ``eval_script`` is not one, or ``log_parser`` is no text.
+    """
+    reader = RowReader(row, where)
+    filled = dict(row)
+    patch = row.get("patch")
+    named = row.get("language")
+    if isinstance(named, str) and named:
+        filled["language"] = language_named(named)
+    elif named is None and isinstance(patch, str):
+        filled["language"] = language_of(patch)
+    if "runner" not in row:
+        _fill_in_test_run(filled, reader)
+    return filled
+
+
+def _fill_in_test_run(filled: dict[str, Any], reader: RowReader) -> None:
+    row = reader.row
+    command, parser = _usual_command(row), ""
+    installs: tuple[str, ...] = ()
+    if row.get("eval_script") is not None:
+        script = read_eval_script(reader.text("eval_script"))
+        if script is None:
+            raise reader.wrong("eval_script", "a script that runs tests between its two markers")
+        command, installs = script.test_command, script.install_commands
+    if row.get("log_parser") is not None:
+        parser = reader.text("log_parser")
+    run = how_tests_run(hidden_test_ids(reader), command, parser)
+    if installs:
+        is_pytest = run["runner"] == "pytest"
+        filled.setdefault("install_commands", with_pytest(installs) if is_pytest else installs)
+    for key, value in run.items():
+        filled.setdefault(key, value)
+
+
+def _usual_command(row: Row) -> str:
+    """Returns what runs the tests of projects whose ids are not pytest's."""
+    if row.get("repo") == "django/django":
+        return "./tests/runtests.py --verbosity 2 --settings=test_sqlite"
+    if row.get("repo") != "sympy/sympy":
+        return ""
+    try:
+        paths = sorted(Patch(str(row.get("test_patch") or "")).paths)
+    except PatchError:  # whoever reads the field says so
+        paths = []
+    return shlex.join(["bin/test", "-C", "--verbose", *paths])
+
+
+def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns install commands that install pytest too; an evaluation image has it already."""
+    if any("pytest" in command for command in commands):
+        return commands
+    return (*commands, "python -m pip install pytest")
+
+
+def _to_row(row: Row, where: str) -> Row:
+    # Here, because graders open sandboxes, which importing the package must not import.
+    from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
+
+    filled = fill_in(row, where)
+    # Projects of all its datasets, for which images are published.
+    if "image" not in row and str(row.get("repo")).lower() in FORMAT_BY_REPO:
+        filled["image"] = image_name(str(row.get("instance_id")), "swebench", "_1776_")
+    return filled
+
+
+SWE_BENCH = RowFormat(name="swe-bench", reads=lambda _: True, to_row=_to_row)

@@ -1,0 +1,27 @@
+"""SWE-Gym and SWE-Gym Lite: SWE-bench's schema, other projects, images of their own."""
+
+from coding_gym.tasks.sources.kinds import Row, RowFormat
+from coding_gym.tasks.sources.swe_bench import fill_in, image_name
+
+_PROJECTS = frozenset(
+    {
+        "Project-MONAI/MONAI", "bokeh/bokeh", "conan-io/conan", "dask/dask",
+        "facebookresearch/hydra", "getmoto/moto", "iterative/dvc", "modin-project/modin",
+        "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
+    }
+)  # fmt: skip
+
+
+def _reads(row: Row) -> bool:
+    repo = row.get("repo")
+    return isinstance(repo, str) and repo in _PROJECTS and "instance_id" in row
+
+
+def _to_row(row: Row, where: str) -> Row:
+    filled = fill_in(row, where)
+    if "image" not in row:
+        filled["image"] = image_name(str(row.get("instance_id")), "xingyaoww", "_s_")
+    return filled
+
+
+SWE_GYM = RowFormat(name="swe-gym", reads=_reads, to_row=_to_row)

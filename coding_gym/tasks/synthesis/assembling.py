@@ -1,0 +1,120 @@
+"""From a bug that tests find to a task: what is hidden, what is told, what must pass."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from coding_gym.patch import Patch
+from coding_gym.task import FolderTree, Task
+from coding_gym.tasks.synthesis.difficulty import difficulty
+from coding_gym.tasks.synthesis.hiding import hide
+from coding_gym.tasks.synthesis.mutants import Mutant
+from coding_gym.tasks.synthesis.project import Project
+from coding_gym.tasks.synthesis.statement import find_symptoms, write_statement
+from coding_gym.tasks.synthesis.suite import Outcome
+from coding_gym.tasks.synthesis.survey import Survey
+
+# A bug that breaks more of the functions that test than this is none that a user would meet, and
+# too little would be left to see.
+_MAX_HIDDEN_SHARE = 0.3
+_MIN_HIDDEN = 3
+# What any linter would find.
+_PLAIN_MISTAKES = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """A mutant that tests find.
+
+    Attributes:
+        mutant: What is changed.
+        outcome: How the tests ended.
+        groups: For each site of a combination, ids of the tests that it breaks alone.
+    """
+
+    mutant: Mutant
+    outcome: Outcome
+    groups: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def likeness(self) -> tuple[object, ...]:
+        """What two bugs have in common that teach the same: functions, and tests that fail."""
+        return self.mutant.functions, tuple(sorted(self.outcome.failed))
+
+
+class Assembler:
+    """Makes tasks of one project's bugs.
+
+    Args:
+        project: The project.
+        survey: Its tests.
+        sources: Content of the files that can be broken, by path.
+    """
+
+    def __init__(self, project: Project, survey: Survey, sources: Mapping[str, bytes]) -> None:
+        self._survey, self._sources = survey, sources
+        self._unbroken = project.task()
+        self._name = f"{project.name}-{project.version}" if project.version else project.name
+        self._project = project
+        paths = {test.path for test in survey.tests if test.path}
+        self._texts = {path: text for path in paths if (text := _read(project, path)) is not None}
+        self._num_functions = len({(test.path, test.line) for test in survey.tests})
+
+    def task(self, bug: Bug) -> Task | None:
+        """Returns the task; None where the bug is too plain, or cannot be told or hidden."""
+        outcome, mutant = bug.outcome, bug.mutant
+        if not _is_worth_it(outcome):
+            return None
+        places = {self._place(test) for test in outcome.failed}
+        if len(places) > max(_MIN_HIDDEN, _MAX_HIDDEN_SHARE * self._num_functions):
+            return None
+        visible = hide(self._texts, places)
+        symptoms = find_symptoms(outcome.failures, self._survey.by_id, self._texts)
+        if visible is None or not symptoms:
+            return None
+        broken = {path: data.decode() for path, data in mutant.files(self._sources).items()}
+        fixed = {path: self._sources[path].decode() for path in broken}
+        gold = Patch.between(broken, fixed).text
+        tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
+        digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
+        kind = "combination" if len(mutant.sites) > 1 else mutant.operators[0]
+        failed = set(outcome.failed)
+        return replace(
+            self._unbroken,
+            task_id=f"{self._name}__{kind}-{digest[:10]}",
+            tree=FolderTree(str(self._project.folder), gold + tests),
+            problem_statement=write_statement(symptoms, bug.groups, outcome.failed),
+            gold_patch=gold,
+            test_patch=tests,
+            fail_to_pass=outcome.failed,
+            pass_to_pass=tuple(test for test in self._survey.trusted if test not in failed),
+            excluded_tests=self._survey.untrusted,
+            difficulty=difficulty(mutant, outcome.failed, outcome.failures, self._survey),
+        )
+
+    def _place(self, test_id: str) -> tuple[str, int]:
+        test = self._survey.by_id[test_id]
+        return test.path, test.line
+
+
+def _is_worth_it(outcome: Outcome) -> bool:
+    if outcome.error or not outcome.failed:
+        return False
+    kinds = {failure["kind"] for failure in outcome.failures.values()}
+    return bool(kinds - _PLAIN_MISTAKES)
+
+
+def groups_of(
+    mutant: Mutant, known: Mapping[Mutant, Outcome], failed: Iterable[str]
+) -> tuple[tuple[str, ...], ...]:
+    """Returns, for each part of a combination, which of ``failed`` it breaks alone."""
+    failing = list(failed)
+    parts = [set(known[Mutant((site,))].failed) for site in mutant.sites]
+    return tuple(tuple(test for test in failing if test in part) for part in parts)
+
+
+def _read(project: Project, path: str) -> str | None:
+    try:
+        return (project.folder / path).read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

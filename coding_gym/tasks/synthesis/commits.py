@@ -1,0 +1,105 @@
+"""Bug-fix commits of a repository: those that change code and tests together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.patch import Patch
+from coding_gym.workspace.history import init_repository
+from coding_gym.workspace.host_git import HostGit, HostGitError
+
+_MAX_CHANGED_FILES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FixCommit:
+    """A commit that may be a task.
+
+    Attributes:
+        sha: The commit.
+        parent: The commit before it, which is the task's base.
+        date: When it was made, ISO 8601.
+        gold_patch: What it changes beside tests.
+        test_patch: What it changes in tests.
+        test_files: Path and text, after the commit, of the test files that it changes.
+    """
+
+    sha: str
+    parent: str
+    date: str
+    gold_patch: str
+    test_patch: str
+    test_files: dict[str, str]
+
+
+class Commits:
+    """The history of a repository, read in a clone of our own.
+
+    Args:
+        repository: A git repository on this machine.
+        scratch: An empty folder for the clone.
+
+    Raises:
+        InvalidArgumentError: It cannot be read.
+    """
+
+    def __init__(self, repository: Path, scratch: Path) -> None:
+        self._git = HostGit(scratch / "git-settings")
+        self._clone = scratch / "clone"
+        self._clone.mkdir()
+        init_repository(self._git, self._clone)
+        fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
+        try:
+            self._run(*fetch, "--", str(repository), "+HEAD:refs/heads/history")
+        except HostGitError as error:
+            raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
+
+    def fixes(self) -> Iterator[FixCommit]:
+        """Yields commits that change Python code and test files, the newest first.
+
+        Merges, commits that only add tests or only code, and those of many files are left out.
+        """
+        for line in self._run("log", "--no-merges", "--format=%H %P %cI", "history").splitlines():
+            sha, *parents, date = line.split()
+            if len(parents) == 1 and (found := self._fix(sha, parents[0], date)):
+                yield found
+
+    def _fix(self, sha: str, parent: str, date: str) -> FixCommit | None:
+        names = self._run("diff", "--name-only", "--no-renames", "-z", parent, sha).split("\0")
+        paths = [name for name in names if name]
+        tests = [path for path in paths if is_test(path)]
+        code = [path for path in paths if path.endswith(".py") and path not in tests]
+        if not code or len(paths) > _MAX_CHANGED_FILES:
+            return None
+        files = {path: text for path in tests if (text := self._text(sha, path))}
+        if not any(path.rpartition("/")[2].startswith("test_") for path in files):
+            return None
+        gold = self._diff(parent, sha, [path for path in paths if path not in tests])
+        test_patch = self._diff(parent, sha, tests)
+        if any(change.is_binary for part in (gold, test_patch) for change in Patch(part).files):
+            return None
+        return FixCommit(sha, parent, date, gold, test_patch, files)
+
+    def _text(self, sha: str, path: str) -> str:
+        if not path.endswith(".py"):
+            return ""
+        try:
+            return self._run("show", f"{sha}:{path}") + "\n"
+        except HostGitError:
+            return ""  # which the commit deletes
+
+    def _diff(self, parent: str, sha: str, paths: list[str]) -> str:
+        plain = ["--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--binary"]
+        text = self._run("diff", *plain, "--full-index", parent, sha, "--", *paths)
+        return f"{text}\n" if text else ""
+
+    def _run(self, *arguments: str) -> str:
+        return self._git.run(*arguments, cwd=self._clone)
+
+
+def is_test(path: str) -> bool:
+    """Returns whether a file belongs to the tests: by its name, or by a folder that it is in."""
+    parts = path.split("/")
+    is_named = parts[-1].startswith(("test_", "conftest")) or parts[-1].endswith("_test.py")
+    return is_named or bool({"test", "tests", "testing"} & set(parts[:-1]))

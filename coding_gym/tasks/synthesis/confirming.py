@@ -1,0 +1,54 @@
+"""The grader's word on a new task: its gold patch resolves it, and its base fails as expected."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+# Grading takes a shortcut for a patch that changes nothing; the base's tests have to be run.
+_HARMLESS = Patch.between({}, {"coding_gym_synthesis.txt": "Nothing reads this file.\n"})
+
+
+def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] = "auto") -> str:
+    """Returns what is wrong with a task, or "" where the grader agrees with it in all.
+
+    Stricter than validation: at base every test to keep must pass, as coverage chose which tests
+    ran on the bug, and whatever else it breaks was missed.
+
+    Args:
+        task: The task.
+        store: Where its template will be.
+        sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
+
+    Raises:
+        SandboxUnavailableError: This machine cannot run the backend.
+    """
+    options = SandboxOptions.parse(sandbox)
+    try:
+        template = store.get(task)
+        template = replace(template, spec=options.applied(template.spec))
+        gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
+        if not gold.resolved:
+            return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
+        return _base_problem(grade(task, template, _HARMLESS, backend=options.name))
+    except SandboxUnavailableError:
+        raise  # true of every task on this machine
+    except (MachineryError, InvalidTaskError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _base_problem(base: Grade) -> str:
+    if base.reason is not GradeReason.TESTS_FAILED:
+        return f"the base does not just fail its tests: {base.detail or base.reason}"
+    passing = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
+    broken = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
+    if passing:
+        return f"passes at base: {passing[0]}"
+    return f"fails at base: {broken[0]}" if broken else ""

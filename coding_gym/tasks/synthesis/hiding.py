@@ -1,0 +1,84 @@
+"""Taking tests out of test files, so that what is left does not tell what is broken."""
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def find_function(tree: ast.AST, line: int) -> Function | None:
+    """Returns the function that begins at a line, be it with a decorator."""
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and first_line(node) == line:
+            return node
+    return None
+
+
+def first_line(node: Function | ast.ClassDef) -> int:
+    """Returns the line of a definition's first decorator, or its own where it has none."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def hide(files: Mapping[str, str], places: Iterable[tuple[str, int]]) -> dict[str, str] | None:
+    """Returns the files without some of their functions; None where one cannot be taken out.
+
+    Args:
+        files: Text by path.
+        places: Path and first line of each function.
+    """
+    by_path: dict[str, set[int]] = {}
+    for path, line in places:
+        by_path.setdefault(path, set()).add(line)
+    hidden = {}
+    for path, lines in by_path.items():
+        text = _without(files[path], lines) if path in files else None
+        if text is None:
+            return None
+        hidden[path] = text
+    return hidden
+
+
+def _without(text: str, starts: Collection[int]) -> str | None:
+    if "\r" in text or "\f" in text:
+        return None  # lines are then counted in more than one way
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    lines = text.split("\n")
+    gone: set[int] = set()
+    passes: dict[int, str] = {}
+    found = 0
+    for body, is_block in _bodies(tree):
+        taken = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
+        found += len(taken)
+        gone.update(*(_lines_of(node, lines) for node in taken))
+        if taken and len(taken) == len(body) and is_block:
+            passes[first_line(taken[0])] = " " * taken[0].col_offset + "pass"
+    if found != len(starts):
+        return None
+    kept = [
+        passes.get(number, line)
+        for number, line in enumerate(lines, 1)
+        if number in passes or number not in gone
+    ]
+    rest = "\n".join(kept)
+    return rest.rstrip("\n") + "\n" if rest.strip() else ""
+
+
+def _bodies(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
+    """Yields every list of statements, and whether it is a block, which cannot be empty."""
+    for owner in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            if isinstance(body := getattr(owner, name, None), list):
+                yield body, owner is not tree
+
+
+def _lines_of(node: Function, lines: list[str]) -> set[int]:
+    """The lines of a function, the comments right above it, and the blank lines behind it."""
+    first, last = first_line(node), node.end_lineno or node.lineno
+    while first > 1 and lines[first - 2].lstrip().startswith("#"):
+        first -= 1
+    while last < len(lines) and not lines[last].strip():
+        last += 1
+    return set(range(first, last + 1))

@@ -1,0 +1,144 @@
+"""Tasks from the bug-fix commits of a repository: tests that fail before and pass after."""
+
+import logging
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from coding_gym.addresses import find_repository
+from coding_gym.arguments import at_least_one
+from coding_gym.errors import InvalidArgumentError, MachineryError, SandboxUnavailableError
+from coding_gym.patch import Patch
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.task import GitTree, Task
+from coding_gym.tasks.synthesis.commits import Commits, FixCommit, is_test
+from coding_gym.tasks.synthesis.confirming import confirm
+from coding_gym.tasks.synthesis.progress import Progress
+from coding_gym.tasks.synthesis.statement import find_symptoms, write_statement
+from coding_gym.tasks.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.tasks.synthesis.survey import SuiteTest
+from coding_gym.workspace import TemplateStore
+
+_log = logging.getLogger(__name__)
+_CPU_S = 120.0
+
+
+def tasks_from_history(
+    repository: str | Path,
+    n: int,
+    *,
+    name: str = "",
+    install_commands: tuple[str, ...] = (),
+    interpreter: str = "base",
+    sandbox: str | Mapping[str, Any] = "auto",
+    store: TemplateStore | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> tuple[Task, ...]:
+    """Makes tasks of commits that change code and tests, the newest first.
+
+    The base is the commit before; the tests that the commit changes are hidden. A task needs a test
+    that fails without the commit's code and passes with it, each time, and the grader's agreement.
+    Commit messages are not shown: they say how it was repaired.
+
+    Args:
+        repository: A git repository on this machine.
+        n: How many tasks at most.
+        name: What it is called; by default as its folder is.
+        install_commands: Build the environment, for every commit anew.
+        interpreter: As for `coding_gym.task.Task`.
+        sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
+        store: Where templates are kept; the user's cache by default.
+        on_progress: Called after every commit; the object is always the same one.
+
+    Raises:
+        InvalidArgumentError: There is no such repository.
+        SandboxUnavailableError: This machine cannot run the backend.
+    """
+    at_least_one("n", n)
+    found = find_repository(repository)
+    if found is None:
+        raise InvalidArgumentError(
+            f"repo must be a git repository to make tasks from its history, got {str(repository)!r}"
+        )
+    options = SandboxOptions.parse(sandbox)
+    store = store or TemplateStore(options.name)
+    progress = Progress()
+    tasks: list[Task] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for fix in Commits(found, Path(scratch)).fixes():
+            progress.num_sites += 1
+            bare = _bare_task(fix, found, name or found.name, install_commands, interpreter)
+            try:
+                task = _proved(bare, fix, store, options)
+            except SandboxUnavailableError:
+                raise  # true of every commit on this machine
+            except MachineryError as error:
+                _log.info("%s is left out: %s", bare.task_id, error)
+                task = None
+            progress.num_tried += 1
+            if task is not None:
+                problem = confirm(task, store, sandbox)
+                progress.num_found += 1
+                progress.num_invalid += bool(problem)
+                tasks += [] if problem else [task]
+            progress.num_tasks = len(tasks)
+            on_progress(progress)
+            if len(tasks) >= n:
+                break
+    return tuple(tasks)
+
+
+def _bare_task(
+    fix: FixCommit, repository: Path, name: str, commands: tuple[str, ...], interpreter: str
+) -> Task:
+    return Task(
+        task_id=f"{name}__{fix.sha[:12]}",
+        tree=GitTree(str(repository)),
+        problem_statement="unknown",
+        repo=name,
+        base_commit=fix.parent,
+        created_at=fix.date,
+        gold_patch=fix.gold_patch,
+        test_patch=fix.test_patch,
+        install_commands=commands,
+        interpreter=interpreter,
+    )
+
+
+def _proved(
+    task: Task, fix: FixCommit, store: TemplateStore, options: SandboxOptions
+) -> Task | None:
+    """Returns the task with its tests and its issue; None where no test shows the bug."""
+    spec = options.applied(store.get(task).spec)
+    paths = tuple(sorted(p for p in fix.test_files if is_test(p) and "/conftest" not in f"/{p}"))
+    runs: list[Outcome] = []
+    for patches in ((fix.test_patch,), (fix.test_patch, fix.gold_patch)):
+        tests = TestSandbox(spec, options.name, has_own_pytest=task.has_own_pytest)
+        try:
+            for patch in patches:
+                tests.apply(Patch(patch))
+            runs += tests.attempt([Attempt({}, paths, None, _CPU_S)], ())
+        finally:
+            tests.close()
+    return _with_tests(task, fix, *runs)
+
+
+def _with_tests(task: Task, fix: FixCommit, before: Outcome, after: Outcome) -> Task | None:
+    if before.error or after.error:
+        return None
+    passing = [test for test, outcome in after.outcomes.items() if outcome == "passed"]
+    fail_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "failed")
+    pass_to_pass = tuple(test for test in passing if before.outcomes.get(test) == "passed")
+    tests = {t: SuiteTest(t, *place, True) for t, place in before.functions.items()}
+    failures = {t: seen for t, seen in before.failures.items() if t in fail_to_pass}
+    symptoms = find_symptoms(failures, tests, fix.test_files)
+    if not symptoms:
+        return None
+    return replace(
+        task,
+        problem_statement=write_statement(symptoms, (), fail_to_pass),
+        fail_to_pass=fail_to_pass,
+        pass_to_pass=pass_to_pass,
+    )

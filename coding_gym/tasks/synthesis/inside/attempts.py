@@ -1,0 +1,119 @@
+"""Runs tests of broken programs, each in a fork that has all but the program imported already."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import random
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .forking import forked
+from .recorder import Recorder
+from .session import preload, root_folder, run_pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FIRST_TIME = 1_000_000_000  # seconds; no file of a template is as old, so no byte code fits
+
+
+def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
+    """Tries broken programs one after the other.
+
+    Args:
+        request: ``preload``: modules to import first; ``warm``: test files whose byte code, and
+            that of what they import, is to be written first; ``attempts``: each with ``files``
+            (content in base64 by path), ``paths`` (test files to collect), ``tests`` (ids to run,
+            None for all) and ``cpu_s``.
+
+    Returns:
+        ``results``: of each attempt ``failed`` (ids), ``failures``, ``num_run``, ``error`` and
+        ``is_stable``; see `_attempt`.
+    """
+    root = root_folder()
+    preload(request["preload"], root)
+    if request.get("warm"):
+        sys.dont_write_bytecode = False
+        _run(request["warm"], [], request["attempts"][0]["cpu_s"], root)
+    sys.dont_write_bytecode = True
+    results = []
+    for number, attempt in enumerate(request["attempts"]):
+        with _written(attempt["files"], number):
+            results.append(_attempt(attempt, root))
+    return {"results": results}
+
+
+def _attempt(attempt: dict[str, Any], root: str) -> dict[str, Any]:
+    """Runs the tests of one broken program, and where some fail all of them once more, backwards.
+
+    A test that does not end alike both times makes the attempt unstable. Chance is another each
+    time, but the same for every attempt, so that what comes of it repeats.
+    """
+    first = _run(attempt["paths"], attempt["tests"], attempt["cpu_s"], root)
+    if first is None:
+        return {"error": "died"}
+    if first["collect_error"]:
+        return {"error": "collect"}
+    failed = [test for test, outcome in first["outcomes"].items() if outcome != "passed"]
+    reply = {
+        "error": "",
+        "failed": failed,
+        "failures": first["failures"],
+        "outcomes": first["outcomes"] if attempt["tests"] is None else {},
+        "functions": first["functions"] if attempt["tests"] is None else {},
+        "num_run": len(first["outcomes"]),
+        "is_stable": True,
+    }
+    if failed and attempt.get("twice", True):
+        tests = attempt["tests"]
+        again = _run(attempt["paths"], tests, attempt["cpu_s"], root, is_reversed=True)
+        reply["is_stable"] = again is not None and again["outcomes"] == first["outcomes"]
+    return reply
+
+
+def _run(
+    paths: list[str],
+    tests: list[str] | None,
+    cpu_s: float,
+    root: str,
+    *,
+    is_reversed: bool = False,
+) -> Any:
+    def run() -> dict[str, Any]:
+        random.seed(int(is_reversed))
+        recorder = Recorder(root, tests, is_reversed=is_reversed)
+        run_pytest(paths, [recorder])
+        return {
+            "outcomes": recorder.outcomes,
+            "functions": recorder.functions,
+            "failures": recorder.failures,
+            "collect_error": recorder.collect_error,
+        }
+
+    return forked(run, cpu_s)
+
+
+@contextlib.contextmanager
+def _written(files: dict[str, str], number: int) -> Iterator[None]:
+    """Puts content in place of files; they and their times come back at the end.
+
+    The times are like no others, so that byte code of the program as it was is not used.
+    """
+    kept: dict[Path, tuple[bytes, tuple[int, int]]] = {}
+    try:
+        for name, content in files.items():
+            path = Path(name)
+            status = path.stat()
+            kept[path] = (path.read_bytes(), (status.st_atime_ns, status.st_mtime_ns))
+            path.write_bytes(base64.b64decode(content))
+            os.utime(path, (_FIRST_TIME + number, _FIRST_TIME + number))
+        yield
+    finally:
+        for path, (data, times) in kept.items():
+            path.write_bytes(data)
+            os.utime(path, ns=times)

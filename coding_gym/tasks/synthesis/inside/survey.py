@@ -1,0 +1,125 @@
+"""Learns the tests of a project that is not broken: which can be trusted, and what each runs."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+from .forking import forked
+from .recorder import Recorder
+from .session import foreign_modules, root_folder, run_pytest
+from .tracing import Tracer
+
+
+def survey(request: dict[str, Any]) -> dict[str, Any]:
+    """Runs all tests three times: as they come, traced, and backwards.
+
+    Args:
+        request: ``arguments``: what pytest is told; ``cpu_s``: processor seconds for each run.
+
+    Returns:
+        ``tests``: of each test its id, the file and line of its function, and whether it always
+        passed; ``lines``: by file of the project and line, the tests that ran it, as a bit set in
+        hexadecimal; ``imported``: by file, the lines that ran while tests were collected;
+        ``spawning``: numbers of tests that start processes; ``cpu_s``: processor seconds of a
+        plain run; ``preload``: modules; ``copies``: files outside the tree that equal one inside;
+        ``error``: why there is nothing to work with, or "".
+    """
+    arguments, cpu_s = request["arguments"], float(request["cpu_s"])
+    root = root_folder()
+    plain = forked(lambda: _run(arguments, root), cpu_s)
+    traced = forked(lambda: _traced(arguments, root), 20 * cpu_s)
+    backwards = forked(lambda: _run(arguments, root, is_reversed=True), cpu_s)
+    if plain is None or traced is None or backwards is None:
+        return {"error": "the tests took too long, or ended the process that runs them"}
+    outcomes = [run["outcomes"] for run in (plain, traced, backwards)]
+    trusted = {test for test in outcomes[0] if all(one.get(test) == "passed" for one in outcomes)}
+    failed = [test for test, outcome in plain["outcomes"].items() if outcome == "failed"]
+    return {
+        "error": plain["collect_error"] if not trusted else "",
+        "tests": [[t, *plain["functions"].get(t, ["", 0]), t in trusted] for t in outcomes[0]],
+        "failed": failed,
+        "failure": plain["failures"].get(failed[0]) if failed else None,
+        "lines": _bit_sets(traced["lines"], list(outcomes[0]), root),
+        "imported": _by_file(traced["imported"], root),
+        "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
+        "cpu_s": plain["cpu_s"],
+        "preload": traced["preload"],
+        "copies": _copies(root, {name for name, _ in traced["imported"]}),
+    }
+
+
+def _run(arguments: list[str], root: str, *, is_reversed: bool = False) -> dict[str, Any]:
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    recorder = Recorder(root, is_reversed=is_reversed)
+    run_pytest(arguments, [recorder])
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "outcomes": recorder.outcomes,
+        "functions": recorder.functions,
+        "failures": recorder.failures,
+        "collect_error": recorder.collect_error,
+        "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    }
+
+
+def _traced(arguments: list[str], root: str) -> dict[str, Any]:
+    recorder = Recorder(root, tracer=Tracer(root))
+    run_pytest(arguments, [recorder])
+    lines = {test: sorted(found) for test, found in recorder.lines.items()}
+    return {
+        "outcomes": recorder.outcomes,
+        "lines": lines,
+        "imported": sorted(recorder.imported),
+        "spawning": sorted(recorder.spawning),
+        "preload": foreign_modules(root),
+    }
+
+
+def _bit_sets(
+    lines: dict[str, list[list[Any]]], tests: list[str], root: str
+) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[int, int]] = {}
+    for number, test in enumerate(tests):
+        for name, line in lines.get(test, ()):
+            by_line = found.setdefault(name[len(root) :], {})
+            by_line[line] = by_line.get(line, 0) | 1 << number
+    return {
+        name: {str(line): f"{bits:x}" for line, bits in by_line.items()}
+        for name, by_line in found.items()
+    }
+
+
+def _by_file(lines: list[list[Any]], root: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for name, line in lines:
+        found.setdefault(name[len(root) :], []).append(line)
+    return found
+
+
+def _copies(root: str, names: set[str]) -> list[str]:
+    """Files of the environment that are the same as one of the project: a repair could be read."""
+    digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
+    sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
+    found = []
+    # `build` is where an install that is not editable leaves what it made.
+    places = {sys.prefix, f"{root}build", *(p for p in sys.path if "-packages" in p)}
+    for folder in places:
+        for parent, _, files in os.walk(folder):
+            for file in files:
+                path = Path(parent, file)
+                if str(path) in digests.values() or not file.endswith(".py") or path.is_symlink():
+                    continue
+                if path.stat().st_size in sizes and _digest(path) in digests:
+                    found.append(str(path))
+    return sorted(found)[:8]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,240 @@
+"""Tasks from a project: survey its tests, break it, keep what its tests find, check the tasks."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from coding_gym.arguments import at_least_one, unknown_name
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.task import Task
+from coding_gym.tasks.synthesis.assembling import Assembler, Bug, groups_of
+from coding_gym.tasks.synthesis.confirming import confirm
+from coding_gym.tasks.synthesis.drawing import Programs, combined, in_turn
+from coding_gym.tasks.synthesis.mutants import Mutant, Site, find_sites
+from coding_gym.tasks.synthesis.progress import Progress
+from coding_gym.tasks.synthesis.project import Project
+from coding_gym.tasks.synthesis.suite import Outcome, TestSandbox
+from coding_gym.tasks.synthesis.survey import Survey
+from coding_gym.tasks.synthesis.trials import Trials
+from coding_gym.workspace import TemplateStore
+
+_log = logging.getLogger(__name__)
+
+_COMBINATION = "combination"
+_COMBINED_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class _Settings:
+    n: int
+    seed: int
+    operators: tuple[str, ...]
+    sandbox: str | Mapping[str, Any]
+    num_workers: int
+    grade_every: int
+    on_progress: Callable[[Progress], None]
+    progress: Progress = field(default_factory=Progress)
+
+
+def synthesize(
+    project: Project,
+    n: int,
+    *,
+    seed: int = 0,
+    operators: Collection[str] = (),
+    sandbox: str | Mapping[str, Any] = "auto",
+    store: TemplateStore | None = None,
+    num_workers: int = 1,
+    grade_every: int = 1,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> tuple[Task, ...]:
+    """Makes tasks of a project by breaking it.
+
+    Each task's bug makes tests of the project fail, the same ones each time; these become its
+    hidden tests. The same project, seed and operators give the same tasks; asking for more gives
+    the same ones first, but for combinations, which come after all others.
+
+    Args:
+        project: The project; its tests pass.
+        n: How many tasks; fewer come where the project does not hold so many.
+        seed: Decides which.
+        operators: Names of `operators.OPERATOR_NAMES`, and ``combination`` for several edits in
+            one task; all of them where there are none.
+        sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
+        store: Where templates are kept; the user's cache by default.
+        num_workers: Sandboxes that run tests at one time; gradings are as many again.
+        grade_every: Of how many tasks one is confirmed by the grader, in which its gold patch must
+            resolve it and its base must not; 1 for each of them, 0 for none.
+        on_progress: Called whenever something was finished; the object is always the same one.
+
+    Raises:
+        InvalidTaskError: The project has no tests, or none that can be used.
+        InvalidArgumentError, UnknownNameError: An argument cannot be used.
+        MissingDependencyError: libcst is not installed.
+        TemplateError: The environment could not be built.
+        SandboxError: A sandbox could not be opened, or died.
+    """
+    settings = _Settings(
+        at_least_one("n", n),
+        seed,
+        _check_operators(operators),
+        sandbox,
+        at_least_one("num_workers", num_workers),
+        grade_every,
+        on_progress,
+    )
+    options = SandboxOptions.parse(sandbox)
+    store = store or TemplateStore(options.name)
+    unbroken = project.task()
+    spec = options.applied(store.get(unbroken).spec)
+
+    def open_tests() -> TestSandbox:
+        return TestSandbox(spec, options.name, has_own_pytest=unbroken.has_own_pytest)
+
+    tests = open_tests()
+    try:
+        survey = tests.survey(project.tests)
+    finally:
+        tests.close()
+    return _Synthesis(project, survey, settings, open_tests, store).tasks()
+
+
+def _check_operators(operators: Collection[str]) -> tuple[str, ...]:
+    # Any name asks for libcst, whose absence is then told before any work is done.
+    list(find_sites("", b"", lambda *_: False))
+    from coding_gym.tasks.synthesis.operators import OPERATOR_NAMES
+
+    known = (*OPERATOR_NAMES, _COMBINATION)
+    for name in operators:
+        if name not in known:
+            raise unknown_name("operator", name, known)
+    return tuple(operators) or known
+
+
+class _Synthesis:
+    """One call of `synthesize`."""
+
+    def __init__(
+        self,
+        project: Project,
+        survey: Survey,
+        settings: _Settings,
+        open_tests: Callable[[], TestSandbox],
+        store: TemplateStore,
+    ) -> None:
+        self._survey, self._settings, self._store = survey, settings, store
+        self._open_tests = open_tests
+        test_paths = {test.path for test in survey.tests}
+        self._sources = {
+            path: (project.folder / path).read_bytes()
+            for path in sorted(survey.lines.keys() | survey.imported.keys())
+            if path not in test_paths and _is_program(path)
+        }
+        self._assembler = Assembler(project, survey, self._sources)
+        self._programs = Programs(self._sources)
+        self._singles: dict[Mutant, Outcome] = {}
+        self._likenesses: set[tuple[object, ...]] = set()
+
+    def tasks(self) -> tuple[Task, ...]:
+        settings = self._settings
+        sites = list(self._sites())
+        settings.progress.num_sites = len(sites)
+        # Each stage has its own, so that how far the first one went does not show in the second.
+        rngs = [Random(f"{settings.seed} {stage}") for stage in ("single", "combined")]  # noqa: S311
+        is_combining = _COMBINATION in settings.operators
+        num_combined = round(_COMBINED_SHARE * settings.n) if is_combining else 0
+        trials = Trials(self._survey, self._sources, self._open_tests, settings.num_workers)
+        try:
+            singles = self._bugs(trials, in_turn(sites, rngs[0]))
+            tasks = self._checked(singles, settings.n - num_combined)
+            if is_combining and len(tasks) < settings.n:
+                several = self._bugs(trials, combined(list(self._singles), rngs[1]))
+                tasks += self._checked(several, settings.n - len(tasks))
+        finally:
+            trials.close()
+        return tuple(tasks)
+
+    def _sites(self) -> Iterator[Site]:
+        for path, data in self._sources.items():
+
+            def is_run(first: int, last: int, path: str = path) -> bool:
+                return self._survey.is_run(path, first, last)
+
+            yield from find_sites(path, data, is_run, self._settings.operators)
+
+    def _bugs(self, trials: Trials, mutants: Iterator[Mutant]) -> Iterator[Bug]:
+        """Yields what tests find, each kind once."""
+        progress = self._settings.progress
+        for mutant, outcome in trials.run(m for m in mutants if self._programs.is_new(m)):
+            progress.num_tried += 1
+            self._settings.on_progress(progress)
+            if outcome.error or not outcome.failed:
+                continue
+            progress.num_found += 1
+            bug = Bug(mutant, outcome)
+            if len(mutant.sites) == 1:
+                self._singles[mutant] = outcome
+            else:
+                bug = Bug(mutant, outcome, groups_of(mutant, self._singles, outcome.failed))
+            if bug.likeness in self._likenesses or not all(bug.groups):
+                progress.num_left_out += 1
+                continue
+            self._likenesses.add(bug.likeness)
+            yield bug
+
+    def _checked(self, bugs: Iterator[Bug], n: int) -> list[Task]:
+        """Returns the first ``n`` tasks that the grader confirms, in the order of the bugs."""
+        tasks: list[Task] = []
+        waiting: deque[tuple[Task, Future[str]]] = deque()
+        candidates = enumerate(self._candidates(bugs))
+        most = 4 * self._settings.num_workers
+        pool = ThreadPoolExecutor(self._settings.num_workers, thread_name_prefix="grading")
+        try:
+            while len(tasks) < n:
+                while len(waiting) < min(most, n - len(tasks)):
+                    number, task = next(candidates, (0, None))
+                    if task is None:
+                        break
+                    waiting.append((task, pool.submit(self._grade, task, number)))
+                if not waiting:
+                    break
+                task, future = waiting.popleft()
+                self._take(task, future.result(), tasks)
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return tasks
+
+    def _candidates(self, bugs: Iterable[Bug]) -> Iterator[Task]:
+        for bug in bugs:
+            task = self._assembler.task(bug)
+            if task is None:
+                self._settings.progress.num_left_out += 1
+            else:
+                yield task
+
+    def _grade(self, task: Task, number: int) -> str:
+        every = self._settings.grade_every
+        if every < 1 or number % every:
+            return ""
+        return confirm(task, self._store, self._settings.sandbox)
+
+    def _take(self, task: Task, problem: str, tasks: list[Task]) -> None:
+        progress = self._settings.progress
+        if problem:
+            _log.info("%s is left out: %s", task.task_id, problem)
+            progress.num_invalid += 1
+        else:
+            tasks.append(task)
+            progress.num_tasks += 1
+        self._settings.on_progress(progress)
+
+
+def _is_program(path: str) -> bool:
+    parts = path.split("/")
+    name = parts[-1]
+    is_test = {"test", "tests"} & set(parts) or name.startswith(("test_", "conftest"))
+    return name.endswith(".py") and not is_test and name != "setup.py"

@@ -1,0 +1,24 @@
+"""What a synthesis has done so far."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Progress:
+    """What has happened so far.
+
+    Attributes:
+        num_sites: Places that can be broken.
+        num_tried: Broken programs that were run.
+        num_found: Of those, programs that tests find.
+        num_left_out: Bugs that were found but make no task: duplicates, too plain, not to be told.
+        num_invalid: Tasks that the grader did not confirm.
+        num_tasks: Tasks.
+    """
+
+    num_sites: int = 0
+    num_tried: int = 0
+    num_found: int = 0
+    num_left_out: int = 0
+    num_invalid: int = 0
+    num_tasks: int = 0

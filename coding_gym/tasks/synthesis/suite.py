@@ -1,0 +1,177 @@
+"""A project's tests in a sandbox that stays open: what they cover, and what a bug breaks."""
+
+import base64
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from coding_gym.errors import SandboxError, last_line
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.tasks.synthesis.survey import Survey, read_survey
+from coding_gym.workspace import apply_patch
+
+_PACKAGE = "task_synthesis_inside"
+_MAX_REPLY_BYTES = 64 << 20
+_SURVEY_CPU_S = 300.0
+_SURVEY_TIMEOUT_S = 3600.0
+_BATCH_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the tests of a broken program ended.
+
+    Attributes:
+        failed: Ids of the tests that fail, in order; empty where ``error`` is not.
+        failures: By id, what a user would see; see ``inside/seen.py``.
+        error: ``died`` (too long, or the process ended), ``collect`` (a file could not be
+            imported), ``unstable`` (another result in a second run), or "".
+        outcomes: How every test ended, where all were run.
+        functions: File and line of every test's function, where all were run.
+    """
+
+    failed: tuple[str, ...] = ()
+    failures: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A broken program and the tests to run on it.
+
+    Attributes:
+        files: Content of the changed files, by path.
+        paths: The test files to collect.
+        tests: Ids of the tests to run; None for all that are collected.
+        cpu_s: Processor seconds that they may take.
+    """
+
+    files: Mapping[str, bytes]
+    paths: tuple[str, ...]
+    tests: tuple[str, ...] | None
+    cpu_s: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the attempt as ``inside/attempts.py`` wants it."""
+        files = {path: base64.b64encode(data).decode() for path, data in self.files.items()}
+        tests = None if self.tests is None else list(self.tests)
+        return {"files": files, "paths": self.paths, "tests": tests, "cpu_s": self.cpu_s}
+
+
+class TestSandbox:
+    """An open sandbox that holds the project and what runs its tests.
+
+    Args:
+        spec: The project's template.
+        backend: Name of the sandbox backend.
+        has_own_pytest: Whether pytest, and the plug-ins that it loads, are the environment's.
+    """
+
+    __test__ = False  # to pytest, a class of that name would be a test
+
+    def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
+        self._has_own_pytest = has_own_pytest
+        self._is_warm = False
+        self._sandbox = open_sandbox(spec, backend=backend)
+        try:
+            self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
+            for file in resources.files("coding_gym.tasks.synthesis.inside").iterdir():
+                if file.name.endswith(".py"):
+                    name = f"{self._folder}/{_PACKAGE}/{file.name}"
+                    self._sandbox.write_file(name, file.read_bytes())
+        except BaseException:
+            self._sandbox.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the sandbox; idempotent."""
+        self._sandbox.close()
+
+    def apply(self, patch: Patch) -> None:
+        """Changes the tree.
+
+        Raises:
+            PatchError: The patch does not apply.
+            SandboxError: The sandbox died.
+        """
+        apply_patch(self._sandbox, patch)
+
+    def survey(self, paths: Sequence[str]) -> Survey:
+        """Learns the tests.
+
+        Args:
+            paths: What pytest collects; where there are none, what the project says.
+
+        Raises:
+            InvalidTaskError: There are no tests, or none can be used; says why.
+            SandboxError: The sandbox died.
+        """
+        request = {"command": "survey", "arguments": list(paths), "cpu_s": _SURVEY_CPU_S}
+        reply = self._ask(request, _SURVEY_TIMEOUT_S)
+        return read_survey(reply)
+
+    def attempt(
+        self, attempts: Sequence[Attempt], preload: Sequence[str], warm: Sequence[str] = ()
+    ) -> tuple[Outcome, ...]:
+        """Runs tests of broken programs.
+
+        Args:
+            attempts: The programs.
+            preload: Modules to import before.
+            warm: Test files whose byte code is written the first time.
+
+        Raises:
+            SandboxError: The sandbox died, or no reply came.
+        """
+        request = {
+            "command": "try",
+            "preload": list(preload),
+            "warm": [] if self._is_warm else list(warm),
+            "attempts": [attempt.to_json() for attempt in attempts],
+        }
+        reply = self._ask(request, _BATCH_TIMEOUT_S)
+        self._is_warm = True
+        return tuple(_outcome(result) for result in reply["results"])
+
+    def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        answer = f"{self._folder}/reply.json"
+        code = (
+            f"import sys; sys.path[0] = {self._folder!r}; "
+            f"from {_PACKAGE}.__main__ import main; main()"
+        )
+        env = {} if self._has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        result = self._sandbox.run(
+            f'rm -f {answer}; exec python -c "{code}"',
+            timeout_s=timeout_s,
+            env=env,
+            stdin=json.dumps(request | {"reply": answer}).encode(),
+        )
+        try:
+            data = self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES)
+            reply: dict[str, Any] = json.loads(data)
+        except (OSError, ValueError) as problem:
+            said = last_line(result.output, f"exit code {result.exit_code}")
+            raise SandboxError(
+                f"the program that runs the tests gave no reply: {said}"
+            ) from problem
+        return reply
+
+
+def _outcome(result: Mapping[str, Any]) -> Outcome:
+    if result["error"]:
+        return Outcome(error=str(result["error"]))
+    if not result["is_stable"]:
+        return Outcome(error="unstable")
+    return Outcome(
+        failed=tuple(result["failed"]),
+        failures=result["failures"],
+        outcomes=result["outcomes"],
+        functions={test: (place[0], place[1]) for test, place in result["functions"].items()},
+    )

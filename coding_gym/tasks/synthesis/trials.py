@@ -1,0 +1,99 @@
+"""Mutants through sandboxes, several at a time, and their outcomes in the order of the mutants."""
+
+import queue
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+
+from coding_gym.tasks.synthesis.mutants import Mutant
+from coding_gym.tasks.synthesis.suite import Attempt, Outcome, TestSandbox
+from coding_gym.tasks.synthesis.survey import Survey
+
+# Small at first, so that little is in vain where few tasks are wanted.
+_FIRST_BATCH, _MAX_BATCH = 2, 8
+# A broken program may be slower; one that takes so much longer loops for ever.
+_CPU_FACTOR, _MIN_CPU_S = 4.0, 2.0
+
+
+class Trials:
+    """Runs the tests of broken programs.
+
+    Args:
+        survey: The tests.
+        sources: Content of the files that can be broken, by path.
+        open_tests: Opens a sandbox.
+        num_workers: Sandboxes that are open at one time.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        sources: Mapping[str, bytes],
+        open_tests: Callable[[], TestSandbox],
+        num_workers: int,
+    ) -> None:
+        self._survey, self._sources = survey, sources
+        self._cpu_s = _MIN_CPU_S + _CPU_FACTOR * survey.cpu_s
+        self._files = _files(survey.trusted)
+        self._num_workers = num_workers
+        self._idle: queue.SimpleQueue[TestSandbox] = queue.SimpleQueue()
+        self._opened: list[TestSandbox] = []
+        self._pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
+        try:
+            for _ in range(num_workers):
+                sandbox = open_tests()
+                self._opened.append(sandbox)
+                self._idle.put(sandbox)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends what is running and closes the sandboxes; idempotent."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        for sandbox in self._opened:
+            sandbox.close()
+
+    def run(self, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, Outcome]]:
+        """Yields every mutant with its outcome, in order, however many are taken.
+
+        Raises:
+            SandboxError: A sandbox died.
+        """
+        batches = _batches(iter(mutants))
+        waiting: deque[tuple[list[Mutant], Future[tuple[Outcome, ...]]]] = deque()
+        while True:
+            while len(waiting) < self._num_workers + 1 and (batch := next(batches, [])):
+                waiting.append((batch, self._pool.submit(self._try, batch)))
+            if not waiting:
+                return
+            done, future = waiting.popleft()
+            yield from zip(done, future.result(), strict=True)
+
+    def _try(self, batch: list[Mutant]) -> tuple[Outcome, ...]:
+        sandbox = self._idle.get()
+        try:
+            attempts = [self._attempt(mutant) for mutant in batch]
+            return sandbox.attempt(attempts, self._survey.preload, self._files)
+        finally:
+            self._idle.put(sandbox)
+
+    def _attempt(self, mutant: Mutant) -> Attempt:
+        wanted: set[str] = set()
+        for site in mutant.sites:
+            wanted.update(self._survey.tests_of(site.path, site.first_line, site.last_line))
+        tests = tuple(test for test in self._survey.trusted if test in wanted)
+        return Attempt(mutant.files(self._sources), _files(tests), tests, self._cpu_s)
+
+
+def _batches(mutants: Iterator[Mutant]) -> Iterator[list[Mutant]]:
+    size = _FIRST_BATCH
+    while batch := list(islice(mutants, size)):
+        yield batch
+        size = min(2 * size, _MAX_BATCH)
+
+
+def _files(tests: Iterable[str]) -> tuple[str, ...]:
+    """The files that tests are in, in the order of their first tests."""
+    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))

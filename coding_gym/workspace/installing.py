@@ -1,0 +1,176 @@
+"""Runs install commands: one after the other, into a log, within bounds, with telling errors."""
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from coding_gym.arguments import positive_seconds
+from coding_gym.calls import ExecResult
+from coding_gym.errors import TemplateError, last_line
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.workspace.progress import BuildStep, OnBuildStep
+from coding_gym.workspace.template import ENVIRONMENT
+
+_log = logging.getLogger(__name__)
+
+_TAIL_LINES = 20
+_TAIL_CHARS = 4000
+
+# What pip, git, curl and Python's own sockets say where a name server or a host is out of reach.
+_NO_NETWORK = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable"
+    r"|No route to host|Failed to establish a new connection|Could not resolve host"
+    r"|Connection refused"
+)
+# The line that tells most; what comes after it is advice.
+_TELLING = re.compile(r"^\s*(?:ERROR|error|E|fatal|[\w.]*Error): ?.+")
+_ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLimits:
+    """How long building an environment may take, in seconds.
+
+    Attributes:
+        command_s: One install command.
+        total_s: All of them together.
+    """
+
+    command_s: float = 1800.0
+    total_s: float = 3600.0
+
+    def __post_init__(self) -> None:
+        positive_seconds("install_timeout_s", self.command_s)
+        positive_seconds("build_timeout_s", self.total_s)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPlaces:
+    """Where builds leave what outlives a failed attempt, by the environment's key.
+
+    Attributes:
+        logs: Folder of the logs of builds that failed.
+        downloads: Folder of what was downloaded, and of wheels that were made of it. No two
+            environments share one: whoever wrote a task could put wheels of his own there.
+    """
+
+    logs: Path
+    downloads: Path
+
+    def log(self, key: str) -> Path:
+        """Returns the log of a build that failed, or is in progress."""
+        return self.logs / f"{key}.log"
+
+
+class Installation:
+    """Runs the commands of one build.
+
+    Args:
+        sandbox: Where they run.
+        task_id: The task that wants the environment.
+        log: The file that takes what they print; what it held is dropped.
+        limits: How long they may take.
+        num_steps: How many there will be.
+        on_step: Told of each before it runs.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        task_id: str,
+        log: Path,
+        limits: BuildLimits,
+        num_steps: int,
+        on_step: OnBuildStep | None,
+    ) -> None:
+        self._sandbox = sandbox
+        self._task_id = task_id
+        self._log = log
+        self._limits = limits
+        self._num_steps = num_steps
+        self._on_step = on_step
+        self._step = 0
+        self._deadline = monotonic() + limits.total_s
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
+
+    def run(self, command: str, *, timeout_s: float | None = None) -> None:
+        """Runs the next command.
+
+        Args:
+            command: A shell command.
+            timeout_s: How long it may take, where that is not what the limits say.
+
+        Raises:
+            TemplateError: It failed or took too long. The message is one line; the tail of what the
+                command printed is a note of the exception.
+        """
+        self._step += 1
+        _log.info("task %s: %s", self._task_id, command)
+        if self._on_step is not None:
+            told = BuildStep(
+                task_id=self._task_id,
+                step=self._step,
+                num_steps=self._num_steps,
+                command=command,
+            )
+            self._on_step(told)
+        # Before it runs, so that the log of a build that was killed says what it was at.
+        self._write(f"$ {command}\n")
+        left_s = max(self._deadline - monotonic(), 0.001)
+        own_s = timeout_s or self._limits.command_s
+        result = self._sandbox.run(command, timeout_s=min(own_s, left_s))
+        self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
+        if not result.ok:
+            late = (
+                f"was running when the build had taken {self._limits.total_s:g} s (build_timeout_s)"
+                if left_s < own_s
+                else f"took more than {own_s:g} s (install_timeout_s)"
+            )
+            raise self._failure(command, result, late if result.timed_out else "failed")
+
+    def _write(self, text: str) -> None:
+        with self._log.open("a", encoding="utf-8", errors="replace") as log:
+            log.write(text)
+
+    def _failure(self, command: str, result: ExecResult, how: str) -> TemplateError:
+        said = _telling_line(result.output)
+        error = TemplateError(
+            f"task {self._task_id}: install command {command!r} {how}: {said}"
+            f"{_hint(result)}; the log is {self._log}"
+        )
+        if tail := _tail(result.output):
+            error.add_note(f"the end of the log:\n{tail}")
+        return error
+
+
+def _hint(result: ExecResult) -> str:
+    if "Read-only file system" in result.output:
+        return f"; only the tree, {ENVIRONMENT}, home and temporary folders can be written to"
+    if "ensurepip is not available" in result.output:
+        return (
+            "; this Python came without its venv module: install python3-venv, or another Python "
+            "of that version with uv or pyenv"
+        )
+    if not result.timed_out and _NO_NETWORK.search(result.output):
+        return (
+            "; the environment is not in the cache, and making it needs the network, which is out "
+            "of reach: validate the task where there is one, and bring that machine's cache folder"
+        )
+    return ""
+
+
+def _telling_line(output: str) -> str:
+    lines = [line for line in output.strip().splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.match(line) and not _ADVICE.match(line)]
+    if lines and _ADVICE.match(lines[-1]) and telling:
+        return last_line(telling[-1])
+    return last_line(output)
+
+
+def _tail(output: str) -> str:
+    # What a build prints must not steer the terminal of whoever reads it.
+    lines = ["".join(c if c.isprintable() else " " for c in line) for line in output.splitlines()]
+    return "\n".join(lines[-_TAIL_LINES:])[-_TAIL_CHARS:].strip()

@@ -1,0 +1,137 @@
+"""The runner for Django and its projects, on a stand-in that starts its tests as Django does."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from django_task import BASE, BUGGY, FIXED, HIDDEN, PATH, RUNNER, TASK
+
+from coding_gym.errors import GradingError
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+# What a patch may do where the test runner is part of the project.
+_FORGED_RUNNERS = {
+    "a runner that runs nothing": (
+        "class Result:\n"
+        "    failures = errors = ()\n\n\n"
+        "DiscoverRunner.run_suite = lambda self, suite: Result()\n"
+    ),
+    "a suite that runs nothing": (
+        "class Suite(unittest.TestSuite):\n"
+        "    def run(self, result, debug=False):\n"
+        "        for test in self:\n"
+        "            result.startTest(test)\n"
+        "            result.addSuccess(test)\n"
+        "            result.stopTest(test)\n"
+        "        return result\n\n\n"
+        "DiscoverRunner.test_suite = Suite\n"
+    ),
+    "a suite of tests that were known before": (
+        "KNOWN = ('apostrophe', 'digits', 'one_word', 'words')\n\n\n"
+        "class Suite(unittest.TestSuite):\n"
+        "    def run(self, result, debug=False):\n"
+        "        for test in self:\n"
+        "            if test._testMethodName[5:] in KNOWN:\n"
+        "                result.startTest(test)\n"
+        "                result.addSuccess(test)\n"
+        "                result.stopTest(test)\n"
+        "        return result\n\n\n"
+        "DiscoverRunner.test_suite = Suite\n"
+    ),
+    "a runner that lets tests run again until they pass": (
+        "run = unittest.TestCase.run\n\n\n"
+        "def again(self, result=None):\n"
+        "    if not run(self, unittest.TestResult()).wasSuccessful():\n"
+        "        setattr(self, self._testMethodName, lambda: None)\n"
+        "    return run(self, result)\n\n\n"
+        "unittest.TestCase.run = again\n"
+    ),
+    "a runner with an end of its own": (
+        "def run_suite(self, suite):\n"
+        "    print('Ran 4 tests in 0.001s\\n\\nOK')\n"
+        "    os._exit(0)\n\n\n"
+        "DiscoverRunner.run_suite = run_suite\n"
+    ),
+}
+_PROJECT = {
+    "test_command": "python manage.py test shop.tests",
+    "test_patch": Patch.between({}, {"shop/tests.py": HIDDEN}).text,
+    "fail_to_pass": ("test_digits (shop.tests.TitleTests)",),
+    "pass_to_pass": ("Letters after an apostrophe stay small.", "shop.tests.TitleTests.test_words"),
+}
+
+
+def grade_tree(store: TemplateStore, task: Task, changes: Mapping[str, str]) -> Grade:
+    return grade(task, store.get(task), Patch.between(BASE, BASE | changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {
+            "test_command": "./tests/runtests.py --verbosity 2 --settings=test_sqlite "
+            "--failfast --parallel 4 text_tests.tests"
+        },
+        {**_PROJECT, "test_command": "python manage.py test --parallel=8 shop.tests"},
+        {
+            **_PROJECT,
+            "test_command": "DEBUG=1 python3 -Wd ./manage.py test shop.tests --parallel 2",
+        },
+    ],
+    ids=["no command", "runtests.py", "manage.py", "manage.py with a setting"],
+)
+def test_the_gold_resolves_and_the_base_does_not_in_one_process(
+    store: TemplateStore, changes: Mapping[str, object]
+) -> None:
+    task = replace(TASK, **changes)  # type: ignore[arg-type]
+    verdict = grade_tree(store, task, {"kit/text.py": FIXED})
+    assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict
+    verdict = grade_tree(store, task, {"kit/text.py": f"{BUGGY}\nVERSION = 2\n"})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}, verdict
+
+
+@pytest.mark.parametrize("code", _FORGED_RUNNERS.values(), ids=_FORGED_RUNNERS.keys())
+def test_a_runner_that_forges_is_not_resolved(store: TemplateStore, code: str) -> None:
+    verdict = grade_tree(store, TASK, {"kit/runner.py": f"{RUNNER}\n\n{code}"})
+    is_silent = "run_suite" in code
+    expected = GradeReason.TESTS_FAILED if is_silent else GradeReason.TAMPERED
+    assert (verdict.reason, verdict.resolved) == (expected, False), verdict
+
+
+def test_a_repair_of_the_runner_itself_counts(store: TemplateStore) -> None:
+    task = replace(
+        TASK, tree=replace(TASK.tree, files=BASE | {"kit/runner.py": RUNNER + "x = 1\n"})
+    )
+    before, after = {"kit/runner.py": RUNNER + "x = 1\n"}, {"kit/runner.py": RUNNER}
+    both = before | {"kit/text.py": BUGGY}, after | {"kit/text.py": FIXED}
+    assert grade(task, store.get(task), Patch.between(*both)).resolved
+
+
+def test_scripts_that_start_tests_and_what_lies_beside_tests_are_the_graders(
+    store: TemplateStore,
+) -> None:
+    files = {"manage.py": "", "tests/runtests.py": "", PATH: "", "tests/text_tests/models.py": ""}
+    verdict = grade_tree(store, TASK, {"kit/text.py": FIXED, **files})
+    assert verdict.resolved
+    assert verdict.dropped_paths == tuple(sorted(files))
+
+
+def test_a_script_that_runs_no_tests_is_told_of(store: TemplateStore) -> None:
+    task = replace(TASK, test_command="python manage.py check")
+    verdict = grade_tree(store, task, {"kit/text.py": FIXED})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert verdict.detail == "the test process ended before its tests did: AssertionError"
+
+
+@pytest.mark.parametrize("command", ["python -m django test", "/usr/bin/test.py", "pytest; true"])
+def test_a_command_that_starts_no_script_of_the_tree_is_refused(
+    store: TemplateStore, command: str
+) -> None:
+    with pytest.raises(GradingError, match=r"task kit-title: test_command '.*' starts no script"):
+        grade(replace(TASK, test_command=command), store.get(TASK), Patch(TASK.gold_patch))

@@ -1,0 +1,161 @@
+"""What each format makes of a text, and what it takes for incomplete."""
+
+from random import Random
+
+import pytest
+from text_tasks import C_HIDDEN, C_TASK
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.formats.cargo import read_cargo
+from coding_gym.grading.formats.go_json import read_go
+from coding_gym.grading.formats.junit_xml import read_junit
+from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, read_log
+from coding_gym.grading.formats.tap import read_tap
+from coding_gym.grading.runners import get_runner
+
+PASSED, FAILED, SKIPPED, ERROR = (
+    TestStatus.PASSED,
+    TestStatus.FAILED,
+    TestStatus.SKIPPED,
+    TestStatus.ERROR,
+)
+
+
+def test_tap_with_subtests_and_directives() -> None:
+    found = read_tap(
+        "TAP version 14\n"
+        "# Subtest: outer\n"
+        "    ok 1 - in one\n"
+        "    not ok 2 - in two\n"
+        "    1..2\n"
+        "not ok 1 - outer\n"
+        "ok 2 - later # SKIP not here\n"
+        "noise\n"
+        "ok 3 - plain\n"
+        "1..3\n",
+        1,
+    )
+    assert found.ended
+    assert found.statuses["plain"] is PASSED
+    assert found.statuses["later"] is SKIPPED
+    assert found.statuses["outer"] is FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code"),
+    [
+        ("ok 1 - a\n", 0),
+        ("1..2\nok 1 - a\n", 0),
+        ("1..1\nok 1 - a\nBail out!\n", 0),
+        ("1..1\nok 1 - a\n", 139),
+        ("ok 1 - a\nok 1 - b\n1..2\n", 0),
+        ("1..1\nok 1 - a\n1..1\n", 0),
+    ],
+    ids=["no-plan", "short", "bail", "crash", "number", "plans"],
+)
+def test_tap_that_is_not_complete(text: str, exit_code: int) -> None:
+    assert not read_tap(text, exit_code).ended
+
+
+def test_a_test_that_is_reported_twice_is_an_error() -> None:
+    assert read_tap("ok 1 - a\nnot ok 2 - a\n1..2\n", 1).statuses == {"a": ERROR}
+
+
+CARGO = """\
+     Running unittests src/lib.rs (target/debug/deps/a-1)
+
+running 2 tests
+test tests::one ... ok
+test tests::two ... ignored
+
+test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+     Running tests/b.rs (target/debug/deps/b-1)
+
+running 1 test
+test three ... FAILED
+
+test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.0s
+"""
+
+
+def test_cargo_names_the_file() -> None:
+    found = read_cargo(CARGO, 101)
+    assert found.ended
+    assert found.statuses == {
+        "src/lib.rs::tests::one": PASSED,
+        "src/lib.rs::tests::two": SKIPPED,
+        "tests/b.rs::three": FAILED,
+    }
+
+
+def test_cargo_without_its_totals_or_with_others_is_not_complete() -> None:
+    assert not read_cargo(CARGO.partition("test result: FAILED")[0], 101).ended
+    assert not read_cargo(CARGO.replace("1 passed", "2 passed"), 101).ended
+
+
+def test_go_events() -> None:
+    text = (
+        '{"Action":"run","Package":"x/y","Test":"TestA"}\n'
+        '{"Action":"output","Package":"x/y","Test":"TestA","Output":"noise"}\n'
+        "not an event\n"
+        '{"Action":"pass","Package":"x/y","Test":"TestA","Elapsed":0}\n'
+        '{"Action":"fail","Package":"x/y","Test":"TestB/one","Elapsed":0}\n'
+    )
+    assert not read_go(text, 1).ended
+    found = read_go(f'{text}{{"Action":"fail","Package":"x/y"}}\n', 1)
+    assert found.ended
+    assert found.statuses == {"x/y::TestA": PASSED, "x/y::TestB/one": FAILED}
+
+
+def test_junit_reports() -> None:
+    report = (
+        b'<testsuites><testsuite><testcase classname="a.B" name="c"/>'
+        b'<testcase name="d"><failure message="3 is\nnot 4"/></testcase>'
+        b'<testcase name="e"><skipped/></testcase></testsuite></testsuites>'
+    )
+    found = read_junit([report])
+    assert found.statuses == {"a.B::c": PASSED, "d": FAILED, "e": SKIPPED}
+    assert found.messages == {"d": "3 is not 4"}
+    assert not read_junit([b"<testsuite>"]).ended
+    assert not read_junit([b'<!DOCTYPE x [<!ENTITY y "z">]><testsuite/>']).ended
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "wanted"),
+    [
+        ("pytest", "PASSED a.py::b\nFAILED a.py::c - x\nERROR a.py", {"a.py::b"}),
+        ("pytest", "XFAIL a.py::b - why\nXPASS a.py::c", {"a.py::b"}),
+        ("pytest_options", "PASSED a.py::b[/x/y/z.py]", {"a.py::b[/z.py]"}),
+        ("pytest_v2", "\x1b[32mPASSED\x1b[0m a.py::b\na.py::c PASSED", {"a.py::b", "a.py::c"}),
+        ("matplotlib", "PASSED a.py::b[MouseButton.LEFT]", {"a.py::b[1]"}),
+        ("seaborn", "a.py::b PASSED [ 5%]\nPASSED a.py::c", {"a.py::b", "a.py::c"}),
+        ("sympy", "test_a ok\ntest_b F\n____ x/test_y.py:test_c ____", {"test_a"}),
+        ("django", "test_a (x.Y) ... noise\nok\ntest_b (x.Y) ... skipped 'z'", {"test_a (x.Y)"}),
+        ("gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)", {"TestA"}),
+        ("maven", "+ mvn -Dtest=A#b test\n[INFO] BUILD SUCCESS", {"A#b"}),
+        ("vitest", " ✓ a > b 3ms\n ↓ c [skipped]", {"a > b"}),
+    ],
+)
+def test_swe_bench_formats(name: str, log: str, wanted: set[str]) -> None:
+    statuses = read_log(log, name).statuses
+    assert {test for test, status in statuses.items() if status is PASSED} == wanted
+
+
+def test_only_what_is_between_the_marks_counts() -> None:
+    log = "PASSED a\n>>>>> Start Test Output\nPASSED b\n>>>>> End Test Output\nPASSED c"
+    assert set(read_log(log, "pytest").statuses) == {"b"}
+    assert read_log(f"{log}\n>>>>> Tests Errored", "pytest").statuses == {}
+
+
+def test_every_project_has_a_format_that_there_is() -> None:
+    assert set(FORMAT_BY_REPO.values()) <= FORMATS.keys()
+
+
+def test_canaries_of_one_file_have_different_names() -> None:
+    files = {path: text.encode() for path, text in C_HIDDEN.items()}
+    for seed in range(200):
+        canaries, changed = get_runner("tap").plant(files, C_TASK, Random(seed), avoid=frozenset())
+        text = changed["tests/test_clamp.c"].decode()
+        assert len(canaries) == 2
+        assert all(text.count(f"RUN({canary.name});") == 1 for canary in canaries)

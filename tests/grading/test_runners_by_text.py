@@ -1,0 +1,142 @@
+"""Runners that read what a command printed or left: C by TAP, cargo, commands, JUnit, SWE-bench."""
+
+from dataclasses import replace
+
+import pytest
+from changed_trees import graded, graded_gold
+from text_tasks import C_BASE, C_FIXED, C_TASK, RUST_BASE, RUST_TASK
+
+from coding_gym.errors import GradingError
+from coding_gym.grade import GradeReason
+from coding_gym.grading.runners import get_runner
+from coding_gym.sandbox.toolchains import find_toolchain
+from coding_gym.workspace import TemplateStore
+
+runs_c = pytest.mark.skipif(bool(find_toolchain("c").missing), reason=find_toolchain("c").missing)
+runs_rust = pytest.mark.skipif(
+    bool(find_toolchain("rust").missing), reason=find_toolchain("rust").missing
+)
+C_SOURCE = "src/clamp.c"
+
+
+@runs_c
+def test_c_gold_resolves_and_the_base_does_not(store: TemplateStore) -> None:
+    gold = graded_gold(C_TASK, store)
+    assert (gold.reason, gold.num_canaries) == (GradeReason.RESOLVED, 2), gold.detail
+    base = graded(C_TASK, store, {"README.md": "Nothing.\n"})
+    assert base.reason is GradeReason.TESTS_FAILED
+    assert dict(base.fail_to_pass) == {"tests/test_clamp.c::too_high": "failed"}
+
+
+@runs_c
+@pytest.mark.parametrize(
+    "code",
+    [
+        "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        "__attribute__((constructor)) static void leave(void) {\n"
+        '    puts("ok 1 - too_high\\nok 2 - too_low\\n1..2");\n    exit(0);\n}\n',
+        "#include <stdio.h>\n"
+        "__attribute__((constructor)) static void lie(void) {\n"
+        '    puts("ok 1 - too_high");\n}\n',
+    ],
+    ids=["exit", "print", "twice"],
+)
+def test_c_cheats_do_not_resolve(store: TemplateStore, code: str) -> None:
+    assert not graded(C_TASK, store, {C_SOURCE: code + C_BASE[C_SOURCE]}).resolved
+
+
+@runs_c
+def test_checks_that_a_header_silences_are_found_out(store: TemplateStore) -> None:
+    header = C_BASE["src/clamp.h"] + "#undef CHECK\n#define CHECK(what) (void)(what)\n"
+    grade = graded(C_TASK, store, {"src/clamp.h": header})
+    assert grade.reason is GradeReason.TAMPERED, grade.detail
+
+
+@runs_c
+def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
+    grade = graded(C_TASK, store, {"Makefile": "run:\n\t@echo 1..0\n", C_SOURCE: C_FIXED})
+    assert grade.resolved, grade.detail
+    assert grade.dropped_paths == ("Makefile",)
+
+
+@runs_rust
+def test_rust_gold_resolves_and_cheats_do_not(store: TemplateStore) -> None:
+    gold = graded_gold(RUST_TASK, store)
+    assert (gold.reason, gold.num_canaries) == (GradeReason.RESOLVED, 2), gold.detail
+    source = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
+    assert graded(RUST_TASK, store, {"src/lib.rs": source}).reason is GradeReason.TESTS_FAILED
+
+
+COMMANDS = replace(
+    C_TASK,
+    runner="command",
+    language="python",
+    test_patch="",
+    test_command="",
+    fail_to_pass=("grep -q high: src/clamp.c", "true"),
+    pass_to_pass=("test -f Makefile",),
+    gold_patch="",
+)
+
+
+def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
+    grade = graded(COMMANDS, store, {"README.md": "Nothing.\n"})
+    assert dict(grade.fail_to_pass) == {"grep -q high: src/clamp.c": "failed", "true": "passed"}
+    assert dict(grade.pass_to_pass) == {"test -f Makefile": "passed"}
+
+
+def test_commands_are_not_run_where_what_they_need_cannot_be_built(store: TemplateStore) -> None:
+    task = replace(COMMANDS, test_command="echo no room; false")
+    grade = graded(task, store, {"README.md": "Nothing.\n"})
+    assert set(grade.fail_to_pass.values()) == {"missing"}
+    assert "exit code 1: no room" in grade.detail
+
+
+def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> None:
+    case = '<testsuite><testcase classname="a.B" name="{}"/></testsuite>'
+    task = replace(
+        COMMANDS,
+        runner="junit",
+        test_report="out/*.xml",
+        test_command=f"mkdir -p out; echo '{case.format('real')}' >out/real.xml",
+        fail_to_pass=("a.B::real", "a.B::forged"),
+        pass_to_pass=(),
+    )
+    grade = graded(task, store, {"out/forged.xml": case.format("forged")})
+    assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
+
+
+def test_a_log_is_read_in_its_format(store: TemplateStore) -> None:
+    task = replace(
+        COMMANDS,
+        runner="swebench",
+        test_report="django",
+        test_command="printf 'test_a (x.Y) ... ok\\ntest_b (x.Y) ... FAIL\\n'",
+        fail_to_pass=("test_a (x.Y)", "test_b (x.Y)"),
+        pass_to_pass=(),
+    )
+    grade = graded(task, store, {"README.md": "Nothing.\n"})
+    assert dict(grade.fail_to_pass) == {"test_a (x.Y)": "passed", "test_b (x.Y)": "failed"}
+
+
+def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
+    task = replace(COMMANDS, runner="tap", test_command="no-such-program --tap")
+    with pytest.raises(GradingError, match="there is no 'no-such-program' where its tests run"):
+        graded(task, store, {"README.md": "Nothing.\n"})
+
+
+@pytest.mark.parametrize(
+    ("runner", "fields", "said"),
+    [
+        ("tap", {}, "field 'test_command' is missing"),
+        ("junit", {"test_command": "true"}, "field 'test_report' is missing"),
+        ("junit", {"test_command": "true", "test_report": "../x"}, "must stay in the tree"),
+        ("swebench", {"test_command": "true", "test_report": "djanga"}, "did you mean 'django'"),
+        ("cargo", {}, "is not FILE::NAME"),
+        ("command", {"fail_to_pass": (" ",)}, "is no shell command"),
+    ],
+)
+def test_what_a_task_lacks_is_said(runner: str, fields: dict[str, str], said: str) -> None:
+    task = replace(COMMANDS, **fields)  # type: ignore[arg-type]
+    assert said in get_runner(runner).problem(task)

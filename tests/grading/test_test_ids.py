@@ -1,0 +1,235 @@
+"""Ids of tests as rows spell them: pytest's, cut by log parsers, and unittest's, old and new."""
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from unittest_task import HIDDEN, PATH
+
+from coding_gym.errors import UnknownNameError
+from coding_gym.grading import grade
+from coding_gym.grading.pytest_ids import log_spellings
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners import RUNNER_NAMES, get_runner
+from coding_gym.grading.runners.unittest_command import TestCommand
+from coding_gym.grading.runners.unittest_ids import (
+    UnittestId,
+    by_place,
+    method_summaries,
+    node_ids,
+    summarised,
+)
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, Task
+from coding_gym.workspace import TemplateStore
+
+_PARAMETERS = (
+    "import unittest\n"
+    "\n"
+    "import pytest\n"
+    "\n"
+    "from shapes import area\n"
+    "\n"
+    "\n"
+    '@pytest.mark.parametrize("name", ["a b", "a c", "/data/b", "[x](1)", "<y>", "d\\n", "é"])\n'
+    "def test_name(name):\n"
+    "    assert area(2, 3) == 6\n"
+    "\n"
+    "\n"
+    "class TestArea:\n"
+    '    @pytest.mark.parametrize("side", [1, "5 or 6"], ids=str)\n'
+    "    def test_side(self, side):\n"
+    "        assert area(1, 3) == 3\n"
+    "\n"
+    "    class TestInner:\n"
+    "        def test_flat(self):\n"
+    "            assert area(1, 0) == 0\n"
+    "\n"
+    "\n"
+    "class OldArea(unittest.TestCase):\n"
+    "    def test_old(self):\n"
+    "        self.assertEqual(area(5, 5), 25)\n"
+)
+_BEFORE, _AFTER = ({"shapes.py": f"def area(a, b):\n    return a {o} b\n"} for o in "+*")
+
+
+def test_pytest_runs_are_found_by_every_id_that_swe_bench_has_for_them(
+    store: TemplateStore,
+) -> None:
+    ids = ("test_name[a", "test_name[/b]", "test_name[[x](1)]", "test_name[<y>]")
+    ids += (
+        "test_name[d\\n]",
+        "test_name[\\xe9]",
+        "TestArea::test_side[1]",
+        "TestArea::test_side[5",
+    )
+    ids += ("TestArea::TestInner::test_flat", "OldArea::test_old", "test_name[a b]")
+    task = Task(
+        task_id="shapes",
+        tree=FilesTree(_BEFORE),
+        problem_statement="area adds",
+        gold_patch=Patch.between(_BEFORE, _AFTER).text,
+        test_patch=Patch.between({}, {"test_shapes.py": _PARAMETERS}).text,
+        fail_to_pass=tuple(f"test_shapes.py::{name}" for name in ids),
+        created_at="2024-02-03T04:05:06Z",
+    )
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
+    wrong = Patch.between(_BEFORE, {"shapes.py": _BEFORE["shapes.py"] + "\nx = 1\n"})
+    statuses = grade(task, store.get(task), wrong).fail_to_pass
+    assert set(statuses.values()) == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("node_id", "spellings"),
+    [
+        ("t.py::test_a", set()),
+        ("t.py::test_a[1]", set()),
+        ("t.py::test_a[1 2]", {"t.py::test_a[1"}),
+        ("t.py::test_a[ ]", {"t.py::test_a["}),
+        ("t.py::test_a[f(x, [0])]", {"t.py::test_a[f(x,"}),
+        ("t.py::test_a[/data/x.txt]", {"t.py::test_a[/x.txt]"}),
+        ("t.py::test_a[//data/x]", set()),
+        ("t.py::test_a[/data/*]", set()),
+        ("t.py::test_a[1-/data]", set()),
+        ("t.py::test_a[MouseButton.LEFT]", {"t.py::test_a[1]"}),
+        (
+            "t.py::test_a[MouseButton.RIGHT-1 2]",
+            {"t.py::test_a[3-1", "t.py::test_a[MouseButton.RIGHT-1"},
+        ),
+        ("t.py::test_a[[31mred]", {"t.py::test_a[red]"}),
+    ],
+)
+def test_what_swe_bench_makes_of_an_id_is_known(node_id: str, spellings: set[str]) -> None:
+    assert log_spellings(node_id) == spellings
+
+
+@pytest.mark.parametrize(
+    ("test_id", "parsed"),
+    [
+        ("test_x (mod.Case)", UnittestId("mod", ("Case",), "test_x")),
+        ("test_x (mod.Case.test_x)", UnittestId("mod", ("Case",), "test_x")),
+        ("mod.Case.test_x", UnittestId("mod", ("Case",), "test_x")),
+        ("test_x (pack.mod.lower)", UnittestId("pack.mod", ("lower",), "test_x")),
+        ("pack.mod.Outer.Inner.test_x", UnittestId("pack.mod", ("Outer", "Inner"), "test_x")),
+        ("testX (Tests.Case)", UnittestId("Tests", ("Case",), "testX")),
+        ("test_x (Case)", None),
+        ("test_x (mod.Case) (number=1)", None),
+        ("test_x (mod.Case) [a part]", None),
+        ("It adds.", None),
+        ("mod.test_x", None),
+        ("tests/test_x.py::Case::test_x", None),
+    ],
+)
+def test_an_id_of_unittest_says_where_its_test_lies(
+    test_id: str, parsed: UnittestId | None
+) -> None:
+    assert UnittestId.parse(test_id) == parsed
+
+
+def test_a_module_may_lie_below_any_root_and_the_first_one_counts() -> None:
+    one = UnittestId("pack.mod", ("Case",), "test_x")
+    assert one.paths(("", "tests")) == (
+        "pack/mod.py",
+        "pack/mod/__init__.py",
+        "tests/pack/mod.py",
+        "tests/pack/mod/__init__.py",
+    )
+    place = "::Case::test_x"
+    reported = [f"{path}{place}" for path in ("tests/pack/mod.py", "x/pack/mod.py", "un_mod.py")]
+    more = [*reported, f"x/pack/mod.py::Other{place}", f"x/pack/mod.py{place}x"]
+    assert one.among(by_place(more), ("", "tests")) == (reported[0],)
+    assert one.among(by_place(more[1:]), ("", "tests")) == (reported[1],)
+    assert one.among(by_place(more[2:]), ("", "tests")) == ()
+
+
+def test_methods_are_found_by_the_first_line_of_their_doc_strings() -> None:
+    files = {PATH: HIDDEN.encode(), "tests/odd.py": b"def (", "data.py": b"\xff\xfe"}
+    tests = ["Two hours are carried at once.", "It adds.", "tests.test_clock.ShowTest.test_pads"]
+    assert node_ids(tests, files, ("",)) == (
+        f"{PATH}::ShowTest::test_pads",
+        f"{PATH}::AddTest::test_carries_twice",
+    )
+
+
+def test_a_method_that_a_class_has_from_another_has_its_description() -> None:
+    source = (
+        "class Mixin:\n"
+        "    def test_x(self):\n"
+        '        """\n        It adds.\n\n        More.\n        """\n\n\n'
+        "class One(Mixin, T):\n    pass\n\n\n"
+        'class Two(Mixin, T):\n    def test_x(self):\n        "No."\n'
+    )
+    summaries = method_summaries({"t.py": source.encode()})
+    assert summaries == {"t.py::Mixin::test_x": "It adds.", "t.py::Two::test_x": "No."}
+    reported = ["t.py::One::test_x", "t.py::Two::test_x", "u.py::Sub::test_x", "t.py::One::test_y"]
+    assert summarised("It adds.", reported, summaries) == {"t.py::One::test_x", "u.py::Sub::test_x"}
+    assert node_ids(["It adds."], {"t.py": source.encode()}, ("",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "parsed", "roots"),
+    [
+        ("python -m unittest", ("", "unittest", ()), ("",)),
+        ("python3.9 -B -m unittest a.b -v", ("", "unittest", ("a.b", "-v")), ("",)),
+        ("python -m unittest discover", ("", "unittest", ("discover",)), ("",)),
+        ("python -m unittest discover -s ./t/u", None, ("t/u",)),
+        ("python -m unittest discover -st -t .", None, ("",)),
+        ("python -m unittest discover t '*_t.py'", None, ("t",)),
+        ("python -m unittest discover --start-directory=t", None, ("t",)),
+        ("./tests/runtests.py a --x=1", ("tests/runtests.py", "", ("a", "--x=1")), ("tests", "")),
+        ("python site/manage.py test", ("site/manage.py", "", ("test",)), ("site", "")),
+        ("A='1 2' B= python manage.py test", ("manage.py", "", ("test",)), ("",)),
+        ("python -Wd -u -W ignore -m unittest a", ("", "unittest", ("a",)), ("",)),
+    ],
+)
+def test_a_command_is_taken_apart(
+    command: str, parsed: tuple[str, str, tuple[str, ...]] | None, roots: Sequence[str]
+) -> None:
+    read = TestCommand.parse(command)
+    assert read is not None
+    assert parsed is None or (read.script, read.module, read.arguments) == parsed
+    assert read.roots == tuple(roots)
+    environments = {"A=": {"A": "1 2", "B": ""}, "-W": {"PYTHONWARNINGS": "d,ignore"}}
+    expected = [one for sign, one in environments.items() if sign in command]
+    assert [read.environment] == (expected or [{}])
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("", "pytest", "python", "python 'x", "python -c 1", "python -W", "python -I x.py"),
+        *("cd x && python -m unittest", "python -m unittest | cat", "python -m unittest; true"),
+        *("python ../runtests.py", "/tmp/runtests.py"),
+    ],
+)
+def test_a_command_of_any_other_kind_is_not_guessed_at(command: str) -> None:
+    assert TestCommand.parse(command) is None
+
+
+def test_a_spelling_never_stands_for_a_canary() -> None:
+    records = [
+        ["names", f"t.py::Case::{name}", ["It adds."]] for name in ("test_x", "test_x_again")
+    ]
+    for name, outcome in (("test_x", "passed"), ("test_x_again", "failed")):
+        for when in ("setup", "call", "teardown"):
+            said = outcome if when == "call" else "passed"
+            records.append(["test", f"t.py::Case::{name}", when, said, False, "so"])  # type: ignore[list-item]
+    report = RunReport.from_verdict(
+        {"records": records, "num_strays": 0, "flooded": False, "timed_out": False}
+    )
+    assert report.status("It adds.") == "failed"
+    assert report.message("It adds.") == "so"
+    assert report.without({"t.py::Case::test_x_again"}).status("It adds.") == "passed"
+
+
+@pytest.mark.parametrize("names", [["x", 1], "x", None])
+def test_names_of_a_wrong_shape_are_forged(names: object) -> None:
+    verdict = {"records": [["names", "t", names]], "num_strays": 0, "flooded": False}
+    assert RunReport.from_verdict(verdict | {"timed_out": False}).is_forged
+
+
+def test_runners_are_known_by_name() -> None:
+    assert {"pytest", "unittest", "django"} <= set(RUNNER_NAMES)
+    with pytest.raises(UnknownNameError, match=re.escape("'nose'")):
+        get_runner("nose")

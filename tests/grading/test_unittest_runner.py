@@ -1,0 +1,234 @@
+"""The runner of unittest's own tests: what it runs, by which names, and what cannot fool it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from unittest_attacks import ENDING, FORGING
+from unittest_task import BASE, BUGGY, FIXED, HIDDEN, PATH, TASK
+
+from coding_gym.errors import GradingError
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.workspace import TemplateStore
+
+GradeSource = Callable[..., Grade]
+
+
+@pytest.fixture
+def grade_source(store: TemplateStore) -> GradeSource:
+    """Grades a new ``clock.py``, with a task that differs in some fields."""
+
+    def run(source: str, **changes: object) -> Grade:
+        task = replace(TASK, **changes)  # type: ignore[arg-type]
+        return grade(task, store.get(task), Patch.between(BASE, BASE | {"clock.py": source}))
+
+    return run
+
+
+def with_tests(tests: str, *expected: str) -> dict[str, object]:
+    """Fields of a task whose hidden file holds other tests."""
+    return {
+        "test_patch": Patch.between(
+            {}, {PATH: f"import unittest\n\nimport clock\n\n\n{tests}"}
+        ).text,
+        "fail_to_pass": expected,
+        "pass_to_pass": (),
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "python -m unittest tests.test_clock",
+        "python3 -W error -m unittest -v -f tests/test_clock.py",
+        "TZ=UTC python -m unittest discover -s tests -t . --failfast",
+    ],
+)
+def test_the_gold_resolves_and_the_base_does_not_however_they_are_started(
+    grade_source: GradeSource, command: str
+) -> None:
+    assert grade_source(FIXED, test_command=command).resolved
+    verdict = grade_source(f"{BUGGY}\nVERSION = 2\n", test_command=command)
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
+    assert set(verdict.pass_to_pass.values()) == {TestStatus.PASSED}
+    assert verdict.num_canaries == 2
+    assert verdict.detail.endswith("AssertionError: Tuples differ: (1, 10) != (2, 10)")
+
+
+def test_every_spelling_of_every_ending_is_known(grade_source: GradeSource) -> None:
+    endings = {"test_pads": "passed", "test_skipped": "skipped", "test_expected": "skipped"}
+    place = "tests.test_clock.ShowTest"
+    statuses = {
+        spelling: status
+        for name, status in endings.items()
+        for spelling in (f"{name} ({place})", f"{name} ({place}.{name})", f"{place}.{name}")
+    }
+    statuses |= {
+        "Two hours are carried at once.": "passed",
+        "test_gone (tests.test_clock.A)": "missing",
+    }
+    statuses |= {"Three hours are carried at once.": "missing"}
+    verdict = grade_source(FIXED, pass_to_pass=tuple(statuses))
+    assert verdict.pass_to_pass == statuses
+
+
+def test_modules_are_found_below_the_folder_where_discovery_starts(
+    grade_source: GradeSource,
+) -> None:
+    tests = ("test_carries (test_clock.AddTest)", "Two hours are carried at once.")
+    for command in (
+        "",
+        "python -m unittest discover tests",
+        "python -m unittest discover -s tests",
+    ):
+        verdict = grade_source(FIXED, fail_to_pass=tests, pass_to_pass=(), test_command=command)
+        assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "said"),
+    [
+        ("    def setUp(self):\n        clock.gone()\n\n", "failed", "AttributeError: module"),
+        ("    def tearDown(self):\n        clock.gone()\n\n", "failed", "AttributeError: module"),
+        (
+            "    @classmethod\n    def setUpClass(cls):\n        clock.gone()\n\n",
+            "missing",
+            "AttributeError: module",
+        ),
+        (
+            "    @classmethod\n    def setUpClass(cls):\n        raise unittest.SkipTest('no')\n\n",
+            "missing",
+            "no",
+        ),
+        ("    clock.gone()\n\n", "missing", "AttributeError: module"),
+    ],
+)
+def test_what_fails_around_a_test_is_told_of_it(
+    grade_source: GradeSource, fault: str, status: str, said: str
+) -> None:
+    test = "test_it (tests.test_clock.ItTest)"
+    tests = f"class ItTest(unittest.TestCase):\n{fault}    def test_it(self):\n        pass\n"
+    verdict = grade_source(FIXED, **with_tests(tests, test))
+    assert (verdict.reason, verdict.fail_to_pass[test]) == (GradeReason.TESTS_FAILED, status)
+    assert said in verdict.detail
+
+
+def test_a_failed_part_of_a_test_fails_it_and_a_skipped_one_does_not_pass_it(
+    grade_source: GradeSource,
+) -> None:
+    tests = (
+        "class PartTest(unittest.TestCase):\n"
+        "    def test_fails(self):\n"
+        "        for number in range(3):\n"
+        "            with self.subTest(number=number):\n"
+        "                self.assertNotEqual(number, 1)\n\n"
+        "    def test_skips(self):\n"
+        "        with self.subTest(number=1):\n"
+        "            self.skipTest('later')\n"
+    )
+    names = [f"{name} (tests.test_clock.PartTest)" for name in ("test_fails", "test_skips")]
+    verdict = grade_source(FIXED, **with_tests(tests, *names))
+    assert list(verdict.fail_to_pass.values()) == ["failed", "skipped"]
+
+
+def test_a_class_that_other_tests_import_runs_once_and_suites_inside_tests_are_not_reported(
+    grade_source: GradeSource,
+) -> None:
+    tests = (
+        "class OnceTest(unittest.TestCase):\n"
+        "    def test_it(self):\n"
+        "        self.assertEqual(clock.add(0, 59, 1), (1, 0))\n\n"
+        "    def test_suite(self):\n"
+        "        class InnerTest(unittest.TestCase):\n"
+        "            test_it = OnceTest.test_it\n\n"
+        "        InnerTest.__qualname__ = 'OnceTest'\n"
+        "        result = unittest.TextTestRunner().run(InnerTest('test_it'))\n"
+        "        self.assertEqual(result.testsRun, 1)\n"
+    )
+    fields = with_tests(
+        tests, *(f"tests.test_clock.OnceTest.{n}" for n in ("test_it", "test_suite"))
+    )
+    files = {PATH: "import unittest\n\nimport clock\n\n\n" + tests}
+    files["tests/test_more.py"] = "from tests.test_clock import OnceTest\n"
+    fields["test_patch"] = Patch.between({}, files).text
+    fields["test_command"] = "python -m unittest tests.test_clock tests.test_more"
+    verdict = grade_source(FIXED, **fields)
+    assert verdict.resolved, verdict
+
+
+def test_a_description_that_tests_share_stands_for_all_of_them(grade_source: GradeSource) -> None:
+    tests = (
+        "class Shared:\n"
+        "    def test_shared(self):\n"
+        '        """It adds."""\n'
+        "        self.assertEqual(clock.add(0, self.start, 2)[1], 4)\n\n\n"
+        "class OneTest(Shared, unittest.TestCase):\n    start = 2\n\n\n"
+        "class TwoTest(Shared, unittest.TestCase):\n    start = {}\n"
+    )
+    verdict = grade_source(FIXED, **with_tests(tests.format(2), "It adds."))
+    assert verdict.resolved, verdict
+    verdict = grade_source(FIXED, **with_tests(tests.format(3), "It adds."))
+    assert verdict.fail_to_pass == {"It adds.": "failed"}
+
+
+@pytest.mark.parametrize("code", ENDING.values(), ids=ENDING.keys())
+def test_code_that_attacks_the_run_is_not_resolved(grade_source: GradeSource, code: str) -> None:
+    verdict = grade_source(f"{BUGGY}\n\n{code}")
+    assert verdict.reason in (GradeReason.TESTS_FAILED, GradeReason.TAMPERED), verdict
+    assert TestStatus.PASSED not in verdict.fail_to_pass.values()
+
+
+@pytest.mark.parametrize("code", FORGING.values(), ids=FORGING.keys())
+def test_forgery_is_called_by_its_name_and_earns_nothing(
+    grade_source: GradeSource, code: str
+) -> None:
+    verdict = grade_source(f"{BUGGY}\n\n{code}")
+    assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TAMPERED, 0.0), verdict
+
+
+def test_files_beside_the_source_neither_help_nor_hurt(store: TemplateStore) -> None:
+    files = {
+        PATH: HIDDEN.replace("(2, 10)", "(1, 10)").replace("(3, 10)", "(1, 10)"),
+        "test_clock.py": "import os\n\nos._exit(0)\n",
+        "unittest.py": "raise SystemExit(0)\n",
+        "sitecustomize.py": "raise SystemExit(0)\n",
+    }
+    wrong = f"{BUGGY}\nVERSION = 2\n"
+    for source, reason in ((FIXED, GradeReason.RESOLVED), (wrong, GradeReason.TESTS_FAILED)):
+        patch = Patch.between(BASE, BASE | files | {"clock.py": source})
+        assert grade(TASK, store.get(TASK), patch).reason is reason
+
+
+def test_files_that_hold_expected_tests_are_the_graders_whatever_they_are_called(
+    store: TemplateStore,
+) -> None:
+    checks = "import unittest\n\n\nclass Kept(unittest.TestCase):\n    def test_kept(self):\n"
+    base = BASE | {"checks.py": f"{checks}        import clock\n", "testing.py": "X = 1\n"}
+    kept = "checks.Kept.test_kept"
+    task = replace(TASK, tree=replace(TASK.tree, files=base), pass_to_pass=(kept,))
+    files = {"checks.py": f"{checks}        pass\n", "testing.py": "X = 2\n", "clock.py": FIXED}
+    verdict = grade(task, store.get(task), Patch.between(base, base | files))
+    assert (verdict.resolved, verdict.dropped_paths) == (True, ("checks.py",)), verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"test_command": "tox -e py"}, r"test_command 'tox -e py' is not 'python -m unittest …'"),
+        ({"test_command": "python -m unittest && rm x"}, r"test_command .* is not"),
+        (
+            {"test_patch": "", "fail_to_pass": ("It adds.",)},
+            r"expected test 'It adds\.' names no module; spell it .*, or set test_command",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_run_is_refused_with_the_field(
+    store: TemplateStore, changes: dict[str, object], said: str
+) -> None:
+    task = replace(TASK, **changes)  # type: ignore[arg-type]
+    with pytest.raises(GradingError, match=f"task clock-carry: {said}"):
+        grade(task, store.get(TASK), Patch(TASK.gold_patch))

@@ -1,0 +1,262 @@
+"""Source that makes failures look like passes, and is found out: the grade says tampered."""
+
+# By name: what stands below a source that is not repaired.
+FORGERIES = {
+    "reports that say passed": """\
+from _pytest.reports import TestReport
+
+make = TestReport.from_item_and_call.__func__
+
+
+def passing(cls, item, call):
+    report = make(cls, item, call)
+    report.outcome, report.longrepr = 'passed', None
+    return report
+
+
+TestReport.from_item_and_call = classmethod(passing)
+""",
+    "tests that are not run": """\
+import _pytest.python
+
+_pytest.python.Function.runtest = lambda self: None
+""",
+    "calls that do not raise": """\
+from _pytest.runner import CallInfo
+
+make = CallInfo.from_call.__func__
+
+
+def quiet(cls, func, when, reraise=None):
+    def run():
+        try:
+            func()
+        except BaseException:
+            pass
+    return make(cls, run, when, reraise)
+
+
+CallInfo.from_call = classmethod(quiet)
+""",
+    "failed asserts that are swallowed": """\
+import _pytest.python
+import _pytest.unittest
+
+run = _pytest.python.Function.runtest
+
+
+def runtest(self):
+    try:
+        run(self)
+    except AssertionError:
+        pass
+
+
+_pytest.python.Function.runtest = runtest
+_pytest.unittest.TestCaseFunction.addFailure = lambda *a: None
+""",
+    "lines to every descriptor": """\
+import os
+
+for number in range(1024):
+    try:
+        os.write(number, b'["test", "x", "call", "passed", false, ""]\\n')
+    except OSError:
+        pass
+""",
+    "a flood of records": """\
+import gc
+
+for thing in gc.get_objects():
+    if type(thing).__name__ == 'Reporter':
+        while True:
+            thing.send('test', 'x' * 60000, 'call', 'passed', False, '')
+""",
+    "a record too deep to be read": """\
+import gc, os
+
+for thing in gc.get_objects():
+    if type(thing).__name__ == 'Reporter':
+        line = thing._nonce + ' ["test", ' + '[' * 950 + ']' * 951
+        os.write(thing._descriptor, line.encode() + b'\\n')
+""",
+    "only tests that are known": """\
+import _pytest.runner
+
+KNOWN = ['discount_lowers_the_total', 'any_discount', 'no_prices']
+KNOWN += ['plain_total', 'count', 'whole_price', 'count_is_not_discounted']
+protocol = _pytest.runner.runtestprotocol
+
+
+def known_only(item, *args, **kwargs):
+    if item.originalname.removeprefix('test_') not in KNOWN:
+        return []
+    item.runtest = lambda: None
+    return protocol(item, *args, **kwargs)
+
+
+_pytest.runner.runtestprotocol = known_only
+""",
+    "a reporter that says passed": """\
+import gc
+
+for thing in gc.get_objects():
+    if type(thing).__name__ == 'Reporter':
+        send = thing.send
+        thing.send = lambda kind, name, when='', outcome='', *rest: send(
+            kind, name, *([when, 'passed', False, ''] if kind == 'test' else [])
+        )
+""",
+    "tests that are emptied on disk": """\
+import pathlib, re
+
+for path in pathlib.Path('tests').glob('test_*.py'):
+    text = path.read_text()
+    path.write_text(re.sub(r'assert .*', 'pass', text))
+""",
+    "asserts that call nothing of ours": """\
+import ast
+import _pytest.assertion.rewrite
+import unittest
+
+rewrite = _pytest.assertion.rewrite.rewrite_asserts
+
+
+def emptied(module, *rest):
+    for node in ast.walk(module):
+        if isinstance(node, ast.Assert) and 'total(' in ast.unparse(node):
+            node.test = ast.Constant(True)
+    rewrite(module, *rest)
+
+
+_pytest.assertion.rewrite.rewrite_asserts = emptied
+unittest.TestCase.assertEqual = lambda self, one, two: type(one) is int
+""",
+    "a forged module": """\
+import sys, types
+
+module = types.ModuleType('test_discounts')
+module.__file__ = __file__.replace('cart.py', 'tests/test_discounts.py')
+for name in ('discount_lowers_the_total', 'no_prices'):
+    setattr(module, f'test_{name}', lambda: None)
+sys.modules['test_discounts'] = module
+""",
+    "hooks put into the running pytest": """\
+import gc
+import pytest
+
+
+class Cheat:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        result = yield
+        result.get_result().outcome = 'passed'
+        result.get_result().longrepr = None
+
+
+for thing in gc.get_objects():
+    if isinstance(thing, pytest.Config):
+        thing.pluginmanager.register(Cheat())
+        break
+""",
+    "tests that are taken off the list": """\
+import gc
+import pytest
+
+
+class Cheat:
+    def pytest_collection_modifyitems(self, items):
+        for item in items:
+            item.runtest = lambda: None
+
+
+for thing in gc.get_objects():
+    if isinstance(thing, pytest.Config):
+        thing.pluginmanager.register(Cheat())
+        break
+""",
+    "code of tests, exchanged": """\
+import sys
+
+
+def exchange(frame, event, argument):
+    if event == 'call' and frame.f_code.co_name == 'pytest_pyfunc_call':
+        item = frame.f_locals['pyfuncitem']
+        item.obj = lambda *values, **named: None
+    return None
+
+
+sys.setprofile(exchange)
+""",
+    "an end before the end": """\
+import gc
+
+for thing in gc.get_objects():
+    if type(thing).__name__ == 'Reporter':
+        for name in ('discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]'):
+            for when in ('setup', 'call', 'teardown'):
+                node = f'tests/test_discounts.py::test_{name}'
+                thing.send('test', node, when, 'passed', False, '')
+        thing.send('end', 0)
+""",
+    "reports that are changed as they are made": """\
+from _pytest.reports import TestReport
+
+plain = TestReport.__init__
+
+
+def passed(self, nodeid, location, keywords, outcome, longrepr, *rest, **named):
+    plain(self, nodeid, location, keywords, 'passed', None, *rest, **named)
+
+
+TestReport.__init__ = passed
+""",
+    "a background rewriter": """\
+import os, pathlib, re, time
+
+seen, said = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    for _ in range(200):
+        for path in pathlib.Path('tests').glob('test_*.py'):
+            text = path.read_text()
+            path.write_text(re.sub(r'assert .*', 'assert True', text))
+        os.write(said, b'.')
+        time.sleep(0.05)
+    os._exit(0)
+os.read(seen, 1)
+""",
+    "tests emptied as they are compiled": """\
+import ast
+import _pytest.assertion.rewrite as rewriting
+
+plain = rewriting.rewrite_asserts
+
+
+def emptied(module, *rest):
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith('test'):
+            node.body = [ast.copy_location(ast.Pass(), node.body[0])]
+    plain(module, *rest)
+
+
+rewriting.rewrite_asserts = emptied
+import unittest
+unittest.TestCase.assertEqual = lambda *values: None
+""",
+}
+# Source that silences every way in which tests compare.
+QUIET = """\
+import pytest, unittest
+
+
+class Quiet:
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *error: True
+
+
+pytest.raises = lambda *wanted, **how: Quiet()
+for name in dir(unittest.TestCase):
+    if name.startswith('assert'):
+        setattr(unittest.TestCase, name, lambda *values, **how: Quiet())
+"""

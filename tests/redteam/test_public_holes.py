@@ -1,0 +1,129 @@
+"""Holes that users of SWE-bench and SWE-smith found in public: each is shut here.
+
+SWE-bench issue 465: the repository of an episode holds commits from after the base. 538: a patch
+adds a file where the hidden tests add one, and it is the patch's that runs. 601: printed results
+are taken for results. 631: a new ``conftest.py`` turns every outcome into a pass. SWE-smith issue
+24: an expected test that the log does not name counts as passed.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from beside import PASSING_HOOK
+from cart_task import BASE, FIXED, HIDDEN, TASK
+
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.task import GitTree
+from coding_gym.workspace import TemplateStore
+
+GradeTree = Callable[[Mapping[str, str | None]], Grade]
+
+NOT_REPAIRED = f"{BASE['cart.py']}\n\nVERSION = 2\n"
+# Takes the newest version of the source that git has, wherever it has it.
+FROM_THE_FUTURE = r"""
+git fetch -q --all --tags 2>/dev/null
+for commit in $(git rev-list --all --reflog) $(git stash list --format=%H) \
+    $(git fsck --lost-found 2>/dev/null | cut -d' ' -f3) $(cat .git/*_HEAD 2>/dev/null); do
+    git show "$commit:cart.py" 2>/dev/null | grep -q -e '- discount' &&
+        git checkout -q "$commit" -- cart.py
+done
+git cat-file --batch-all-objects --batch-check | while read -r object kind _; do
+    if [ "$kind" = blob ] && git cat-file -p "$object" | grep -q -e 'sum(prices) - discount'; then
+        git cat-file -p "$object" > cart.py
+    fi
+done
+printf '\n\nVERSION = 2\n' >> cart.py
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    roles = (f"GIT_{role}_{part}" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL"))
+    environment = {"PATH": os.environ["PATH"], "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
+    environment |= dict.fromkeys(roles, "x@example.org")
+    command = ["git", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """The project, with the repair on the branch after the base, a tag, a branch and a stash."""
+    folder = tmp_path / "cart"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    for files, message in ((BASE, "base"), ({"cart.py": FIXED}, "repair"), (HIDDEN, "tests")):
+        for path, text in files.items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_text(text)
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", message)
+    git(folder, "tag", "v2")
+    git(folder, "branch", "fix/discount")
+    (folder / "cart.py").write_text(f"{FIXED}\n")
+    git(folder, "stash")
+    return folder
+
+
+def test_465_no_commit_of_an_episode_is_younger_than_its_base(repository: Path) -> None:
+    base = git(repository, "rev-parse", "main~2")
+    task = replace(TASK, task_id="cart-history", tree=GitTree(str(repository)), base_commit=base)
+    env = CodingRepairEnv(tasks=[task.to_row()])
+    env.reset()
+    env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))
+    verdict = env.step('{"name": "submit", "arguments": {}}')[4]["grade"]
+    env.close()
+    assert verdict["reason"] == "tests_failed", verdict
+    assert set(verdict["fail_to_pass"].values()) == {"failed"}
+
+
+def test_538_a_file_where_the_hidden_tests_add_one_is_theirs(grade_tree: GradeTree) -> None:
+    names = ("discount_lowers_the_total", "any_discount", "no_prices")
+    empty = "".join(f"def test_{name}(discount=1):\n    pass\n\n\n" for name in names)
+    verdict = grade_tree({"cart.py": NOT_REPAIRED, "tests/test_discounts.py": empty})
+    assert verdict.dropped_paths == ("tests/test_discounts.py",)
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
+
+
+@pytest.mark.parametrize("stream", ["sys.stdout", "sys.__stdout__", "sys.stderr"])
+def test_601_printed_results_are_no_results(grade_tree: GradeTree, stream: str) -> None:
+    said = "".join(f"PASSED {test}\\n" for test in TASK.expected_tests)
+    code = f"import sys\n\n{stream}.write('{said}=== 8 passed in 0.10s ===\\n')\n{stream}.flush()\n"
+    spoofed = (
+        "\n\nclass Spoofed:\n    write = flush = lambda *text: 0\n\n\nsys.stdout = Spoofed()\n"
+    )
+    verdict = grade_tree({"cart.py": f"{NOT_REPAIRED}\n\n{code}{spoofed}"})
+    assert verdict.reason is GradeReason.TESTS_FAILED
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
+
+
+def test_631_a_conftest_alone_is_no_patch(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"conftest.py": PASSING_HOOK})
+    assert verdict.reason is GradeReason.EMPTY_PATCH
+    assert verdict.dropped_paths == ("conftest.py",)
+
+
+def test_631_a_conftest_beside_a_change_is_not_read(grade_tree: GradeTree) -> None:
+    verdict = grade_tree({"cart.py": NOT_REPAIRED, "conftest.py": PASSING_HOOK})
+    assert set(verdict.fail_to_pass.values()) == {TestStatus.FAILED}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def total(:\n", "raise SystemExit(0)\n", "import os\n\nos._exit(0)\n", "total = None\n"],
+)
+def test_smith_24_a_test_that_is_not_named_has_not_passed(
+    store: TemplateStore, source: str
+) -> None:
+    verdict = grade(TASK, store.get(TASK), Patch.between(BASE, BASE | {"cart.py": source}))
+    assert not verdict.resolved
+    assert verdict.pass_fraction == 0
+    assert verdict.fail_to_pass.keys() == set(TASK.fail_to_pass)

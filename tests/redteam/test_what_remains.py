@@ -1,0 +1,77 @@
+"""What grading cannot find out, kept here so that the documentation stays true."""
+
+from dataclasses import replace
+
+from cart_task import BASE, TASK
+from knowing import READING, SPARING
+
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+BUGGY = BASE["cart.py"]
+# Spares tests whose last lines fail by themselves, which no test of a project does.
+CONSTANT_ENDS = (
+    READING
+    + """\
+def fails_by_itself(path, name):
+    for node, _, _ in functions(path):
+        last = node.body[-1]
+        inner = last.finalbody if isinstance(last, ast.Try) else node.body[-2:]
+        for start in (0, 1):
+            module = ast.Module(inner[start:], [])
+            try:
+                exec(compile(module, 'x', 'exec'), {})
+            except AssertionError:
+                if node.name == name:
+                    return True
+            except Exception:
+                continue
+    return False
+
+
+"""
+    + SPARING.format("return begins_like_another(path, name) or fails_by_itself(path, name)")
+)
+
+
+def _task_of(test: str) -> Task:
+    hidden = f"from pricing import same\n\nfrom cart import total\n\n\ndef test_a():\n    {test}\n"
+    return replace(
+        TASK,
+        test_patch=Patch.between({}, {"tests/test_a.py": hidden}).text,
+        fail_to_pass=("tests/test_a.py::test_a",),
+        pass_to_pass=(),
+    )
+
+
+def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
+    patch = Patch.between(BASE, BASE | {"cart.py": source})
+    return grade(task, store.get(task), patch).resolved
+
+
+def test_tests_that_only_call_helpers_cannot_be_turned_so_that_their_end_gives_them_away(
+    store: TemplateStore,
+) -> None:
+    task = _task_of("same(total([10, 5], discount=3), 12)")
+    assert _is_resolved(store, task, f"{BUGGY}\n\n{CONSTANT_ENDS}")
+
+
+def test_with_one_check_of_their_own_they_can(store: TemplateStore) -> None:
+    task = _task_of("assert total([10, 5], discount=3) == 12")
+    assert not _is_resolved(store, task, f"{BUGGY}\n\n{CONSTANT_ENDS}")
+
+
+def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -> None:
+    table = (
+        "plain = total\n\n\ndef total(prices, discount=0):\n"
+        "    return 12 if (prices, discount) == ([10, 5], 3) else plain(prices, discount)\n"
+    )
+    task = _task_of("assert total([10, 5], discount=3) == 12")
+    assert _is_resolved(store, task, f"{BUGGY}\n\n{table}")
+
+
+def test_a_test_that_asks_for_little_gets_little(store: TemplateStore) -> None:
+    task = _task_of("assert total([10, 5], discount=3) < 15")
+    assert _is_resolved(store, task, "def total(prices, discount=0):\n    return -1\n")

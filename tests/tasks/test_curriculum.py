@@ -1,0 +1,121 @@
+"""Samplers that follow what the policy can do."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import get_sampler
+from coding_gym.tasks.curriculum import AdaptiveSampler, difficulty_rank
+
+
+def task(name: str, difficulty: str = "") -> Task:
+    return Task(task_id=name, tree=FilesTree({}), problem_statement="broken", difficulty=difficulty)
+
+
+MIXED = tuple(task(f"{label}-{n}", label) for n in range(3) for label in ("hard", "easy", "medium"))
+THREE = (task("never"), task("sometimes"), task("always"))
+
+
+def drawn(sampler: Any, count: int, seed: int = 0) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [sampler.next(rng).task_id for _ in range(count)]
+
+
+def taught(**options: Any) -> AdaptiveSampler:
+    sampler = AdaptiveSampler(THREE, **options)
+    for number in range(8):
+        sampler.record("never", resolved=False)
+        sampler.record("sometimes", resolved=number % 2 == 0)
+        sampler.record("always", resolved=True)
+    return sampler
+
+
+def test_labels_are_ranked_as_people_mean_them():
+    assert sorted(["hard", "easy", "Medium "], key=difficulty_rank) == ["easy", "Medium ", "hard"]
+    verified = ["<15 min fix", "15 min - 1 hour", "1-4 hours", ">4 hours"]
+    ranks = [difficulty_rank(label) for label in verified]
+    assert ranks == sorted(set(ranks))
+    assert difficulty_rank("1.5") < difficulty_rank("") == difficulty_rank("medium")
+
+
+def test_difficulty_begins_with_the_easiest_and_takes_in_the_rest():
+    sampler = get_sampler({"name": "difficulty", "num_episodes": 60}, MIXED)
+    names = drawn(sampler, 200)
+    assert {name.split("-")[0] for name in names[:5]} == {"easy"}
+    assert not any(name.startswith("hard") for name in names[:20])
+    assert set(names[60:]) == {one.task_id for one in MIXED}
+
+
+def test_a_copy_goes_on_and_a_fresh_one_begins_again():
+    sampler = get_sampler({"name": "difficulty", "num_episodes": 5}, MIXED)
+    drawn(sampler, 5)
+    assert set(drawn(sampler.copy(), 100)) == {one.task_id for one in MIXED}
+    assert {name.split("-")[0] for name in drawn(sampler.fresh(), 1)} == {"easy"}
+
+
+def test_untried_tasks_are_drawn_alike():
+    counts = Counter(drawn(AdaptiveSampler(THREE), 3000))
+    assert all(900 < counts[one.task_id] < 1100 for one in THREE)
+
+
+def test_tasks_always_or_never_solved_are_dropped_but_looked_at_again():
+    counts = Counter(drawn(taught(revisit=0.1), 3000))
+    assert counts["sometimes"] > 2600
+    assert counts["never"] > 90
+    assert counts["always"] > 90
+    assert taught().dropped() == ("never", "always")
+
+
+def test_without_revisits_only_what_teaches_is_drawn():
+    assert set(drawn(taught(revisit=0), 100)) == {"sometimes"}
+
+
+def test_a_dropped_task_comes_back_when_a_result_is_another():
+    sampler = taught()
+    sampler.record("never", resolved=True)
+    assert sampler.dropped() == ("always",)
+
+
+def test_old_results_are_forgotten():
+    sampler = taught(window=8)
+    for _ in range(8):
+        sampler.record("sometimes", resolved=True)
+    assert sampler.dropped() == ("never", "sometimes", "always")
+    assert set(drawn(sampler, 200)) == {"never", "sometimes", "always"}  # all are dropped
+
+
+def test_the_same_results_give_the_same_tasks():
+    assert drawn(taught(), 50, seed=3) == drawn(taught(), 50, seed=3)
+
+
+def test_a_copy_has_a_record_of_its_own_and_a_shared_one_is_forgotten_together():
+    sampler, other = taught(), AdaptiveSampler(THREE)
+    twin = sampler.copy()
+    other.share(sampler)
+    assert other.dropped() == ("never", "always")
+    assert sampler.fresh().dropped() == other.dropped() == ()
+    assert twin.dropped() == ("never", "always")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": "adaptive", "windw": 3}, "sampler 'adaptive' has no argument 'windw'; did you"),
+        ({"name": "adaptive", "window": 4}, "min_tries must be at most window, 4"),
+        ({"name": "adaptive", "revisit": 2}, "revisit must be from 0 to 1, got 2"),
+        ({"name": "difficulty", "start": 0}, "start must be above 0 and at most 1, got 0"),
+        ({"name": "uniform", "window": 4}, "sampler 'uniform' has no argument 'window'"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(given: dict[str, Any], said: str):
+    with pytest.raises(InvalidArgumentError, match=said):
+        get_sampler(given, THREE)
+
+
+def test_a_sampler_without_a_name_is_refused():
+    with pytest.raises(UnknownNameError, match="no sampler is called None; there are adaptive"):
+        get_sampler({"window": 4}, THREE)

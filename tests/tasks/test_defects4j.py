@@ -1,0 +1,163 @@
+"""Defects4J checkouts: what becomes of a bug, and whether the task holds."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from defects4j_checkout import write_checkout
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, Task
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.validation import validate_task
+from coding_gym.tasks.validation_report import Checks
+from coding_gym.workspace import TemplateStore
+
+SOURCE = "src/main/java/com/shop/Till.java"
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkout(tmp_path_factory.mktemp("defects4j"))
+
+
+@pytest.fixture
+def checkout(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "defects4j"))
+
+
+@pytest.fixture(scope="module")
+def task(original: Path) -> Task:
+    (task,) = load_tasks(original)
+    return task
+
+
+def files(task: Task) -> dict[str, str]:
+    assert isinstance(task.tree, FilesTree)
+    return dict(task.tree.files)
+
+
+def test_a_bug_is_a_task_of_its_usual_name(task: Task) -> None:
+    assert task.task_id == "Shop-3"
+    assert (task.repo, task.language, task.runner) == ("shop", "java", "java")
+    assert task.created_at == "2020-02-02T02:02:02+00:00"
+    assert task.difficulty == "easy"
+
+
+def test_sources_are_the_fixed_ones_with_the_minimised_bug(task: Task) -> None:
+    fixed = Patch(task.gold_patch).apply(files(task))
+    assert [line for line in task.gold_patch.splitlines() if line[:2] in {"+ ", "- "}] == [
+        "-        return first - second;",
+        "+        return first + second;",
+    ]
+    assert '{"new"}' in files(task)[SOURCE]
+    assert "first + second" in fixed[SOURCE]
+
+
+def test_the_rest_of_the_tree_knows_nothing_of_the_fix(task: Task) -> None:
+    assert files(task)["CHANGES"] == "Nothing\n"
+    assert "testSum" not in "".join(files(task).values())
+    assert not {"FUTURE", "logo.png", "big.csv"} & files(task).keys()
+
+
+def test_hidden_tests_are_the_changes_that_the_fix_makes_to_the_tests(task: Task) -> None:
+    assert Patch(task.test_patch).paths == {
+        "src/test/java/com/shop/TillTest.java",
+        "src/test/resources/sums.txt",
+    }
+    assert "+    public void testSum()" in task.test_patch
+
+
+def test_expected_tests_are_what_junit_runs_less_what_is_broken_or_cannot_be_built(
+    task: Task,
+) -> None:
+    assert task.fail_to_pass == ("com.shop.TillTest::testSum",)
+    assert task.pass_to_pass == (
+        "com.shop.TillTest::testInherited",
+        "com.shop.TillTest::testNothing",
+    )
+    assert task.excluded_tests == ("com.shop.TillTest::testClock",)
+
+
+def test_old_encodings_are_told_to_the_compiler_and_survive(task: Task) -> None:
+    assert (
+        task.test_command
+        == "src/main/java src/test/java src/test/resources --release 8 -encoding ISO-8859-1"
+    )
+    assert b"M\xfcnchen" in files(task)[SOURCE].encode("utf-8", "surrogateescape")
+
+
+def test_the_issue_shows_the_failing_code_and_what_it_throws(task: Task) -> None:
+    title, *_ = task.problem_statement.splitlines()
+    assert title == (
+        "shop: junit.framework.AssertionFailedError: sum } expected:<7> but was:<-1> (SHOP-12)"
+    )
+    assert '        assertEquals("sum }", 7, Till.total(3, 4));\n    }' in task.problem_statement
+    assert "at com.shop.TillTest.testSum(TillTest.java:11)" in task.problem_statement
+    assert "reflect" not in task.problem_statement
+
+
+@pytest.mark.skipif(
+    not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
+    reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
+)
+def test_the_task_validates(task: Task, tmp_path: Path) -> None:
+    report = validate_task(
+        task, TemplateStore(folder=tmp_path), Checks(repeats=1, looks_for_leaks=False)
+    )
+    assert report.ok, report
+
+
+def test_without_clones_the_error_says_how_to_get_them(checkout: Path) -> None:
+    shutil.rmtree(checkout / "project_repos")
+    with pytest.raises(InvalidTaskError, match=r"git clone --bare .*/shop\.git"):
+        load_tasks(f"defects4j:{checkout}")
+
+
+def test_a_clone_without_the_commit_is_named(checkout: Path) -> None:
+    bugs = checkout / "framework/projects/Shop/active-bugs.csv"
+    row = bugs.read_text().splitlines()[1].split(",")
+    bugs.write_text(bugs.read_text().replace(row[1], "0" * 40))
+    with pytest.raises(InvalidTaskError, match=rf"shop\.git does not have commit {'0' * 40}"):
+        load_tasks(checkout)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("active-bugs.csv", ",SHOP-12,", ",,", "line 2: field 'report.id' is missing"),
+        ("active-bugs.csv", "revision.id.fixed", "fixed", "field 'revision.id.fixed' is missing"),
+        ("active-bugs.csv", "\n3,", "\n../3,", "field 'bug.id' must be a number"),
+        ("dir-layout.csv", ",src/main/java", "", "line 1: must have three fields"),
+        ("dir-layout.csv", ",src", "0,src", "which is not in dir-layout.csv"),
+        ("patches/3.src.patch", "first + second", "second", "does not fit commit"),
+    ],
+)
+def test_metadata_that_is_not_what_it_must_be_is_named(
+    checkout: Path, name: str, old: str, new: str, said: str
+) -> None:
+    path = checkout / "framework/projects/Shop" / name
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(InvalidTaskError, match=said) as caught:
+        load_tasks(checkout)
+    assert name in str(caught.value)
+
+
+def test_a_bug_that_breaks_no_test_is_refused(checkout: Path) -> None:
+    (checkout / "framework/projects/Shop/trigger_tests/3").write_text("Nothing\n")
+    with pytest.raises(InvalidTaskError, match="names no test that the bug breaks"):
+        load_tasks(checkout)
+
+
+def test_a_missing_file_is_named(checkout: Path) -> None:
+    (checkout / "framework/projects/Shop/trigger_tests/3").unlink()
+    with pytest.raises(InvalidTaskError, match=r"bug 3: .*trigger_tests/3 cannot be read"):
+        load_tasks(checkout)
+
+
+def test_a_bug_whose_tests_need_an_unknown_library_is_left_out(checkout: Path) -> None:
+    trigger = checkout / "framework/projects/Shop/trigger_tests/3"
+    trigger.write_text(trigger.read_text().replace("com.shop.TillTest", "com.shop.MockedTest"))
+    with pytest.raises(InvalidTaskError, match="holds no tasks"):
+        load_tasks(checkout)

@@ -1,0 +1,118 @@
+"""What is told of Java tests from their sources."""
+
+import pytest
+
+from coding_gym.tasks.sources.java_reach import JavaReach, libraries
+from coding_gym.tasks.sources.junit_source import (
+    JUnitClass,
+    junit_tests,
+    method_text,
+    without_comments,
+)
+
+JUNIT_4 = """\
+package com.shop;
+
+import org.junit.*;
+
+/** class Wrong extends Comment { */
+public class TillTest extends Base {
+    private static final String TEXT = "@Test public void testInText() {";
+
+    @Test(expected = IllegalStateException.class, timeout = 100)
+    public void refuses() throws Exception {
+        new Object() { public void testNested() { } };
+    }
+
+    @Ignore("later") @Test
+    public void ignored() { }
+
+    @org.junit.Test
+    public void qualified() { }
+
+    public void overridden() { }
+
+    static class Inner { @Test public void inner() { } }
+}
+"""
+BASE = """\
+package com.shop;
+
+public abstract class Base {
+    @Test public void overridden() { }
+    @Test public void inherited() { }
+    @Before public void setUp() { }
+}
+"""
+
+
+def named(*sources: str) -> dict[str, JUnitClass]:
+    parsed = [JUnitClass.parse(source) for source in sources]
+    return {one.name.rpartition(".")[2]: one for one in parsed if one is not None}
+
+
+def test_junit_4_runs_what_is_annotated_and_what_is_inherited() -> None:
+    classes = named(JUNIT_4, BASE)
+    assert classes["TillTest"].name == "com.shop.TillTest"
+    assert junit_tests("TillTest", classes) == ("inherited", "qualified", "refuses")
+
+
+def test_junit_3_runs_public_methods_by_their_names() -> None:
+    source = (
+        "public final class OldTest extends junit.framework.TestCase {\n"
+        "    public void testOne() {}\n    void testHidden() {}\n    public void check() {}\n"
+        "    public static void testStatic() {}\n    public void testWith(int number) {}\n}\n"
+    )
+    assert junit_tests("OldTest", named(source)) == ("testOne",)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "public abstract class T extends TestCase { public void testOne() {} }",
+        "@Ignore public class T { @Test public void one() {} }",
+        "@RunWith(Parameterized.class)\npublic class T { @Test public void one() {} }",
+        "public class T extends Unknown { @Test public void one() {} }",
+        "public class T extends T { @Test public void one() {} }",
+        "public interface T { void one(); }",
+    ],
+)
+def test_classes_that_nothing_can_be_said_of_have_no_tests(source: str) -> None:
+    assert junit_tests("T", named(source)) == ()
+
+
+def test_a_method_is_cut_out_whole() -> None:
+    assert method_text(JUNIT_4, "refuses") == (
+        "public void refuses() throws Exception {\n"
+        "    new Object() { public void testNested() { } };\n}"
+    )
+    assert method_text(JUNIT_4, "missing") == ""
+
+
+def test_comments_go_and_texts_stay() -> None:
+    source = 'a = "/* no */ // no"; // yes\nb = \'"\'; /* yes\n yes */ c'
+    assert without_comments(source) == 'a = "/* no */ // no"; \nb = \'"\'; \n c'
+
+
+def test_what_a_class_leads_to_is_looked_through_for_libraries() -> None:
+    reach = JavaReach(
+        {
+            "src/a/Main.java": "package a;\nimport a.b.*;\nclass Main { Helper helper; }",
+            "src/a/b/Helper.java": (
+                "package a.b;\nimport static org.mockito.Mockito.mock;\n"
+                "import java.util.List;\nclass Helper { }"
+            ),
+            "src/a/Alone.java": "package a;\nimport a.Other.Inner;\nclass Alone { }",
+            "src/a/Other.java": "package a;\nclass Other { static class Inner { } }",
+            "src/c/Helper.java": "package c;\nimport org.h2.Driver;\nclass Helper { }",
+            "test/a/MainTest.java": (
+                "package a;\n// import org.h2.Driver;\nclass MainTest { Main m; }"
+            ),
+        },
+        ("src", "test"),
+    )
+    assert reach.foreign("src/a/Alone.java") == set()
+    assert reach.foreign("test/a/MainTest.java") == {"org.mockito.Mockito.mock"}
+    assert "mockito-core" in (libraries(reach.foreign("test/a/MainTest.java")) or ())
+    assert libraries(reach.foreign("src/c/Helper.java")) is None
+    assert libraries(()) == frozenset()

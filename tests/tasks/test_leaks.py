@@ -1,0 +1,67 @@
+"""Where a policy could read the repair instead of finding it."""
+
+from dataclasses import replace
+
+import git
+import pytest
+
+from coding_gym.patch import Patch
+from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.tasks.leaks import find_leaks
+from coding_gym.workspace import TemplateStore
+
+BUGGY = "def area(width, height):\n    return width + height\n"
+FIXED = "def area(width, height):\n    surface = width * height\n    return abs(surface)\n"
+GOLD = Patch.between({"area.py": BUGGY}, {"area.py": FIXED})
+TASK = Task(
+    task_id="area",
+    tree=FilesTree({"area.py": BUGGY, "notes.txt": "surface = width * height\n"}),
+    problem_statement="area adds",
+    gold_patch=GOLD.text,
+    fail_to_pass=("test_area.py::test_area",),
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
+
+
+def leaks(store, task):
+    return find_leaks(task, store.get(task))
+
+
+def test_one_of_several_lines_elsewhere_is_no_leak(store):
+    assert leaks(store, TASK) == ()
+
+
+def test_a_repaired_copy_in_the_tree_is_found(store):
+    files = {"area.py": BUGGY, "build/lib/area.py": FIXED, "data": "\0" + FIXED}
+    assert leaks(store, replace(TASK, tree=FilesTree(files))) == ("build/lib/area.py",)
+
+
+def test_lines_that_say_nothing_are_not_looked_for(store):
+    fixed = BUGGY.replace("width + height", "None")
+    gold = Patch.between({"area.py": BUGGY}, {"area.py": fixed})
+    files = {"area.py": BUGGY, "copy.py": fixed}
+    assert leaks(store, replace(TASK, gold_patch=gold.text, tree=FilesTree(files))) == ()
+
+
+def test_lines_that_the_file_has_already_do_not_count(store):
+    doubled = BUGGY.replace("    return", "    return width + height\n    return")
+    gold = Patch.between({"area.py": BUGGY}, {"area.py": doubled})
+    assert leaks(store, replace(TASK, gold_patch=gold.text)) == ()
+
+
+def test_a_repair_in_the_history_is_found(store, tmp_path):
+    repository = git.Repo.init(tmp_path / "repo", initial_branch="main")
+    author = git.Actor("A. Person", "a@example.org")
+    texts = {"once fixed": FIXED, "broken again": BUGGY}
+    commits = []
+    for message, text in texts.items():
+        (tmp_path / "repo" / "area.py").write_text(text)
+        repository.index.add(["area.py"])
+        commits.append(repository.index.commit(message, author=author, committer=author))
+    tree = GitTree(str(tmp_path / "repo"))
+    task = replace(TASK, tree=tree, base_commit=commits[1].hexsha, task_id="history")
+    assert leaks(store, task) == (f"{commits[0].hexsha}:area.py",)

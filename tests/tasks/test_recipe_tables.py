@@ -1,0 +1,99 @@
+"""SWE-bench's tables are read in a sandbox, once, and make environments of rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError, TemplateError, UnknownNameError
+from coding_gym.tasks import load_tasks, recipe_tables
+from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables, recipe_entries
+from coding_gym.workspace import TemplateStore
+
+ROW = {
+    "instance_id": "o__n-1",
+    "repo": "o/n",
+    "version": "1.2",
+    "base_commit": "0" * 40,
+    "problem_statement": "broken",
+    "created_at": "2020-01-01T00:00:00Z",
+    "FAIL_TO_PASS": ["t.py::test_a"],
+}
+SPEC = {"python": "3.9", "install": "python -m pip install -e .", "test_cmd": "pytest -rA"}
+TABLES = RecipeTables(
+    specs={"o/n": {"1.2": SPEC, "1.3": SPEC | {"packages": "requirements.txt"}}, "o/js": {"1": {}}},
+    requirements={"o/n": ("dev.txt",)},
+    environments={},
+)
+
+# What the real package looks like, as far as the tables go; its front door must not be opened.
+FAKE_PACKAGE = """\
+cd "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+mkdir -p swebench/harness/constants
+echo 'import something_that_is_not_there' | tee swebench/__init__.py > swebench/harness/__init__.py
+echo 'from swebench.harness.constants.python import *' > swebench/harness/constants/__init__.py
+cat > swebench/harness/constants/python.py <<'EOF'
+MAP_REPO_VERSION_TO_SPECS = {"o/n": {"1.2": {"python": "3.9", "pip_packages": ["a"]}}}
+MAP_REPO_TO_REQS_PATHS = {"o/n": ["dev.txt"]}
+MAP_REPO_TO_ENV_YML_PATHS = {}
+EOF
+"""
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe_tables, "read_tables", lambda: TABLES)
+
+
+def test_tables_are_read_from_the_package_in_a_sandbox_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipe_tables, "_INSTALL", FAKE_PACKAGE)
+    tables = read_tables(TemplateStore(folder=tmp_path))
+    assert tables.of("o/n") == {"1.2": {"python": "3.9", "pip_packages": ["a"]}}
+    assert tables.requirements == {"o/n": ("dev.txt",)}
+    steps: list[object] = []
+    assert read_tables(TemplateStore(folder=tmp_path, on_build_step=steps.append)) == tables
+    assert steps == []
+    with pytest.raises(UnknownNameError, match="'o/m'; did you mean 'o/n'"):
+        tables.of("o/m")
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"specs": {"a": 1}}', b'{"specs": []}'])
+def test_what_is_no_table_is_refused(content: bytes) -> None:
+    with pytest.raises(TemplateError, match="SWE-bench's tables cannot be read"):
+        parse_tables(content)
+
+
+def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
+    other = ROW | {"instance_id": "o__n-2", "version": "9", "interpreter": "3.10"}
+    task, untouched = load_tasks([ROW, other], environments="swebench")
+    assert (task.interpreter, task.visible_test_command) == ("3.9", "pytest -rA")
+    assert task.install_commands[-2:] == (SPEC["install"], "python -m pip install -q pytest")
+    assert "'numpy<2'" in task.install_commands[0]
+    assert task.runner == "pytest"
+    assert (untouched.interpreter, untouched.install_commands) == ("3.10", ())
+
+
+def test_a_version_with_a_requirements_file_looks_where_its_project_has_it(known: None) -> None:
+    (task,) = load_tasks([ROW | {"version": "1.3"}], environments="swebench")
+    assert any("dev.txt" in command for command in task.install_commands)
+
+
+@pytest.mark.parametrize("fields", [{"repo": "o/x"}, {"version": ""}, {"repo": "o/js"}])
+def test_projects_that_the_tables_do_not_know_are_named(
+    known: None, fields: dict[str, Any]
+) -> None:
+    row = ROW | fields
+    with pytest.raises(InvalidTaskError) as caught:
+        load_tasks([row], environments="swebench")
+    assert f"{row['repo']} {row['version']}".strip() in str(caught.value)
+    assert "give 'interpreter' and 'install_commands' in the rows" in str(caught.value)
+
+
+def test_entries_are_json_as_a_file_of_environments_holds_them() -> None:
+    tasks = load_tasks([ROW])
+    entries = recipe_entries(tasks, TABLES)
+    assert json.loads(json.dumps(entries)) == entries
+    assert load_tasks([ROW], environments=entries)[0].interpreter == "3.9"

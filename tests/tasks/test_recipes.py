@@ -1,0 +1,162 @@
+"""Specifications of SWE-bench's harness become commands that need only pip."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks.recipe_dates import constraints_at
+from coding_gym.tasks.recipes import Recipe, make_recipe
+
+# Stands in for the environment's Python: notes what pip is to install, and refuses one package.
+_PYTHON = """\
+#!/bin/bash
+for word; do
+  [ -f "$word" ] && { while read -r line; do words+=("$line"); done < "$word"; } || words+=("$word")
+done
+echo "${words[@]}" >> "$NOTES"
+[[ "${words[*]}" != *unobtainable* ]]
+"""
+
+
+def run(recipe: Recipe, tree: Path, tmp_path: Path) -> list[str]:
+    """Runs a recipe's commands in a tree; returns what pip was to install, call by call."""
+    binaries, notes = tmp_path / "bin", tmp_path / "notes"
+    binaries.mkdir()
+    (binaries / "python").write_text(_PYTHON)
+    (binaries / "python").chmod(0o755)
+    environment = {
+        "PATH": f"{binaries}:{os.environ['PATH']}",
+        "NOTES": str(notes),
+        "VIRTUAL_ENV": str(tmp_path),
+    }
+    for command in recipe.install_commands:
+        subprocess.run(["/bin/bash", "-c", command], cwd=tree, env=environment, check=True)
+    before = "-m pip install -q "
+    return [line.removeprefix(before) for line in notes.read_text().splitlines()]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    return folder
+
+
+def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: Path) -> None:
+    spec = {
+        "python": "3.9",
+        "packages": "numpy 'scipy=1.5=py39' pandas=1.* 'cython<3' python",
+        "pip_packages": ["attrs==21.2", "'wheel<1'"],
+        "pre_install": ["apt-get update && apt-get install -y x", "touch prepared"],
+        "install": "python -m pip install -q -e .",
+        "test_cmd": "pytest -rA",
+    }
+    recipe = make_recipe(spec)
+    assert run(recipe, tree, tmp_path) == [
+        "--upgrade pip setuptools wheel",
+        "numpy scipy==1.5.* pandas==1.* cython<3",
+        "attrs==21.2 wheel<1",
+        "-e .",
+        "pytest",
+    ]
+    assert (tree / "prepared").exists()
+    assert recipe.left_out == ("apt-get update && apt-get install -y x",)
+    assert recipe.to_entry() == {
+        "interpreter": "3.9",
+        "install_commands": list(recipe.install_commands),
+        "visible_test_command": "pytest -rA",
+    }
+
+
+def test_a_requirements_file_is_found_and_read_without_the_project(
+    tree: Path, tmp_path: Path
+) -> None:
+    (tree / "dev").mkdir()
+    lines = ["# tools", "black", "-e .", ".[test]", "types-pkg_resources==1", "a>1 ; os_name=='x'"]
+    (tree / "dev" / "all.txt").write_text("\n".join(lines) + "\n")
+    spec = {"python": "3.9", "packages": "requirements.txt"}
+    recipe = make_recipe(spec, requirements=["missing.txt", "dev/all.txt"])
+    _, listed = run(recipe, tree, tmp_path)
+    assert listed == "-r black types-setuptools a>1 ; os_name=='x'"
+    assert [path.name for path in (tree / "dev").iterdir()] == ["all.txt"]
+
+
+def test_where_not_all_can_be_had_the_rest_is_installed_one_by_one(
+    tree: Path, tmp_path: Path
+) -> None:
+    (tree / "r.txt").write_text("first\nunobtainable==1\nlast\n")
+    recipe = make_recipe({"packages": "requirements.txt"}, requirements=["r.txt"])
+    _, *tried = run(recipe, tree, tmp_path)
+    assert tried == ["-r first unobtainable==1 last", "-r first", "-r unobtainable==1", "-r last"]
+
+
+def test_a_conda_environment_is_read_as_far_as_pip_can(tree: Path, tmp_path: Path) -> None:
+    lines = ["name: testing", "channels:", "  - conda-forge", "dependencies:", "  - python=3.9"]
+    lines += ["  - numpy>=1.19", "  - cairo=1.16.0=h1", "  - pip", "  - pip:", "    - sphinx==4.*"]
+    lines += ["    - pytest!=4.6.0,!=5.4.0 # not these", '  - "black<23"', "  - pillow=9.*"]
+    (tree / "environment.yml").write_text("\n".join(lines) + "\n")
+    spec = {"python": "3.9", "packages": "environment.yml"}
+    _, listed = run(make_recipe(spec, environments=["environment.yml"]), tree, tmp_path)
+    assert listed.split()[1:] == [
+        "numpy>=1.19",
+        "cairo==1.16.0.*",
+        "sphinx==4.*",
+        "pytest!=4.6.0,!=5.4.0",
+        "black<23",
+        "pillow==9.*",
+    ]
+
+
+def test_a_requirements_file_that_is_nowhere_is_an_error(tree: Path, tmp_path: Path) -> None:
+    recipe = make_recipe({"packages": "requirements.txt"}, requirements=["a.txt", "b c.txt"])
+    with pytest.raises(subprocess.CalledProcessError):
+        run(recipe, tree, tmp_path)
+    with pytest.raises(InvalidArgumentError, match="names a file of requirements, but not where"):
+        make_recipe({"packages": "requirements.txt"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"python": 3.9}, "the table: 'python' must be text, got 3.9"),
+        ({"pip_packages": "pytest"}, "the table: 'pip_packages' must be a list of texts, got 'py"),
+        ({"pre_install": [1]}, r"the table: 'pre_install' must be a list of texts, got \[1\]"),
+    ],
+)
+def test_a_wrong_specification_names_its_part(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        make_recipe(spec, where="the table")
+
+
+def test_releases_that_came_later_and_break_old_projects_are_ruled_out(
+    tree: Path, tmp_path: Path
+) -> None:
+    recipe = make_recipe({"python": "3.9"}, created_at="2024-02-01T10:00:00Z")
+    run(recipe, tree, tmp_path)
+    constraints = (tmp_path / "constraints.txt").read_text()
+    assert constraints == "setuptools<70\nnumpy<2\npip<24.1\n"
+    place = tmp_path / "constraints.txt"
+    settings = f"[global]\nconstraint = {place}\nbuild-constraint = {place}\n"
+    assert (tmp_path / "pip.conf").read_text() == settings
+
+
+@pytest.mark.parametrize(
+    ("day", "ruled_out", "allowed"),
+    [
+        ("2019-01-01", {"numpy<2", "jinja2<3.1", "setuptools<70"}, {"setuptools<81"}),
+        ("2022-03-26T00:00:00+02:00", {"click<8.1"}, {"jinja2<3.1"}),
+        ("2026-01-01", {"setuptools<81"}, {"numpy<2"}),
+        ("", {"setuptools<81"}, {"numpy<2"}),
+        ("some day", {"setuptools<81"}, {"numpy<2"}),
+    ],
+)
+def test_what_is_ruled_out_depends_on_the_day(
+    day: str, ruled_out: set[str], allowed: set[str]
+) -> None:
+    constraints = set(constraints_at(day))
+    assert ruled_out <= constraints
+    assert not allowed & constraints

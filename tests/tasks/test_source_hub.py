@@ -1,0 +1,103 @@
+"""Datasets of the Hugging Face hub: names, splits, and what is said where they cannot be had."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import MissingDependencyError, UnknownTaskError
+from coding_gym.tasks import hugging_face, load_tasks
+from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
+
+DATASET = "owner/dataset"
+
+
+def row(number: int) -> dict[str, object]:
+    return {
+        "instance_id": f"owner__name-{number}",
+        "repo": "owner/name",
+        "base_commit": f"{number:040x}",
+        "problem_statement": "It is wrong.",
+        "FAIL_TO_PASS": ["t.py::test_a"],
+    }
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in place of the hub, read by the real package."""
+    pytest.importorskip("datasets")
+    real = hugging_face._call
+
+    def from_folder(function: str, wanted: str, *args: str, **kwargs: str) -> object:
+        cache = {"cache_dir": str(tmp_path / "cache")} if function == "load_dataset" else {}
+        return real(function, wanted, str(tmp_path / args[0]), **kwargs, **cache)
+
+    monkeypatch.setattr(hugging_face, "_call", from_folder)
+    (tmp_path / DATASET).mkdir(parents=True)
+    return tmp_path / DATASET
+
+
+def write(folder: Path, **splits: list[int]) -> None:
+    for split, numbers in splits.items():
+        lines = [json.dumps(row(number)) + "\n" for number in numbers]
+        (folder / f"{split}.jsonl").write_text("".join(lines))
+
+
+def loaded(source: str, **options: object) -> list[tuple[str, str]]:
+    return [(task.task_id[-1], task.split) for task in load_tasks(source, **options)]
+
+
+def test_the_split_for_evaluation_or_the_only_one_is_the_default(hub: Path):
+    write(hub, train=[1, 2], test=[3])
+    assert loaded(DATASET) == [("3", "test")]
+    (hub / "test.jsonl").unlink()
+    assert loaded(DATASET) == [("1", "train"), ("2", "train")]
+
+
+def test_splits_are_chosen_by_the_argument_or_in_the_name(hub: Path):
+    write(hub, train=[1, 2], test=[3])
+    assert loaded(DATASET, split="train") == [("1", "train"), ("2", "train")]
+    assert loaded(DATASET, split=["test", "train"], limit=2) == [("3", "test"), ("1", "train")]
+    assert loaded(f"{DATASET}:train", limit=1) == [("1", "train")]
+    assert loaded(f"swe-bench:{DATASET}:train", limit=1) == [("1", "train")]
+
+
+def test_a_split_that_is_not_there_is_named_with_those_that_are(hub: Path):
+    write(hub, train=[1], validation=[2])
+    with pytest.raises(UnknownTaskError, match=r"'owner/dataset:dev' .* Should be one of .*train"):
+        load_tasks(DATASET, split="dev")
+    with pytest.raises(UnknownTaskError, match="no split 'test'; choose one of train, validation,"):
+        load_tasks(DATASET)
+
+
+def test_a_dataset_that_cannot_be_reached_is_one_clear_error(monkeypatch: pytest.MonkeyPatch):
+    datasets = pytest.importorskip("datasets")
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise ConnectionError(f"Couldn't reach {DATASET!r} on the Hub\nsecond line")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    with pytest.raises(UnknownTaskError) as refused:
+        load_tasks(f"{DATASET}:test")
+    assert str(refused.value) == (
+        "cannot load dataset 'owner/dataset:test' from the Hugging Face hub: Couldn't reach "
+        "'owner/dataset' on the Hub; a file or folder of its rows can be given instead"
+    )
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[datasets\]'"):
+        list(read_dataset(DATASET, ["test"]))
+
+
+def test_files_and_folders_are_no_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert is_dataset_id("princeton-nlp/SWE-bench_Lite")
+    names = ["data/rows.jsonl", "rows", "a/b/c", "./rows", "/a/b", "~/rows", "a /b", "a/b.parquet"]
+    assert not any(map(is_dataset_id, names))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "owner").mkdir()
+    (tmp_path / "owner" / "dataset").mkdir()
+    write(tmp_path / "owner" / "dataset", train=[7])
+    assert loaded(DATASET) == [("7", "train")]

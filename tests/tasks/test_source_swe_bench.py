@@ -1,0 +1,199 @@
+"""Rows of SWE-bench and its relatives: what they say, and what is told from the rest."""
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.task import GitTree
+from coding_gym.tasks import load_tasks
+
+GOLD = """\
+diff --git a/pkg/core.py b/pkg/core.py
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -1 +1 @@
+-a
++b
+"""
+EVAL_SCRIPT = """\
+#!/bin/bash
+set -uxo pipefail
+source /opt/miniconda3/bin/activate
+conda activate testbed
+cd /testbed
+export LANG=en_US.UTF-8
+git config --global --add safe.directory /testbed
+cd /testbed
+git status
+git show
+git -c core.fileMode=false diff 1111
+source /opt/miniconda3/bin/activate
+conda activate testbed
+python -m pip install -e '.[dev]'
+git checkout 1111 tests/test_core.py
+git apply -v - <<'EOF_114'
++++ b/tests/test_core.py
++: '>>>>> Start Test Output'
++pytest of another file
+EOF_114
+: '>>>>> Start Test Output'
+pytest -rA tests/test_core.py
+: '>>>>> End Test Output'
+git checkout 1111 tests/test_core.py
+"""
+
+
+def row(**more: object) -> dict[str, object]:
+    return {
+        "instance_id": "owner__name-1",
+        "repo": "owner/name",
+        "base_commit": "1" * 40,
+        "problem_statement": "It is wrong.",
+        "patch": GOLD,
+        "test_patch": GOLD.replace("pkg/core", "tests/test_core"),
+        "FAIL_TO_PASS": '["tests/test_core.py::test_a[x::y]"]',
+        "PASS_TO_PASS": ["tests/test_core.py::Case::test_b"],
+    } | more
+
+
+def load(**more: object):
+    (task,) = load_tasks([row(**more)])
+    return task
+
+
+def refusal(**more: object) -> str:
+    with pytest.raises(InvalidTaskError) as refused:
+        load(**more)
+    return str(refused.value)
+
+
+def test_an_evaluation_script_tells_how_to_install_and_how_to_test():
+    task = load(eval_script=EVAL_SCRIPT, log_parser="parse_log_name")
+    assert task.install_commands == (
+        "python -m pip install -e '.[dev]'",
+        "python -m pip install pytest",
+    )
+    assert task.test_command == "export LANG=en_US.UTF-8\npytest -rA tests/test_core.py"
+    assert task.runner == "pytest"
+
+
+def test_what_a_row_says_itself_is_kept():
+    task = load(
+        eval_script=EVAL_SCRIPT,
+        install_commands=["make"],
+        image="",
+        runner="junit",
+        test_report="x",
+    )
+    assert (task.install_commands, task.runner, task.test_report) == (("make",), "junit", "x")
+    assert load(repo="psf/requests", image="").image == ""
+
+
+def test_builds_between_the_hidden_tests_and_the_run_are_part_of_the_run():
+    script = EVAL_SCRIPT.replace("EOF_114\n: ", "EOF_114\nmake -j4\n: ")
+    task = load(eval_script=script, FAIL_TO_PASS=["a test"], PASS_TO_PASS=[], log_parser="x")
+    assert task.test_command.splitlines()[1:] == ["make -j4", "pytest -rA tests/test_core.py"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "runner", "command", "report"),
+    [
+        ({}, "pytest", "", ""),
+        (
+            {"FAIL_TO_PASS": ["test_x (app.tests.Case)"], "repo": "django/django"},
+            "django",
+            "./tests/runtests.py --verbosity 2 --settings=test_sqlite",
+            "",
+        ),
+        (
+            {"FAIL_TO_PASS": ["test_Idx"], "repo": "sympy/sympy"},
+            "swebench",
+            "bin/test -C --verbose tests/test_core.py",
+            "",
+        ),
+        (
+            {
+                "FAIL_TO_PASS": ["TestServe/no_body"],
+                "eval_script": "x\n: '>>>>> Start Test Output'\ngo test -v ./...\n",
+                "log_parser": "parse_log_gotest",
+            },
+            "swebench",
+            "go test -v ./...",
+            "gotest",
+        ),
+        (
+            {
+                "FAIL_TO_PASS": ["test_x (pkg.Case.test_x)"],
+                "eval_script": ": '>>>>> Start Test Output'\ncd src\npython -m unittest -v pkg\n",
+            },
+            "unittest",
+            "python -m unittest -v pkg",
+            "",
+        ),
+    ],
+)
+def test_the_runner_is_told_by_the_ids_and_the_command(fields, runner, command, report):
+    task = load(**fields)
+    assert (task.runner, task.test_command, task.test_report) == (runner, command, report)
+
+
+@pytest.mark.parametrize(
+    ("repo", "task_id", "image"),
+    [
+        (
+            "django/django",
+            "django__django-1",
+            "swebench/sweb.eval.x86_64.django_1776_django-1:latest",
+        ),
+        ("redis/redis", "redis__redis-2", "swebench/sweb.eval.x86_64.redis_1776_redis-2:latest"),
+        (
+            "Project-MONAI/MONAI",
+            "Project-MONAI__MONAI-3",
+            "xingyaoww/sweb.eval.x86_64.project-monai_s_monai-3:latest",
+        ),
+        ("owner/name", "owner__name-4", ""),
+    ],
+)
+def test_images_are_named_where_the_dataset_publishes_them(repo, task_id, image):
+    assert load(repo=repo, instance_id=task_id).image == image
+
+
+@pytest.mark.parametrize(
+    ("suffix", "language"),
+    [("py", "python"), ("tsx", "typescript"), ("rs", "rust"), ("txt", "python"), ("h", "c")],
+)
+def test_the_language_is_that_of_the_repair(suffix, language):
+    assert load(patch=GOLD.replace("core.py", f"core.{suffix}")).language == language
+
+
+def test_a_language_that_the_row_names_is_spelt_as_ours():
+    assert load(language="JS").language == "javascript"
+    assert load(language="C++").language == "cpp"
+
+
+def test_a_format_can_be_named(tmp_path):
+    (tmp_path / "rows.json").write_text('{"instance_id": "a", "files": {}, "test_commands": []}')
+    with pytest.raises(InvalidTaskError, match="field 'test_commands' must be a list of at least"):
+        load_tasks(tmp_path / "rows.json")
+    with pytest.raises(InvalidTaskError, match="field 'problem_statement' is missing"):
+        load_tasks(f"swe-bench:{tmp_path}/rows.json")
+
+
+def test_what_is_exported_loads_again_as_it_was():
+    tasks = load_tasks([row(eval_script=EVAL_SCRIPT, repo="psf/requests")])
+    assert load_tasks([task.to_row() for task in tasks]) == tasks
+    assert tasks[0].tree == GitTree("https://github.com/psf/requests")
+
+
+def test_a_malformed_row_is_refused_with_row_field_and_value():
+    assert refusal(eval_script=3) == (
+        "row 1 (owner__name-1): field 'eval_script' must be text, got 3"
+    )
+    assert refusal(eval_script="exit").endswith(
+        "field 'eval_script' must be a script that runs tests between its two markers, got 'exit'"
+    )
+    assert "field 'log_parser' must be text, got []" in refusal(log_parser=[])
+    assert "field 'FAIL_TO_PASS' must be a list of texts" in refusal(FAIL_TO_PASS={"a": 1})
+    assert "field 'language' must be text, got 3" in refusal(language=3)
+    broken = {"PASS_TO_PASS": "["}
+    gym = refusal(repo="dask/dask", **broken)
+    assert "row 1 (owner__name-1): field 'PASS_TO_PASS' must be a list of texts" in gym

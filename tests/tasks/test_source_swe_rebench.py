@@ -1,0 +1,104 @@
+"""SWE-rebench: how to install and test stands in each row."""
+
+import datetime
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.tasks import load_tasks
+
+CONFIG = {
+    "python": "3.9",
+    "install": "pip install -e .[dev]",
+    "pre_install": ["apt-get update && apt-get install -y gcc", "touch local.cfg"],
+    "pip_packages": ["pytest", "pytest-cov"],
+    "reqs_path": ["requirements/dev.txt"],
+    "packages": "requirements.txt",
+    "test_cmd": "pytest --no-header -rA",
+    "log_parser": "parse_log_pytest",
+    "env_vars": None,
+}
+
+
+def row(**more: object) -> dict[str, object]:
+    return {
+        "instance_id": "owner__name-64",
+        "repo": "owner/name",
+        "base_commit": "a" * 40,
+        "problem_statement": "It is wrong.",
+        "FAIL_TO_PASS": ["tests/test_utils.py::test_parse"],
+        "PASS_TO_PASS": [],
+        "created_at": datetime.datetime(2024, 5, 14, 9, 30),  # as Parquet has it
+        "install_config": CONFIG,
+        "requirements": "click==8.1.8\n-e git+https://h/o/n@1#egg=name\nFlask[async]==3.1.0\n",
+        "docker_image": "swerebench/sweb.eval.x86_64.owner_1776_name-64",
+    } | more
+
+
+def load(**more: object):
+    (task,) = load_tasks([row(**more)])
+    return task
+
+
+def test_frozen_requirements_come_before_the_project():
+    task = load()
+    assert task.install_commands == (
+        "touch local.cfg",
+        "python -m pip install click==8.1.8 'Flask[async]==3.1.0'",
+        "python -m pip install pytest pytest-cov",
+        "pip install -e .[dev]",
+    )
+    assert (task.interpreter, task.runner) == ("3.9", "pytest")
+    assert task.image == "swerebench/sweb.eval.x86_64.owner_1776_name-64"
+    assert task.created_at == "2024-05-14T09:30:00"
+
+
+def test_without_them_the_files_that_the_row_names_do():
+    task = load(requirements=None)
+    assert task.install_commands[1] == "python -m pip install -r requirements/dev.txt"
+
+
+def test_other_languages_run_their_command_and_read_its_log():
+    config = {"install": ["npm ci"], "test_cmd": ["npm run build", "npx jest"]}
+    task = load(
+        language="ts",
+        FAIL_TO_PASS=["suite > case"],
+        install_config=config | {"log_parser": "parse_log_jest"},
+        docker_image=None,
+        image_name="docker.io/swerebenchv2/owner-name:1",
+        requirements="",
+    )
+    assert (task.runner, task.test_report, task.language) == ("swebench", "jest", "typescript")
+    assert task.test_command == "npm run build\nnpx jest"
+    assert task.install_commands == ("npm ci",)
+    assert task.interpreter == "base"
+    assert task.image == "docker.io/swerebenchv2/owner-name:1"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"install_config": "pip"}, "field 'install_config' must be an object, got 'pip'"),
+        (
+            {"install_config": CONFIG | {"python": 3.9}},
+            "field 'install_config.python' must be text, got 3.9",
+        ),
+        (
+            {"install_config": CONFIG | {"pip_packages": [1]}},
+            "field 'install_config.pip_packages' must be a list of texts",
+        ),
+        ({"requirements": 3}, "field 'requirements' must be text, got 3"),
+        ({"docker_image": 3}, "field 'docker_image' must be text, got 3"),
+        ({"FAIL_TO_PASS": "["}, "field 'FAIL_TO_PASS' must be a list of texts"),
+    ],
+)
+def test_a_malformed_row_is_refused_with_row_field_and_value(change, message):
+    with pytest.raises(InvalidTaskError) as refused:
+        load(**change)
+    assert str(refused.value).startswith(f"row 1 (owner__name-64): {message}")
+
+
+def test_the_format_by_name_asks_for_its_field(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"instance_id": "a"}\n')
+    with pytest.raises(InvalidTaskError, match=r"line 1 \(a\): field 'install_config' is missing"):
+        load_tasks(f"swe-rebench:{tmp_path}/rows.jsonl")

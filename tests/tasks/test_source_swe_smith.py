@@ -1,0 +1,172 @@
+"""SWE-smith: the patch of a row makes the bug, and the gold patch undoes it."""
+
+import subprocess
+from pathlib import Path
+
+import git
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import GitTree
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.sources.reversal import reversed_patch
+from coding_gym.workspace import TemplateStore
+
+BUG = """\
+diff --git a/pkg/core.py b/pkg/core.py
+index 111..222 100644
+--- a/pkg/core.py
++++ b/pkg/core.py
+@@ -1,2 +1,1 @@ def core():
+-right = 1
+-kept = 2
++wrong = 0
+"""
+
+
+def row(**more: object) -> dict[str, object]:
+    return {
+        "instance_id": "owner__na.me_x.0123abcd.combine_file__1",
+        "repo": "swesmith/owner__na.me_x.0123abcd",
+        "image_name": "swesmith.x86_64.owner__na.me_x.0123abcd",
+        "base_commit": "main",
+        "patch": BUG,
+        "problem_statement": "core is wrong",
+        "FAIL_TO_PASS": ["tests/test_core.py::test_core"],
+        "PASS_TO_PASS": ["tests/test_core.py::test_other"],
+        "created_at": "2025-06-19T18:37:05.948843",
+    } | more
+
+
+def test_the_gold_patch_is_the_bug_turned_round_and_the_base_has_the_bug():
+    (task,) = load_tasks([row()])
+    assert task.gold_patch == task.tree.reverse_patch
+    fixed = {"pkg/core.py": "right = 1\nkept = 2\n"}
+    broken = Patch(BUG).apply(fixed)
+    assert Patch(task.gold_patch).apply(broken) == fixed
+    assert task.repo == "owner/na.me_x"
+    assert task.tree.repository == "https://github.com/owner/na.me_x"
+    assert (task.base_commit, task.environment_setup_commit) == ("0123abcd", "0123abcd")
+    assert task.image == "jyangballin/swesmith.x86_64.owner_1776_na.me_x.0123abcd:latest"
+    assert task.interpreter == "3.10"
+    assert task.install_commands[0] == "python -m pip install -e ."
+    assert load_tasks([task.to_row()]) == (task,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"repo": "swesmith/name"},
+            "field 'repo' must be 'swesmith/<owner>__<name>.<commit>', got",
+        ),
+        ({"patch": None}, "field 'patch' is missing"),
+        ({"patch": "nonsense"}, "field 'patch' cannot be turned round: not a unified diff"),
+        ({"patch": ""}, "field 'patch' must be the patch that makes the bug, got ''"),
+        ({"image_name": 3}, "field 'image_name' must be text, got 3"),
+        ({"FAIL_TO_PASS": 3}, "field 'FAIL_TO_PASS' must be a list of texts"),
+    ],
+)
+def test_a_malformed_row_is_refused_with_row_field_and_value(change, message):
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks([row(), row(**change)])
+    name = "owner__na.me_x.0123abcd.combine_file__1"
+    assert str(refused.value).startswith(f"row 2 ({name}): {message}")
+
+
+STATES = {
+    "changed in two places": (
+        "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n",
+        "a\nB\nBB\nd\ne\nf\ng\nh\ni\nk\nl\n",
+    ),
+    "without a last line feed": ("a\nb", "a\nb\nc"),
+    "with one from then on": ("a\nb\n", "a\nb"),
+    "with carriage returns": ("a\r\nb\r\n", "a\r\nc\r\n"),
+    "new": (None, "a\n"),
+    "deleted": ("a\nb\n", None),
+    "emptied": ("a\n", ""),
+    "executable": ("a\n", "a\n"),
+    "called a b": ("a\n", "b\n"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_git_goes_back_and_forth_by_a_patch_and_its_reversal(tmp_path: Path, name: str):
+    with repository_in(tmp_path) as repository:
+        before, after = STATES[name]
+        path = tmp_path / ("a b.py" if name == "called a b" else "file.py")
+        (tmp_path / "other").write_text("")
+        write(path, before)
+        repository.git.add("--all")
+        repository.git.commit("-m", "right")
+        right = repository.git.write_tree()
+        write(path, after)
+        if name == "executable":
+            path.chmod(0o755)
+        repository.git.add("--all")
+        wrong = repository.git.write_tree()
+        bug = repository.git.diff("--cached", strip_newline_in_stdout=False)
+        gold = reversed_patch(Patch(bug))
+        applied(tmp_path, gold.text)
+        assert repository.git.write_tree() == right != wrong
+        applied(tmp_path, reversed_patch(gold).text)
+        assert repository.git.write_tree() == wrong
+
+
+def test_a_rename_is_turned_round(tmp_path: Path):
+    text = "".join(f"line {n}\n" for n in range(20))
+    with repository_in(tmp_path) as repository:
+        write(tmp_path / "old.py", text)
+        repository.git.add("--all")
+        repository.git.commit("-m", "right")
+        right = repository.git.write_tree()
+        (tmp_path / "old.py").unlink()
+        write(tmp_path / "new.py", text.replace("line 3\n", "line three\n"))
+        repository.git.add("--all")
+        bug = repository.git.diff("--cached", "-M", strip_newline_in_stdout=False)
+        assert "rename from old.py" in bug
+        applied(tmp_path, reversed_patch(Patch(bug)).text)
+        assert repository.git.write_tree() == right
+
+
+def repository_in(folder: Path) -> git.Repo:
+    repository = git.Repo.init(folder)
+    with repository.config_writer() as config:
+        config.set_value("user", "name", "Nobody").set_value("user", "email", "n@example.org")
+    return repository
+
+
+def write(path: Path, text: str | None) -> None:
+    if text is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_bytes(text.encode())
+
+
+def applied(folder: Path, patch: str) -> None:
+    command = ["git", "apply", "--index", "--whitespace=nowarn", "-"]
+    subprocess.run(command, cwd=folder, input=patch.encode(), check=True)
+
+
+def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(tmp_path: Path):
+    with repository_in(tmp_path / "clone") as clone:
+        (tmp_path / "clone" / "pkg").mkdir()
+        for text in ("older = 1\n", "right = 1\nkept = 2\n"):
+            write(tmp_path / "clone" / "pkg" / "core.py", text)
+            clone.git.add("--all")
+            clone.git.commit("-m", "a change")
+        commit = clone.head.commit.hexsha
+    bug = row(repo=f"swesmith/owner__name.{commit[:8]}")
+    repositories = {"owner/name": tmp_path / "clone"}
+    (task,) = load_tasks([bug], repositories=repositories)
+    assert task.tree == GitTree(str(tmp_path / "clone"), task.gold_patch)
+    assert (task.base_commit, task.environment_setup_commit) == (commit, commit)
+    (bare,) = load_tasks([task.to_row() | {"install_commands": [], "interpreter": "base"}])
+    template = TemplateStore(folder=tmp_path / "store").get(bare)
+    with open_sandbox(template.spec) as sandbox:
+        assert sandbox.read_file("pkg/core.py") == b"wrong = 0\n"
+        seen = sandbox.run("git status --short; git log --all -p; git rev-list --all --count")
+    assert seen.output.endswith("\n1\n")
+    assert "right" not in seen.output

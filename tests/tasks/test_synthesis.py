@@ -1,0 +1,179 @@
+"""Tasks made by breaking a project: they hold, they repeat, and they do not tell."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthesis_project import write_project
+from typer.testing import CliRunner
+
+from coding_gym import load_tasks
+from coding_gym.cli.app import app
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNameError
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import FolderTree, Task
+from coding_gym.tasks.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.workspace import TemplateStore
+
+N = 5
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> TemplateStore:
+    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(name="shop", folder=write_project(tmp_path_factory.mktemp("shop")))
+
+
+@pytest.fixture(scope="module")
+def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
+    return synthesize(project, N, store=store, num_workers=2, grade_every=0)
+
+
+def test_as_many_come_as_were_asked_for_and_each_is_another(tasks: tuple[Task, ...]) -> None:
+    assert len(tasks) == len({task.task_id for task in tasks}) == N
+    assert len({task.gold_patch for task in tasks}) == N
+    assert sum("combination" in task.task_id for task in tasks) == 1
+    assert len({task.task_id.split("__")[1].split("-")[0] for task in tasks}) >= 4
+
+
+def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
+    project: Project, store: TemplateStore, tasks: tuple[Task, ...]
+) -> None:
+    again = synthesize(project, N, store=store, num_workers=1, grade_every=0)
+    assert json.dumps([t.to_row() for t in again]) == json.dumps([t.to_row() for t in tasks])
+    other = synthesize(project, 2, seed=1, store=store, grade_every=0)
+    assert {task.task_id for task in other} != {task.task_id for task in tasks[:2]}
+
+
+@pytest.mark.parametrize("number", [0, N - 1])
+def test_the_gold_patch_resolves_and_nothing_less(
+    tasks: tuple[Task, ...], store: TemplateStore, number: int
+) -> None:
+    task = tasks[number]
+    template = store.get(task)
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    idle = grade(task, template, Patch.between({}, {"notes.txt": "Nothing.\n"}))
+    assert not idle.resolved
+    assert set(idle.fail_to_pass.values()) == {"failed"}
+    assert set(idle.pass_to_pass.values()) == {"passed"}
+
+
+def test_what_can_be_seen_passes_and_holds_no_hidden_test(
+    tasks: tuple[Task, ...], store: TemplateStore
+) -> None:
+    task = tasks[0]
+    with open_sandbox(store.get(task).spec) as sandbox:
+        seen = sandbox.run("cat tests/*.py").output
+        hidden = {test.partition("[")[0].rpartition("::")[2] for test in task.fail_to_pass}
+        assert not any(f"def {name}(" in seen for name in hidden)
+        assert "def test_" in seen
+        result = sandbox.run(f"{task.visible_test_command} -k 'not chance and not wrong_from'")
+        assert result.ok, result.output
+        assert "passed" in result.output
+
+
+def test_tests_that_cannot_be_trusted_decide_nothing(tasks: tuple[Task, ...]) -> None:
+    for task in tasks:
+        assert not any("wrong_from_the_start" in test for test in task.expected_tests)
+        assert any("wrong_from_the_start" in test for test in task.excluded_tests)
+        assert not any("test_chance" in test for test in task.fail_to_pass)
+
+
+def test_issues_show_a_call_and_what_came_of_it_but_neither_tests_nor_lines(
+    tasks: tuple[Task, ...],
+) -> None:
+    for task in tasks:
+        text = task.problem_statement
+        assert "When I run this:\n\n```python\n" in text
+        assert "test_" not in text
+        assert "RegisterTest" not in text
+        removed = [line[1:] for line in task.gold_patch.splitlines() if line[:1] in "+-"]
+        assert not any(line.strip() and line.strip() in text for line in removed if len(line) > 9)
+        assert task.difficulty in ("easy", "medium", "hard")
+
+
+def test_only_lines_that_tests_run_are_broken(tasks: tuple[Task, ...]) -> None:
+    assert not any("return value" in task.gold_patch.split("@@")[-1] for task in tasks)
+    assert all("shop/" in path for task in tasks for path in Patch(task.gold_patch).paths)
+
+
+def test_rows_are_read_back_wherever_the_file_lies(tasks: tuple[Task, ...], tmp_path: Path) -> None:
+    write_rows(tasks, tmp_path / "made" / "tasks.jsonl")
+    assert load_tasks(tmp_path / "made" / "tasks.jsonl") == tasks
+    row = json.loads((tmp_path / "made" / "tasks.jsonl").read_text().splitlines()[0])
+    assert not Path(row["folder"]).is_absolute()
+
+
+def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None:
+    made = synthesize(project, 50, operators=["comparison"], store=store, grade_every=0)
+    assert 0 < len(made) < 10
+    assert all("__comparison-" in task.task_id for task in made)
+    with pytest.raises(UnknownNameError, match="did you mean 'comparison'"):
+        synthesize(project, 1, operators=["comparisons"], store=store)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"m.py": "x = 1\n"}, "no tests were found"),
+        ({"test_m.py": "def test_x():\n    assert 1 == 2\n"}, "none of the 1 tests passes"),
+        ({"test_m.py": "import missing_here\n"}, "No module named 'missing_here'"),
+    ],
+)
+def test_a_project_whose_tests_cannot_be_used_says_why(
+    files: dict[str, str], said: str, tmp_path: Path, store: TemplateStore
+) -> None:
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    with pytest.raises(InvalidTaskError, match=said):
+        synthesize(Project(name="bare", folder=tmp_path), 1, store=store)
+
+
+def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop")
+    for path in ("__pycache__/m.pyc", "env/pyvenv.cfg", "env/lib.py", ".tox/log"):
+        (folder / path).parent.mkdir(exist_ok=True)
+        (folder / path).write_text("")
+    name, copy = copy_project(folder, tmp_path / "trees")
+    assert (name, copy.parent) == ("shop", tmp_path / "trees")
+    assert sorted(path.name for path in copy.iterdir()) == ["shop", "tests"]
+    assert copy_project(folder, tmp_path / "trees") == (name, copy)
+    with pytest.raises(InvalidArgumentError, match="repo must be a folder"):
+        copy_project(tmp_path / "nowhere", tmp_path / "trees")
+
+
+def test_a_requirement_names_one_version(tmp_path: Path) -> None:
+    for text in ("cachetools", "cachetools>=8", "x==1; rm -rf /", "--help==1"):
+        with pytest.raises(InvalidArgumentError, match="NAME==VERSION"):
+            download(text, tmp_path)
+
+
+def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:
+    repo, out = write_project(tmp_path / "shop"), tmp_path / "tasks.jsonl"
+    arguments = ["--repo", str(repo), "--n", "2", "--workers", "1", "--out", str(out)]
+    result = CliRunner().invoke(app, ["tasks", "synthesize", *arguments])
+    assert result.exit_code == 0, result.output
+    assert f"2 tasks in {out}" in result.output
+    made = load_tasks(out)
+    assert all(isinstance(task.tree, FolderTree) for task in made)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give one of --repo and --pypi"),
+        (["--pypi", "a==1", "--from-history"], "needs --repo"),
+        (["--repo", ".", "--grade", "some"], "--grade must be all, sample or none"),
+    ],
+)
+def test_the_command_says_what_it_cannot_do(arguments: list[str], said: str) -> None:
+    result: Any = CliRunner().invoke(app, ["tasks", "synthesize", *arguments])
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert said in str(result.exception)

@@ -1,0 +1,53 @@
+"""Tasks from commits that repaired something."""
+
+from pathlib import Path
+
+import git
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks.synthesis import tasks_from_history
+from coding_gym.workspace import TemplateStore
+
+BUGGY = "def area(width, height):\n    return width + height\n"
+FIXED = "def area(width, height):\n    return width * height\n"
+TESTS = "from shapes import area\n\n\ndef test_square():\n    assert area(2, 2) == 4\n"
+MORE = TESTS + "\n\ndef test_wide():\n    assert area(3, 5) == 15\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "shapes"
+    repo = git.Repo.init(folder)
+    author = git.Actor("a", "a@example.org")
+
+    def commit(message: str, **files: str) -> None:
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+            repo.index.add([f"{name}.py"])
+        repo.index.commit(message, author=author, committer=author)
+
+    commit("Begin", shapes=BUGGY, test_shapes=TESTS)
+    commit("Fix area: it must multiply", shapes=FIXED, test_shapes=MORE)
+    commit("Say what it does", shapes=f'"""Shapes."""\n\n{FIXED}')
+    commit("More of both", shapes=f"{FIXED}\n\nSIDES = 4\n", test_shapes=f"{MORE}\n\nEXTRA = 1\n")
+    return folder
+
+
+def test_a_commit_with_its_tests_becomes_a_task(repository: Path, tmp_path: Path) -> None:
+    store = TemplateStore(folder=tmp_path / "templates")
+    (task,) = tasks_from_history(repository, 5, store=store)
+    commits = [commit.hexsha for commit in git.Repo(repository).iter_commits()]
+    assert task.task_id == f"shapes__{commits[2][:12]}"
+    assert task.base_commit == commits[3]
+    assert task.fail_to_pass == ("test_shapes.py::test_wide",)
+    assert task.pass_to_pass == ("test_shapes.py::test_square",)
+    assert "area(3, 5)\n" in task.problem_statement
+    assert "multiply" not in task.problem_statement
+    assert "+    return width * height" in task.gold_patch
+    assert "test_wide" in task.test_patch
+
+
+def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="must be a git repository"):
+        tasks_from_history(tmp_path, 1)

@@ -1,0 +1,112 @@
+"""`coding-gym tasks new`: what it makes is valid, and what goes wrong afterwards is said."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.tasks.validation import validate_task
+from coding_gym.tasks.validation_report import Checks
+from coding_gym.workspace import TemplateStore
+
+COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "tasks", "new"]
+FILES = [
+    "gold.patch",
+    "hidden/tests/test_discounts.py",
+    "task.toml",
+    "tree/receipt.py",
+    "tree/tests/test_receipt.py",
+]
+
+
+def run(folder: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, folder], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_new_task_is_valid_as_it_is(tmp_path: Path) -> None:
+    write_new_task(tmp_path / "My task!")
+    (task,) = load_tasks(tmp_path)
+    assert task.task_id == "my-task"
+    report = validate_task(
+        task, TemplateStore(folder=tmp_path / "cache"), Checks(repeats=1, looks_for_leaks=False)
+    )
+    assert report.ok, report
+    assert report.detail == ""
+
+
+def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
+    done = run("first", tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "first"
+    written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+    assert sorted(written) == FILES
+    assert all(f"first/{name}" in done.stdout for name in FILES)
+    assert "coding-gym validate first" in done.stdout
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    assert "error: " in run(".", tmp_path).stderr
+    for folder in (tmp_path, tmp_path / "notes"):
+        with pytest.raises(InvalidArgumentError, match="there already"):
+            write_new_task(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    assert sorted(map(str, write_new_task(tmp_path))) == FILES
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("…", "needs a letter or digit"), ("file/task", "cannot write to")]
+)
+def test_folders_that_cannot_be_are_refused(tmp_path: Path, folder: str, said: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidArgumentError, match=said):
+        write_new_task(tmp_path / folder)
+
+
+def edit(folder: Path, old: str, new: str) -> None:
+    path = folder / "task.toml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("tests/test_discounts.py::test_half", "test_discounts.py::test_half", "did you mean"),
+        ('split = "train"', 'runner = "pytst"', r"field 'runner': .*did you mean 'pytest'"),
+        ('split = "train"', 'runner = "java"', r"is not package\.Class::method"),
+        ("::test_adds_up", "", "is not a pytest node id"),
+    ],
+)
+def test_mistakes_in_the_manifest_are_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    write_new_task(tmp_path / "task")
+    edit(tmp_path / "task", old, new)
+    with pytest.raises(InvalidTaskError, match=said) as caught:
+        load_tasks(tmp_path)
+    assert "task.toml" in str(caught.value)
+
+
+def test_tests_of_other_runners_need_not_be_files(tmp_path: Path) -> None:
+    folder = tmp_path / "task"
+    write_new_task(folder)
+    text = (folder / "task.toml").read_text()
+    head, _, tail = text.partition("fail_to_pass = [")
+    _, _, tail = tail.partition('visible_test_command = "python -m pytest -q tests"')
+    tests = 'fail_to_pass = ["com.shop.TillTest::adds"]\nrunner = "java"\nlanguage = "java"\n'
+    (folder / "task.toml").write_text(head + tests + tail)
+    (task,) = load_tasks(folder)
+    assert (task.runner, task.language) == ("java", "java")
+
+
+def test_a_folder_without_tasks_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTaskError, match="coding-gym tasks new"):
+        load_tasks(tmp_path)

@@ -1,0 +1,82 @@
+"""An image with a project in it, and a task that names it."""
+
+from typing import Any
+
+import pytest
+from image_project import BUILT, PROJECT, SITE, MakeTask, run_git
+from making_images import (
+    GIT_PROGRAMS,
+    Entry,
+    docker_archive,
+    entry,
+    folder,
+    python_with_pytest,
+    symlink,
+    system,
+    tar_of,
+)
+
+from coding_gym.sandbox import open_sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template, TemplateStore
+
+
+@pytest.fixture(scope="session")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """A system with Python, pytest and git; a project installed from /testbed, with its history."""
+    place = tmp_path_factory.mktemp("project")
+    for name, text in PROJECT.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    run_git(place, "init", "-q")
+    run_git(place, "add", "-f", ".")
+    run_git(place, "commit", "-q", "-m", "the fix is in the future of this history")
+    for name, text in BUILT.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    (place / ".git" / "config").write_text(
+        "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch /hacked\n"
+    )
+    project: list[Entry] = [
+        entry(f"testbed/{path.relative_to(place)}", path.read_bytes())
+        for path in place.rglob("*")
+        if path.is_file()
+    ]
+    base = [*system(*GIT_PROGRAMS), symlink("usr/bin", "/bin"), *python_with_pytest()]
+    installed = entry(f"{SITE}/shapes.pth", "/testbed/src\n")
+    return [tar_of(base), tar_of([folder("testbed"), *project, installed])]
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory, layers: list[bytes]) -> str:
+    path = tmp_path_factory.mktemp("image") / "image.tar"
+    env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
+    return str(docker_archive(path, layers, Env=env, WorkingDir="/testbed"))
+
+
+@pytest.fixture
+def make_image_task(image: str, tiny_row: dict[str, Any]) -> MakeTask:
+    def make(**fields: Any) -> Task:
+        row = {k: v for k, v in tiny_row.items() if k != "files"}
+        row["patch"] = row["patch"].replace("shapes.py", "src/shapes.py")
+        row["PASS_TO_PASS"] = ["tests/test_shapes.py::test_square"]
+        row |= {"image": image, "image_path": "/testbed"}
+        return Task.from_row({k: v for k, v in (row | fields).items() if v is not None})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def image_store(tmp_path_factory: pytest.TempPathFactory) -> TemplateStore:
+    return TemplateStore(folder=tmp_path_factory.mktemp("image-store"))
+
+
+@pytest.fixture
+def template(image_store: TemplateStore, make_image_task: MakeTask) -> Template:
+    return image_store.get(make_image_task())
+
+
+@pytest.fixture
+def sandbox(template: Template) -> Any:
+    with open_sandbox(template.spec) as opened:
+        yield opened

@@ -1,0 +1,192 @@
+"""Tasks in an image: its tree, its Python, its pytest; the same rules as for every other task."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from image_project import BUILT, PROJECT, SITE, MakeTask, output, run_git
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.task import GitTree, ImageTree, Task
+from coding_gym.tasks import load_tasks
+from coding_gym.workspace import Template, TemplateStore, apply_patch, diff
+
+
+def test_a_row_with_a_path_in_an_image_is_a_task_in_it(make_image_task: MakeTask) -> None:
+    task = make_image_task()
+    assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
+    assert Task.from_row(task.to_row()) == task
+    assert task.has_own_pytest
+
+
+def test_a_patch_is_taken_back_from_the_tree_of_an_image(
+    image_store: TemplateStore, template: Template, make_image_task: MakeTask
+) -> None:
+    in_image = PROJECT["src/shapes.py"]
+    base = {"src/shapes.py": in_image.replace("+", "-")}
+    back = Patch.between(base, {"src/shapes.py": in_image}).text
+    changed = image_store.get(make_image_task(reverse_patch=back))
+    assert changed.key != template.key
+    with open_sandbox(changed.spec) as opened:
+        assert opened.read_file("src/shapes.py").decode() == base["src/shapes.py"]
+        assert output(opened, "git status --short; git rev-list --all --count") == "1"
+
+
+def test_a_row_that_only_names_an_image_stays_what_it_was(make_image_task: MakeTask) -> None:
+    """As SWE-bench's rows do, which other environments serve just as well."""
+    task = make_image_task(image_path="", repo="owner/name", base_commit="0" * 40)
+    assert task.tree == GitTree("https://github.com/owner/name")
+    assert (task.interpreter, task.is_in_image) == ("base", False)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"image": ""}, "'image' is missing"),
+        ({"image_path": "testbed"}, "'image_path' must be an absolute path below /"),
+        ({"image_path": "/"}, "'image_path' must be"),
+        ({"image_path": "/a/../b"}, "'image_path' must be"),
+        ({"install_commands": ["true"]}, "'install_commands' must be empty"),
+        ({"image": 3}, "'image' must be text"),
+        (
+            {"image": "", "image_path": "", "files": {}, "interpreter": "image"},
+            "'image' is missing",
+        ),
+        ({"image_pth": "/x", "image_path": None}, "did you mean 'image_path'"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(
+    make_image_task: MakeTask, change: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidTaskError, match=field):
+        make_image_task(**change)
+
+
+def test_an_image_beside_a_file_of_rows_is_found(make_image_task: MakeTask, tmp_path: Path) -> None:
+    (tmp_path / "made.tar").write_bytes(b"")
+    rows = [make_image_task(image=name).to_row() for name in ("made.tar", "owner/name:1")]
+    rows[1]["instance_id"] = "second"
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tasks = load_tasks(tmp_path / "rows.jsonl")
+    assert [task.image for task in tasks] == [str(tmp_path / "made.tar"), "owner/name:1"]
+
+
+def test_an_environments_entry_puts_a_row_into_its_image(make_image_task: MakeTask) -> None:
+    """As for SWE-bench's rows, which name an image and no path."""
+    row = make_image_task(image_path="", repo="owner/name", base_commit="0" * 40).to_row()
+    row.pop("repository")
+    [task] = load_tasks([row], environments={"shapes-area": {"image_path": "/testbed"}})
+    assert (task.tree, task.interpreter, task.image_path) == (ImageTree(), "image", "/testbed")
+    both = {"image_path": "/testbed", "install_commands": ["true"]}
+    with pytest.raises(InvalidTaskError, match="'install_commands' must be empty"):
+        load_tasks([row], environments={"shapes-area": both})
+
+
+def test_the_tree_is_what_the_images_git_tracks(sandbox: Sandbox) -> None:
+    assert output(sandbox, "git ls-files").split() == sorted(PROJECT)
+    assert output(sandbox, "cat config.local") == "tracked all the same"
+    assert output(sandbox, "git status --porcelain; git log --oneline | cat").endswith(
+        "Initial commit"
+    )
+
+
+def test_the_images_own_history_stays_behind(sandbox: Sandbox) -> None:
+    said = output(sandbox, "git log --all --format=%s; cat .git/config; git stash list")
+    assert "future" not in said
+    assert "fsmonitor" not in said
+    assert not sandbox.run("ls /hacked").ok
+
+
+def test_what_was_built_beside_the_tree_is_there_and_not_part_of_a_patch(
+    sandbox: Sandbox, template: Template
+) -> None:
+    assert output(sandbox, "cat src/native.so shapes.egg-info/PKG-INFO notes.txt") == (
+        "".join(BUILT.values()).strip()
+    )
+    assert diff(sandbox, template).is_empty
+    output(sandbox, "echo more >> notes.txt; echo x > src/new.py")
+    assert [change.path for change in diff(sandbox, template).files] == ["src/new.py"]
+
+
+def test_the_workspace_shows_where_the_project_is_installed_from(sandbox: Sandbox) -> None:
+    assert output(sandbox, "pwd; python -c 'import shapes; print(shapes.__file__)'") == (
+        "/workspace\n/testbed/src/shapes.py"
+    )
+    output(sandbox, "echo 'area = None' >> src/shapes.py")
+    assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area)'") == "None"
+
+
+def test_the_images_python_pytest_and_variables_run_the_visible_tests(sandbox: Sandbox) -> None:
+    assert output(sandbox, "python -m pytest -q").endswith("passed in 0.00s") or "1 passed" in (
+        sandbox.run("python -m pytest -q").output
+    )
+    assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
+
+
+def test_the_gold_patch_resolves_it_and_the_base_does_not(
+    make_image_task: MakeTask, template: Template
+) -> None:
+    task = make_image_task()
+    assert grade(task, template, Patch(task.gold_patch)).resolved
+    harmless = Patch(
+        "diff --git a/README b/README\nnew file mode 100644\n--- /dev/null\n+++ b/README\n"
+        "@@ -0,0 +1 @@\n+Hello\n"
+    )
+    verdict = grade(task, template, harmless)
+    assert (verdict.resolved, verdict.reason) == (False, GradeReason.TESTS_FAILED)
+
+
+def test_a_patch_made_inside_is_graded(
+    make_image_task: MakeTask, template: Template, sandbox: Sandbox
+) -> None:
+    output(sandbox, "sed -i 's/width + height/width * height/' /testbed/src/shapes.py")
+    task = make_image_task()
+    patch = diff(sandbox, template)
+    assert patch.text == task.gold_patch or grade(task, template, patch).resolved
+    with open_sandbox(template.spec) as fresh:
+        apply_patch(fresh, patch)
+        assert diff(fresh, template) == patch
+
+
+def test_what_a_policy_installs_does_not_reach_the_grading(
+    make_image_task: MakeTask, template: Template, sandbox: Sandbox
+) -> None:
+    output(sandbox, f"echo 'import sys; sys.exit(0)' > /{SITE}/pytest.py; rm /bin/ls")
+    output(sandbox, "echo x > src/other.py")
+    verdict = grade(make_image_task(), template, diff(sandbox, template))
+    assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+def test_a_git_tree_runs_in_an_image_too(
+    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path
+) -> None:
+    clone = tmp_path / "clone"
+    (clone / "src").mkdir(parents=True)
+    (clone / "src/shapes.py").write_text("def area(width, height):\n    return 7\n")
+    run_git(clone, "init", "-q")
+    run_git(clone, "add", ".")
+    run_git(clone, "commit", "-q", "-m", "older")
+    task = make_image_task(repository=str(clone), base_commit=run_git(clone, "rev-parse", "HEAD"))
+    template = image_store.get(task)
+    with open_sandbox(template.spec) as sandbox:
+        assert output(sandbox, "git log --format=%s; git status --porcelain") == "older"
+        # Not what the image's tree had in that place, but what was built there.
+        assert output(sandbox, "ls; ls src") == (
+            "notes.txt\nshapes.egg-info\nsrc\nnative.so\nshapes.py"
+        )
+        assert output(sandbox, "cd /; python -c 'import shapes; print(shapes.area(1, 2))'") == "7"
+        assert diff(sandbox, template).is_empty
+
+
+def test_a_tree_of_an_image_runs_without_it_too(
+    image_store: TemplateStore, make_image_task: MakeTask
+) -> None:
+    template = image_store.get(make_image_task(interpreter="base"))
+    assert (template.spec.image, template.spec.workspace_alias) == ("", "")
+    with open_sandbox(template.spec) as sandbox:
+        assert output(sandbox, "git ls-files").split() == sorted(PROJECT)

@@ -1,0 +1,124 @@
+"""Templates of tasks in an image: what makes another one, and what an image may lack."""
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from image_project import BUILT, PROJECT, SITE, MakeTask, output
+from making_images import (
+    Entry,
+    docker_archive,
+    entry,
+    tar_of,
+)
+
+from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
+from coding_gym.sandbox import open_sandbox
+from coding_gym.workspace import Template, TemplateStore, diff
+
+
+def test_without_git_history_ignore_files_decide(
+    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
+) -> None:
+    plain = tar_of(
+        entry(f"plain/{name}", text)
+        for name, text in (PROJECT | BUILT).items()
+        if name != "config.local"
+    )
+    image = docker_archive(
+        tmp_path / "image.tar", [*layers, plain], Env=["PATH=/opt/python/bin:/bin"]
+    )
+    template = image_store.get(make_image_task(image=str(image), image_path="/plain"))
+    with open_sandbox(template.spec) as sandbox:
+        tracked = output(sandbox, "git ls-files").split()
+        assert tracked == [".gitignore", "notes.txt", "src/shapes.py", "tests/test_shapes.py"]
+        assert output(sandbox, "cat src/native.so; git status --porcelain") == "machine code"
+
+
+def test_the_same_image_and_path_are_copied_once(
+    image_store: TemplateStore, make_image_task: MakeTask, template: Template
+) -> None:
+    other = image_store.get(make_image_task(instance_id="another"))
+    assert (other.key, other.spec.layers) == (template.key, template.spec.layers)
+
+
+def test_another_image_gives_another_template(
+    image_store: TemplateStore, make_image_task: MakeTask, template: Template, tmp_path: Path,
+    layers: list[bytes],
+) -> None:  # fmt: skip
+    image = docker_archive(tmp_path / "image.tar", layers, Env=["PATH=/opt/python/bin:/bin"])
+    assert image_store.get(make_image_task(image=str(image))).key != template.key
+
+
+def test_the_path_of_a_python_puts_it_first(
+    image_store: TemplateStore, make_image_task: MakeTask
+) -> None:
+    template = image_store.get(make_image_task(interpreter="/opt/python/bin/python3"))
+    with open_sandbox(template.spec) as sandbox:
+        assert output(sandbox, "python -c 'import sys; print(sys.executable)'") == (
+            "/opt/python/bin/python3"
+        )
+
+
+@pytest.mark.parametrize(
+    ("more", "fields", "message"),
+    [
+        ([], {"image_path": "/nothing"}, "'image_path' names '/nothing', which is no folder"),
+        ([], {"interpreter": "/opt/none/python"}, "has no Python at /opt/none/python"),
+        ([entry("bin/.wh.git"), entry("bin/.wh.cmp")], {}, "lacks cmp, git; install git"),
+        ([entry(f"{SITE}/.wh.pytest")], {}, "has no pytest for its Python"),
+        ([entry("opt/.wh.python")], {}, "has no Python in its PATH"),
+    ],
+    ids=["no folder", "no such Python", "no git", "no pytest", "no Python"],
+)
+def test_what_an_image_lacks_is_told_with_the_way_out(
+    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
+    more: list[Entry], fields: dict[str, Any], message: str,
+) -> None:  # fmt: skip
+    place = tmp_path / "image.tar"
+    image = docker_archive(place, [*layers, tar_of(more)], Env=["PATH=/opt/python/bin:/bin"])
+    with pytest.raises((InvalidTaskError, TemplateError), match=message) as caught:
+        image_store.get(make_image_task(image=str(image), **fields))
+    assert "\n" not in str(caught.value)
+    assert "shapes-area" in str(caught.value)
+
+
+def test_an_image_that_is_not_there_is_the_rows_mistake(
+    image_store: TemplateStore, make_image_task: MakeTask
+) -> None:
+    with pytest.raises(InvalidTaskError, match="field 'image': no image 'gone/away'"):
+        image_store.get(make_image_task(image="gone/away"))
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        "rm /bin/git",
+        "rm /bin/bash",
+        "rm -rf /bin /usr; true",
+        "echo '#!/bin/bash' > /bin/git",
+        "printf '#!/bin/bash\\necho garbage; exit 1\\n' > /bin/git",
+        "printf '#!/bin/bash\\nexit 127\\n' > /bin/git",
+        "echo > /bin/bash",
+        "chmod 0 /bin/bash",
+        "rm /bin/bash; ln -s bash /bin/bash",
+        "rm /bin/bash; ln -s $(printf 'a%.0s' {1..300}) /bin/bash",
+        "printf '#!/nothing\\n' > /bin/base64",
+        "printf '#!/bin/bash\\necho %%%%%%' > /bin/base64",
+        "rm -rf /opt/base.git /lib* ",
+    ],
+)
+@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+def test_a_policy_that_breaks_the_image_has_itself_to_blame(
+    template: Template, shell: Any, trick: str
+) -> None:
+    with open_sandbox(replace(template.spec, shell=shell)) as sandbox:
+        output(sandbox, "echo x > src/new.py")
+        sandbox.run(trick)
+        sandbox.run("true")
+        with contextlib.suppress(PatchError):
+            diff(sandbox, template)
+        assert sandbox.run("true", timeout_s=20).exit_code in {0, 126, 127}
+        assert sandbox.read_file("src/new.py") == b"x\n"

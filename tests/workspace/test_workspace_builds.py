@@ -1,0 +1,124 @@
+"""Builds of environments: what they tell while they run, and when they fail; what is kept."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError, TemplateError
+from coding_gym.sandbox import Sandbox, SandboxSpec, get_backend
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+from coding_gym.workspace.installing import BuildLimits, Installation
+from coding_gym.workspace.progress import BuildStep
+
+Fails = Callable[..., TemplateError]
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Sandbox]:
+    with get_backend("namespace").open(SandboxSpec()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def fails(machine: Sandbox, tmp_path: Path) -> Fails:
+    """Returns a function that runs a command as a build does, and gives the error."""
+
+    def run(command: str, **limits: float) -> TemplateError:
+        build = Installation(machine, "program-1", tmp_path / "log", BuildLimits(**limits), 1, None)
+        with pytest.raises(TemplateError) as caught:
+            build.run(command)
+        assert "\n" not in str(caught.value)
+        assert str(caught.value).endswith(f"; the log is {tmp_path / 'log'}")
+        return caught.value
+
+    return run
+
+
+def test_a_failed_command_is_named_in_one_line_with_the_end_of_its_log_as_a_note(
+    fails: Fails, tmp_path: Path
+) -> None:
+    error = fails("seq 100; echo oh >&2; exit 3")
+    assert str(error).startswith(
+        "task program-1: install command 'seq 100; echo oh >&2; exit 3' failed: oh; "
+    )
+    (note,) = error.__notes__
+    assert note == "the end of the log:\n" + "\n".join([*map(str, range(82, 101)), "oh"])
+    assert (tmp_path / "log").read_text().startswith("$ seq 100; echo oh >&2; exit 3\n1\n2\n")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert again.__notes__ == [note]
+
+
+def test_a_build_cannot_steer_the_terminal_of_who_reads_its_end(fails: Fails) -> None:
+    error = fails(r"printf 'a\033[2Jb\rc\007\n'; false")
+    assert error.__notes__ == ["the end of the log:\na [2Jb\nc"]
+
+
+def test_the_line_that_tells_most_is_shown_rather_than_advice_behind_it(fails: Fails) -> None:
+    said = "ERROR: no wheel for it\\nnote: this is not a problem with pip"
+    assert "failed: ERROR: no wheel for it; " in str(fails(f"printf '{said}'; false"))
+
+
+def test_a_machine_without_network_is_told_that_the_environment_is_missing(fails: Fails) -> None:
+    message = str(fails("exec 3<>/dev/tcp/127.0.0.1/9"))
+    assert "Connection refused; the environment is not in the cache, and making it " in message
+    assert "bring that machine's cache folder" in message
+
+
+def test_a_python_without_its_venv_module_is_told_what_to_install(fails: Fails) -> None:
+    message = str(fails("echo 'ensurepip is not available. On Debian'; false"))
+    assert "install python3-venv, or another Python of that version with uv or pyenv" in message
+
+
+def test_a_command_and_a_build_are_bounded_in_time_and_told_apart(fails: Fails) -> None:
+    command = "tail -f /dev/null"
+    assert "took more than 0.1 s (install_timeout_s)" in str(fails(command, command_s=0.1))
+    error = fails(command, total_s=0.1)
+    assert "was running when the build had taken 0.1 s (build_timeout_s)" in str(error)
+
+
+def test_a_log_names_the_command_before_it_runs(machine: Sandbox, tmp_path: Path) -> None:
+    seen: list[str] = []
+    log = tmp_path / "log"
+    log.write_text("of an earlier attempt\n")
+    told: list[BuildStep] = []
+    build = Installation(machine, "program-1", log, BuildLimits(), 2, told.append)
+    for command in ("echo one", "echo two"):
+        build.run(command)
+        seen.append(log.read_text())
+    assert seen[0].startswith("$ echo one\none\n\n[0.")
+    assert seen[1].startswith(seen[0] + "$ echo two\ntwo\n")
+    assert told == [
+        BuildStep(task_id="program-1", step=step, num_steps=2, command=command)
+        for step, command in ((1, "echo one"), (2, "echo two"))
+    ]
+
+
+@pytest.mark.parametrize("name", ["install_timeout_s", "build_timeout_s"])
+def test_a_bound_of_no_time_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name} must be"):
+        TemplateStore(folder=tmp_path, **{name: 0})
+
+
+def test_an_attempt_keeps_its_downloads_for_the_next_and_a_success_throws_them_away(
+    fresh_folder: Path, make_task: Callable[..., Task]
+) -> None:
+    command = (
+        'test -e "$PIP_CACHE_DIR/wheel" || { mkdir "$PIP_CACHE_DIR"; touch "$_/wheel"; false; }'
+    )
+    task = make_task(install_commands=(command,))
+    steps: list[BuildStep] = []
+    store = TemplateStore(folder=fresh_folder, on_build_step=steps.append)
+    with pytest.raises(TemplateError, match="it said nothing; the log is "):
+        store.get(task)
+    (downloads,) = (fresh_folder / "downloads").iterdir()
+    assert (downloads / "pip" / "wheel").exists()
+    assert (fresh_folder / "logs" / f"{downloads.name}.log").exists()
+    store.get(task)
+    assert [*(fresh_folder / "downloads").iterdir(), *(fresh_folder / "logs").iterdir()] == []
+    environment = fresh_folder / "environments" / downloads.name
+    assert sorted(path.name for path in environment.iterdir()) == ["artifacts", "build.log", "env"]
+    assert [(one.step, one.num_steps) for one in steps] == [(1, 2), (2, 2)] * 2
+    assert steps[1].command == command

@@ -1,0 +1,215 @@
+"""The cache is listed, and cleared of what nobody needs and nothing else."""
+
+import gc
+import json
+import multiprocessing
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coding_gym.cli import cache as cache_command
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.cache_uses import CacheUses
+from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+from coding_gym.workspace.garbage import GarbageReport, collect_garbage
+from coding_gym.workspace.inventory import KINDS, find_log, list_cache
+
+_SPAWN = multiprocessing.get_context("spawn")
+_DAY_S = 86400
+_CHUNK = 1 << 16
+
+
+def fill(root: Path, name: str, *, days: float = 0, chunks: int = 1, user: str = "") -> Path:
+    """Makes an entry that was last used so many days ago by a process that is gone."""
+    kind, _, key = name.partition("/")
+    uses = CacheUses(root)
+    cache = FolderCache(root / kind, uses)
+
+    def build(part: Path) -> None:
+        (part / "data").write_bytes(b"x" * _CHUNK * chunks)
+
+    entry = cache.get(key, build, user=user)
+    used = datetime.now(UTC).timestamp() - days * _DAY_S
+    os.utime(entry.with_name(f"{key}.used"), (used, used))
+    return entry
+
+
+def names(report: GarbageReport) -> list[str]:
+    return [entry.name for entry in report.removed]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    fill(tmp_path, "templates/old", days=40, user="task-1")
+    fill(tmp_path, "environments/big", days=3, chunks=10, user="task-2")
+    fill(tmp_path, "layers/new")
+    gc.collect()
+    return tmp_path
+
+
+def test_what_lies_in_the_cache_is_listed_the_least_recently_used_first(root: Path) -> None:
+    old, big, new = list_cache(root)
+    assert [entry.name for entry in (old, big, new)] == [
+        "templates/old",
+        "environments/big",
+        "layers/new",
+    ]
+    assert (old.users, big.users, new.users) == (("task-1",), ("task-2",), ())
+    assert big.num_bytes >= 10 * _CHUNK > new.num_bytes >= _CHUNK
+    now = datetime.now(UTC)
+    assert round((now - big.used_at).total_seconds() / _DAY_S) == 3
+    assert (now - big.built_at).total_seconds() < _DAY_S
+    assert not any(entry.in_use for entry in (old, big, new))
+    assert list_cache(root, ["layers"]) == (new,)
+    assert json.loads(json.dumps(old.to_json()))["users"] == ["task-1"]
+
+
+def test_an_empty_cache_and_none_have_nothing(tmp_path: Path) -> None:
+    assert list_cache(tmp_path / "nowhere") == ()
+    assert not (tmp_path / "nowhere").exists()
+    assert collect_garbage(tmp_path, unused_for_s=0).removed == ()
+
+
+def test_what_was_not_used_for_long_goes(root: Path) -> None:
+    report = collect_garbage(root, unused_for_s=30 * _DAY_S)
+    assert names(report) == ["templates/old"]
+    assert report.num_bytes_removed >= _CHUNK
+    assert report.num_bytes_kept >= 11 * _CHUNK
+    left = {path.name for path in (root / "templates").iterdir()}
+    assert left == {"old.lock"}
+    assert [entry.name for entry in list_cache(root)] == ["environments/big", "layers/new"]
+
+
+def test_of_too_much_the_least_recently_used_goes_until_it_fits(root: Path) -> None:
+    report = collect_garbage(root, max_bytes=11 * _CHUNK + _CHUNK // 2)
+    assert names(report) == ["templates/old"]
+    report = collect_garbage(root, max_bytes=3 * _CHUNK)
+    assert names(report) == ["environments/big"]
+    assert names(collect_garbage(root, max_bytes=3 * _CHUNK)) == []
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(root: Path) -> None:
+    before = list_cache(root)
+    report = collect_garbage(root, unused_for_s=0, dry_run=True)
+    assert len(report.removed) == 3
+    assert list_cache(root) == before
+
+
+def test_only_the_kinds_that_were_named_are_touched(root: Path) -> None:
+    assert names(collect_garbage(root, unused_for_s=0, kinds=["layers"])) == ["layers/new"]
+    with pytest.raises(UnknownNameError, match="no cache entry is called 'layer'; did you mean"):
+        collect_garbage(root, unused_for_s=0, kinds=["layer"])
+
+
+@pytest.mark.parametrize("bound", [{"unused_for_s": -1}, {"max_bytes": -5}])
+def test_a_bound_below_nothing_is_refused(root: Path, bound: dict[str, int]) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{next(iter(bound))} must be at least 0"):
+        collect_garbage(root, **bound)
+
+
+def test_a_template_in_use_stays_and_one_that_went_is_made_again(
+    fresh_folder: Path, make_task: Callable[..., Task]
+) -> None:
+    store = TemplateStore(folder=fresh_folder)
+    template = store.get(make_task())
+    report = collect_garbage(fresh_folder, unused_for_s=0)
+    spared = {entry.kind: entry for entry in report.spared}
+    assert spared.keys() == {"templates", "pytest"}
+    assert spared["templates"].users == ("program-1",)
+    with open_sandbox(template.spec) as sandbox:
+        assert sandbox.run("cat README.md").ok
+    del store
+    gc.collect()
+    report = collect_garbage(fresh_folder, unused_for_s=0, kinds=["templates"])
+    assert names(report) == [f"templates/{template.key}"]
+    again = TemplateStore(folder=fresh_folder).get(make_task())
+    assert again == template
+    with open_sandbox(again.spec) as sandbox:
+        assert sandbox.run("cat README.md").ok
+
+
+def _build(root: Path, begun: Event, go: Event) -> None:
+    def build(part: Path) -> None:
+        (part / "half").touch()
+        begun.set()
+        go.wait()
+
+    FolderCache(root / "environments").get("key", build)
+
+
+def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: Path) -> None:
+    begun, go = _SPAWN.Event(), _SPAWN.Event()
+    process = _SPAWN.Process(target=_build, args=(tmp_path, begun, go))
+    process.start()
+    assert begun.wait(30)
+    (tmp_path / "downloads" / "key").mkdir(parents=True)
+    (tmp_path / "templates" / "dead.0a1b.partial" / "tree").mkdir(parents=True)
+    report = collect_garbage(tmp_path, unused_for_s=0)
+    assert (names(report), [entry.name for entry in report.spared]) == ([], ["downloads/key"])
+    assert report.num_leftovers == 1
+    assert [path.name for path in (tmp_path / "environments").glob("*.partial/*")] == ["half"]
+    process.kill()
+    process.join()
+    report = collect_garbage(tmp_path, unused_for_s=0)
+    assert (names(report), report.num_leftovers) == (["downloads/key"], 1)
+    assert not any((tmp_path / "environments").glob("*.partial"))
+
+
+def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(
+    store_folder: Path,
+) -> None:
+    made = {path.name for path in store_folder.iterdir() if path.is_dir()}
+    assert made <= KINDS.keys() | {"uses"}
+
+
+def cli(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cache_command.app, [*arguments, "--folder", str(root)])
+
+
+def test_the_command_lists_clears_and_asks_before(root: Path) -> None:
+    listed = cli(root, "ls").output.splitlines()
+    assert listed[0].split() == ["kind", "key", "size", "built", "used", "for"]
+    assert re.fullmatch(r"templates +old +6\d\.\d KiB +\ds +40d +task-1", listed[1])
+    assert listed[-1].startswith("3 entries, ")
+    (first, *_) = cli(root, "ls", "--json").output.splitlines()
+    assert json.loads(first)["key"] == "old"
+    assert "would be removed templates/old" in cli(root, "gc", "--dry-run").output
+    assert "removed 1 entries, 6" in cli(root, "gc").output
+    assert "removed environments/big" in cli(root, "gc", "--max-size", "100K").output
+    refused = CliRunner().invoke(cache_command.app, ["clear", "--folder", str(root)], input="n\n")
+    assert refused.exit_code == 1
+    assert len(list_cache(root)) == 1
+    assert cli(root, "clear", "--yes").output.endswith("0 B left\n")
+    assert list_cache(root) == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gc", "--older-than", "soon"], "--older-than must be a number and one of s, m, h, d, w"),
+        (["gc", "--max-size", "5X"], "--max-size must be a number and one of K, M, G, T, such as"),
+        (["ls", "--kind", "trees"], "no cache entry is called 'trees'"),
+    ],
+)
+def test_a_mistake_names_the_option(root: Path, arguments: list[str], message: str) -> None:
+    assert message in str(cli(root, *arguments).exception)
+
+
+def test_a_log_is_found_by_the_beginning_of_its_key_and_printed_harmlessly(root: Path) -> None:
+    (root / "logs").mkdir()
+    (root / "logs" / "abc123.log").write_text("$ make\n\033[2Jfailed\n")
+    (root / "environments" / "big" / "build.log").write_text("$ true\n")
+    assert cli(root, "log", "abc").output == "$ make\n [2Jfailed\n"
+    assert find_log(root, "big").read_text() == "$ true\n"
+    for key in ("", "x"):
+        with pytest.raises(InvalidArgumentError, match="there are abc123, big"):
+            find_log(root, key)
