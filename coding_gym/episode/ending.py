@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from coding_gym.episode.context import Context
 from coding_gym.errors import GradingError, MachineryError, PatchError
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.grading import WarmStart
 from coding_gym.grading import grade as grade_patch
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -29,8 +30,18 @@ class Ending:
     error: str = ""
 
 
-def finish(task: Task, context: Context, reason: StopReason, backend: str) -> Ending:
-    """Ends an episode for a reason that is the policy's or the caller's."""
+def finish(
+    task: Task, context: Context, reason: StopReason, backend: str, warm: WarmStart | None = None
+) -> Ending:
+    """Ends an episode for a reason that is the policy's or the caller's.
+
+    Args:
+        task: The task.
+        context: The episode's sandbox; closed.
+        reason: Why it ends.
+        backend: Name of the backend that the grade uses.
+        warm: A sandbox for the grade that was opened before; see `coding_gym.grading.start_ahead`.
+    """
     try:
         with context.sandbox as sandbox:
             patch = diff(sandbox, context.template)
@@ -40,7 +51,7 @@ def finish(task: Task, context: Context, reason: StopReason, backend: str) -> En
     except MachineryError as failure:
         return Ending(stop_reason=StopReason.SANDBOX_ERROR, error=str(failure))
     try:
-        grade = grade_patch(task, context.template, patch, backend=backend)
+        grade = grade_patch(task, context.template, patch, backend=backend, warm=warm)
     except GradingError as failure:
         return Ending(stop_reason=StopReason.GRADING_ERROR, patch=patch, error=str(failure))
     except MachineryError as failure:

@@ -16,6 +16,7 @@ from coding_gym.episode.playing import Played, Player
 from coding_gym.episode.recording import record_turn, with_token_ids
 from coding_gym.episode.snapshot import EpisodeSnapshot
 from coding_gym.errors import EpisodeError, MachineryError
+from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
@@ -75,6 +76,8 @@ class Episode:
         self._timeout_s = command_timeout_s
         self._turns: list[Turn] = []
         self._context: Context | None = None
+        self._warm: WarmStart | None = None
+        self._is_warmed = False
         self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
@@ -201,6 +204,7 @@ class Episode:
             stop_reason=self.stop_reason,
         )
         duration_s = time.perf_counter() - began
+        self._start_ahead(played)
         self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
         self._outcome = outcome
         return outcome
@@ -214,6 +218,7 @@ class Episode:
         if context is not None and not self.ended:
             self.error = str(failure)
             context.sandbox.close()
+            self._cool()
 
     def _play(self, action: str) -> Played:
         if self._context is None:
@@ -233,7 +238,8 @@ class Episode:
             if context is not None:
                 context.sandbox.close()
         else:
-            ending = finish(self.task, context, reason, self.sandbox.name)
+            ending = finish(self.task, context, reason, self.sandbox.name, self._warm)
+        self._cool()
         self.stop_reason, self.grade = ending.stop_reason, ending.grade
         self.error, self._patch = ending.error, ending.patch
         return float(ending.grade is not None and ending.grade.resolved)
@@ -294,6 +300,18 @@ class Episode:
         context, self._context = self._context, None
         if context is not None:
             context.sandbox.close()
+        self._cool()
+
+    def _start_ahead(self, played: Played) -> None:
+        """Lets the grade warm up while the policy thinks, from the first tool call on."""
+        if played.calls and self._context is not None and not self._is_warmed:
+            self._is_warmed = True
+            self._warm = start_ahead(self.task, self._context.template, backend=self.sandbox.name)
+
+    def _cool(self) -> None:
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
 
     def _check_open(self, what: str) -> None:
         if not self.messages:

@@ -12,6 +12,7 @@ if __name__ == "__inside__":
     sys.path[:] = [entry for entry in sys.path if entry]  # `-c` puts "" there: the tree
 
 import fcntl
+import importlib
 import json
 import os
 
@@ -55,14 +56,16 @@ def _silence_stdin() -> None:
 
 
 def _main() -> None:
+    start = json.loads(sys.stdin.buffer.readline().decode())
+    program: dict[str, Any] = {"__name__": "__inside__"}
+    exec(compile(start["program"], "<program>", "exec"), program)  # noqa: S102 — a text of ours
     config = json.loads(sys.stdin.buffer.read().decode())
     _silence_stdin()
+    importlib.invalidate_caches()  # a run that was prepared may have waited for its tree
     # Out of the way of tests that count descriptors, and not inherited by what they start.
-    descriptor = fcntl.fcntl(config["descriptor"], fcntl.F_DUPFD_CLOEXEC, config["lowest"])
-    os.close(config["descriptor"])
+    descriptor = fcntl.fcntl(start["descriptor"], fcntl.F_DUPFD_CLOEXEC, config["lowest"])
+    os.close(start["descriptor"])
     reporter = Reporter(descriptor, config["nonce"])
-    program: dict[str, Any] = {"__name__": "__inside__"}
-    exec(compile(config["program"], "<program>", "exec"), program)  # noqa: S102 — a text of ours
     reporter.send("ready", program["VERSION"])
     reporter.finish(program["run"](reporter, config["settings"]))
 

@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType
@@ -14,21 +14,17 @@ from coding_gym.errors import GradingError, PatchError, SandboxError, SandboxUna
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading.canaries import contradict
 from coding_gym.grading.retaking import retake
+from coding_gym.grading.room import roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection, select
 from coding_gym.grading.verdict import Run, judge
+from coding_gym.grading.warm_start import WarmStart
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace import Template, apply_patch
 
-_MIN_DISK_BYTES = 1 << 30
-_MIN_PROCESSES = 512
-_MIN_MEMORY_BYTES = 1 << 30
-_MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
 _GOLD_FACTOR = 10.0
 
 # No policy foresees what canaries and turned tests look like.
@@ -46,7 +42,14 @@ def _free_second_try() -> None:
 os.register_at_fork(after_in_child=_free_second_try)
 
 
-def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto") -> Grade:
+def grade(
+    task: Task,
+    template: Template,
+    patch: Patch,
+    *,
+    backend: str = "auto",
+    warm: WarmStart | None = None,
+) -> Grade:
     """Returns what a patch is worth.
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
@@ -68,6 +71,8 @@ def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto"
         template: Its template.
         patch: The change to grade, against the base tree.
         backend: Name of the sandbox backend.
+        warm: What `start_ahead` gave for this task, template and backend; closed in any case. It
+            makes the first run of the tests start sooner, and changes nothing else.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.
@@ -78,11 +83,14 @@ def grade(task: Task, template: Template, patch: Patch, *, backend: str = "auto"
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
     timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
     try:
-        verdict = _Grading(task, template, patch, backend, timeout_s).verdict()
+        verdict = _Grading(task, template, patch, backend, timeout_s, warm).verdict()
     except SandboxUnavailableError:
         raise
     except SandboxError as error:
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
+    finally:
+        if warm is not None:
+            warm.close()
     return replace(verdict, duration_s=perf_counter() - start)
 
 
@@ -90,11 +98,18 @@ class _Grading:
     """The grading of one patch, in up to two tries."""
 
     def __init__(
-        self, task: Task, template: Template, patch: Patch, backend: str, timeout_s: float
+        self,
+        task: Task,
+        template: Template,
+        patch: Patch,
+        backend: str,
+        timeout_s: float,
+        warm: WarmStart | None,
     ) -> None:
         self._task, self._template = task, template
-        self._spec = _roomier(template.spec)
+        self._spec = roomier(template.spec)
         self._patch, self._backend, self._timeout_s = patch, backend, timeout_s
+        self._warm = warm
         self._runner = get_runner(task.runner)
         self._paths = self._runner.files(task)
         self._avoid: frozenset[str] = frozenset()
@@ -148,7 +163,18 @@ class _Grading:
             turned: Node ids of tests that were turned against themselves.
             changed: The content of the files that hold these.
         """
-        with open_sandbox(self._spec, backend=self._backend) as sandbox:
+        sandbox = self._warm.take() if self._warm else None
+        if sandbox is not None:
+            # It may have died while it waited; a failure of our side is tried once more.
+            with suppress(SandboxError):
+                return self._run_in(sandbox, turned, changed)
+        sandbox = open_sandbox(self._spec, backend=self._backend)
+        return self._run_in(sandbox, turned, changed)
+
+    def _run_in(
+        self, sandbox: Sandbox, turned: tuple[str, ...], changed: Mapping[str, bytes]
+    ) -> Run | None:
+        with sandbox:
             self._selection = self._select(sandbox)
             if self._selection.patch.is_empty:
                 return None
@@ -192,18 +218,6 @@ def _check(task: Task) -> None:
         raise GradingError(f"task {task.task_id} names no test that must pass")
     if problem := get_runner(task.runner).problem(task):
         raise GradingError(f"task {task.task_id}: {problem}")
-
-
-def _roomier(spec: SandboxSpec) -> SandboxSpec:
-    """Tests may need more than the repair did, and no shell that outlives its command."""
-    limits = replace(
-        spec.limits,
-        disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
-        num_processes=max(spec.limits.num_processes, _MIN_PROCESSES),
-        memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
-        num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
-    )
-    return with_fresh_shells(replace(spec, limits=limits))
 
 
 def _read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:

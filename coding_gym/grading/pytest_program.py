@@ -4,17 +4,22 @@
 pytest 4.
 """
 
+import importlib
 import os
 import sys
 from pathlib import Path
 
 import pytest
+from _pytest import config as pytest_config
 
 TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
 
 VERSION = pytest.__version__
+# As pytest does when it is called; until then there may be time.
+for plugin in getattr(pytest_config, "default_plugins", ()):
+    importlib.import_module(f"_pytest.{plugin}")
 
 # Whatever a project's configuration says of these, all tests run, here, once, in order.
 _NEUTRAL_OPTIONS: "dict[str, object]" = {

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -14,6 +15,7 @@ from coding_gym.sandbox.protocol import Sandbox
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 64 << 20
+_PYTEST_PROGRAM = "pytest_program.py"
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
 # program nor what it is told is ever in a file, an argument or the environment.
 _LOADER = (
@@ -21,6 +23,28 @@ _LOADER = (
     "i=sys.stdin.buffer;"
     "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
 )
+
+
+_COMMAND = f'exec python -I -S -c "{_LOADER}"'
+
+
+def prepare_tests(sandbox: Sandbox, *, has_own_pytest: bool) -> None:
+    """Starts ahead what `run_tests` will ask for, up to the import of pytest."""
+    prepare(sandbox, _PYTEST_PROGRAM, _pytest_environment(has_own_pytest))
+
+
+def prepare(sandbox: Sandbox, program: str, environment: Mapping[str, str]) -> None:
+    """Starts a supervisor and its test process ahead, up to the import of the framework.
+
+    Args:
+        sandbox: Where; it holds the base tree, to which the patch and the tests may still come.
+        program: As for `supervise`.
+        environment: As for `supervise`.
+
+    Raises:
+        SandboxError: The sandbox died.
+    """
+    sandbox.prepare(_COMMAND, stdin=_beginning(program, environment))
 
 
 def run_tests(
@@ -47,10 +71,10 @@ def run_tests(
     """
     report = supervise(
         sandbox,
-        "pytest_program.py",
+        _PYTEST_PROGRAM,
         {"paths": list(paths)},
         timeout_s=timeout_s,
-        environment={} if has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        environment=_pytest_environment(has_own_pytest),
     )
     if report is not None and report.never_began:
         said = last_line(report.tail)
@@ -90,22 +114,17 @@ def supervise(
     config = {
         "frame": frame,
         "timeout_s": timeout_s,
-        "loader": _LOADER,
-        "bootstrap": _program("bootstrap.py"),
-        "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
         "child": {
             "nonce": secrets.token_hex(16),
             "lowest": 100 + secrets.randbelow(100),
-            "program": _program(program),
             "settings": dict(settings),
         },
     }
-    supervisor = _program("supervisor.py").encode()
     result = sandbox.run(
-        f'exec python -I -S -c "{_LOADER}"',
+        _COMMAND,
         timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
-        stdin=b"%d\n" % len(supervisor) + supervisor + json.dumps(config).encode(),
+        stdin=_beginning(program, environment) + json.dumps(config).encode(),
     )
     verdict = None
     for line in result.output.splitlines():
@@ -114,6 +133,26 @@ def supervise(
     return RunReport.from_verdict(verdict) if verdict else _without_verdict(frame, result)
 
 
+def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
+    """What the supervisor reads first: itself, and a line with what the test process begins with.
+
+    It is the same for every run, and no secret.
+    """
+    supervisor = _program("supervisor.py").encode()
+    start = {
+        "loader": _LOADER,
+        "bootstrap": _program("bootstrap.py"),
+        "program": _program(program),
+        "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
+    }
+    return b"%d\n" % len(supervisor) + supervisor + json.dumps(start).encode() + b"\n"
+
+
+def _pytest_environment(has_own_pytest: bool) -> dict[str, str]:
+    return {} if has_own_pytest else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+@cache
 def _program(name: str) -> str:
     return resources.files("coding_gym.grading").joinpath(name).read_text(encoding="utf-8")
 

@@ -46,23 +46,30 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _spawn(config: "dict[str, Any]", report: int, output: int) -> "subprocess.Popen[Any]":
+def _spawn(start: "dict[str, Any]", report: int, output: int) -> "subprocess.Popen[Any]":
+    """Starts the test process, which imports its framework and then waits for the rest."""
     child = subprocess.Popen(
-        [sys.executable, "-c", config["loader"]],
+        [sys.executable, "-c", start["loader"]],
         stdin=subprocess.PIPE,
         stdout=output,
         stderr=output,
         pass_fds=(report,),
-        env=dict(os.environ, **config["environment"]),
+        env=dict(os.environ, **start["environment"]),
         start_new_session=True,
     )
-    bootstrap = config["bootstrap"].encode()
-    rest = dict(config["child"], descriptor=report)
-    assert child.stdin is not None  # noqa: S101 — for the type checker
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(b"%d\n" % len(bootstrap) + bootstrap + json.dumps(rest).encode())
-        child.stdin.close()
+    bootstrap = start["bootstrap"].encode()
+    first = json.dumps({"program": start["program"], "descriptor": report}).encode()
+    _tell(child, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
     return child
+
+
+def _tell(child: "subprocess.Popen[Any]", data: bytes, *, is_all: bool = False) -> None:
+    assert child.stdin is not None  # noqa: S101 — for the type checker
+    with contextlib.suppress(BrokenPipeError):  # it ended; its output says why
+        child.stdin.write(data)
+        child.stdin.flush()
+        if is_all:
+            child.stdin.close()
 
 
 class _Report:
@@ -152,15 +159,17 @@ def _kill(group: int) -> float:
 
 def _main() -> None:
     _hide()
+    pipe, report_end = os.pipe()
+    output, output_end = os.pipe()
+    child = _spawn(json.loads(sys.stdin.buffer.readline().decode()), report_end, output_end)
+    os.close(report_end)
+    os.close(output_end)
+    # All that is secret comes now: in a run that was prepared, when the tree is as it will be.
     config = json.loads(sys.stdin.buffer.read().decode())
     frame = config["frame"]
     _say(f"{frame} began")
     start = time.monotonic()
-    pipe, report_end = os.pipe()
-    output, output_end = os.pipe()
-    child = _spawn(config, report_end, output_end)
-    os.close(report_end)
-    os.close(output_end)
+    _tell(child, json.dumps(config["child"]).encode(), is_all=True)
     report = _Report(config["child"]["nonce"])
     timed_out, tail = _watch(child, report, pipe, output, start + config["timeout_s"])
     wall_s = time.monotonic() - start

@@ -89,6 +89,18 @@ class NamespaceSandbox:
         except (KeyError, TypeError) as error:
             raise self._life.channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
 
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Starts a command ahead; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
+        text, _, _ = prepare_run(
+            command,
+            timeout_s=DEFAULT_TIMEOUT_S,
+            max_output_bytes=DEFAULT_MAX_OUTPUT_BYTES,
+            cwd=None,
+            env=None,
+            stdin=stdin,
+        )
+        self._call(wire.header_text({"op": "prepare", "stdin_bytes": len(stdin)}), text + stdin)
+
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)

@@ -46,6 +46,11 @@ class ProcessBackend:
         """``"process"``."""
         return "process"
 
+    @property
+    def prepares(self) -> bool:
+        """False: each command starts when it is run."""
+        return False
+
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of this process."""
         return os.geteuid(), os.getegid()
@@ -169,6 +174,9 @@ class ProcessSandbox:
         result = self._group.wait(timeout_s)
         self._require_open()  # another thread may have closed it, which ended the command
         return result
+
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""

@@ -79,6 +79,24 @@ class Sandbox(Protocol):
         """
         ...
 
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Starts a command that a later `run` is expected to ask for, where the backend can.
+
+        That `run`, of the same text, in the workspace, without ``env``, and with a ``stdin`` that
+        begins as foreseen, takes it over and gives it the rest. Its result is the same as without,
+        but sooner. Meanwhile the command may read what it was given; what it prints is kept; while
+        other commands run it is stopped. A second one takes the place of the first.
+
+        Args:
+            command: Shell text, at most 1 MiB in UTF-8.
+            stdin: The beginning of what it will read; at most 64 MiB.
+
+        Raises:
+            SandboxError: The sandbox is closed or died, where the backend does anything.
+            InvalidArgumentError: As for `run`, where the backend does anything.
+        """
+        ...
+
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; symlinks resolve inside the sandbox.
 
@@ -164,6 +182,11 @@ class SandboxBackend(Protocol):
     @property
     def name(self) -> str:
         """The name that ``sandbox=`` takes."""
+        ...
+
+    @property
+    def prepares(self) -> bool:
+        """Whether `Sandbox.prepare` does anything."""
         ...
 
     def probe(self) -> Probe:

@@ -28,6 +28,27 @@ def standard_input_is_what_was_given(backend: SandboxBackend) -> None:
 
 
 @claim()
+def a_prepared_command_gives_what_it_would_have_given(backend: SandboxBackend) -> None:
+    command = "read first; echo $first; touch seen; cat; exit 3"
+    with opened(backend) as sandbox:
+        sandbox.prepare(command, stdin=b"one\ntw")
+        expect("others run", output(sandbox, "echo beside"), "beside\n")
+        sandbox.write_file("file", b"written meanwhile")
+        result = sandbox.run(command, stdin=b"one\ntwo" * 50_000)
+        whole = sandbox.run(command, stdin=b"one\ntwo" * 50_000)
+        expect("output", result.output, whole.output)
+        expect("result", (result.exit_code, result.num_leftovers), (3, 0))
+        sandbox.prepare(command, stdin=b"other\n")
+        expect("another input", sandbox.run(command, stdin=b"one\n").output, "one\n")
+        sandbox.prepare("sleep 100; echo late")
+        sandbox.prepare("(exit 5)")
+        expect("in place of the first", sandbox.run("(exit 5)").exit_code, 5)
+        sandbox.prepare("pwd; echo $NAME")
+        elsewhere = sandbox.run("pwd; echo $NAME", cwd="/", env={"NAME": "value"})
+        expect("elsewhere", elsewhere.output, "/\nvalue\n")
+
+
+@claim()
 def there_is_no_terminal(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"

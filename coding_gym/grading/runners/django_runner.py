@@ -13,6 +13,7 @@ from coding_gym.grading.runners.unittest_suite import (
     hidden_modules,
     module_of,
     plant_methods,
+    prepare_program,
     run_program,
     unplaced,
 )
@@ -63,6 +64,10 @@ class DjangoRunner:
         """Copies some of the methods; see `coding_gym.grading.canaries.plant`."""
         return plant_methods(files, task, rng, avoid, _command(task).roots)
 
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Starts a supervisor and a process with unittest; see `supervision.prepare`."""
+        prepare_program(sandbox, _environment(_command(task)))
+
     def run(
         self,
         sandbox: Sandbox,
@@ -74,9 +79,13 @@ class DjangoRunner:
         """Runs them under a supervisor; see `coding_gym.grading.supervision.supervise`."""
         command = _command(task)
         settings = {"script": command.script, "arguments": _in_one_process(command.arguments)}
-        environment = {**command.environment, **_ONE_PROCESS}
         return run_program(
-            sandbox, task, settings, environment, roots=command.roots, timeout_s=timeout_s
+            sandbox,
+            task,
+            settings,
+            _environment(command),
+            roots=command.roots,
+            timeout_s=timeout_s,
         )
 
 
@@ -90,6 +99,10 @@ def _command(task: Task) -> TestCommand:
         paths = [p for p in hidden_modules(task) if p.startswith(_DEFAULT_ROOT)]
         labels |= {module_of(path.removeprefix(_DEFAULT_ROOT)) for path in paths}
     return TestCommand(_DEFAULT_SCRIPT, "", (*_DEFAULT_ARGUMENTS, *sorted(labels)), {})
+
+
+def _environment(command: TestCommand) -> dict[str, str]:
+    return {**command.environment, **_ONE_PROCESS}
 
 
 def _in_one_process(arguments: tuple[str, ...]) -> list[str]:

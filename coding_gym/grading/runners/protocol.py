@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.suite_file import Canary
@@ -77,6 +77,23 @@ class Runner(Protocol):
 
         Raises:
             GradingError: The runner itself could not be started, such as a missing program.
+            SandboxError: The sandbox died.
+        """
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A runner whose test process can start before the tree is as it is to be tested."""
+
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Starts ahead what `Runner.run` will ask for.
+
+        Args:
+            sandbox: Where; it holds the base tree, without the hidden tests.
+            task: The task.
+
+        Raises:
             SandboxError: The sandbox died.
         """
         ...

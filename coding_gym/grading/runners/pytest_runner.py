@@ -7,7 +7,7 @@ from coding_gym.grading.canaries import plant
 from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.protocol import Planted
-from coding_gym.grading.supervision import run_tests
+from coding_gym.grading.supervision import prepare_tests, run_tests
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -37,6 +37,10 @@ class PytestRunner:
     ) -> Planted:
         """Copies some of the tests; see `coding_gym.grading.canaries.plant`."""
         return plant(files, task.fail_to_pass, task.pass_to_pass, rng, avoid=avoid)
+
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Starts a supervisor, and a process with pytest imported; see `supervision.prepare`."""
+        prepare_tests(sandbox, has_own_pytest=task.has_own_pytest)
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

@@ -14,6 +14,7 @@ from coding_gym.grading.runners.unittest_suite import (
     hidden_modules,
     module_of,
     plant_methods,
+    prepare_program,
     run_program,
     unplaced,
 )
@@ -56,6 +57,10 @@ class UnittestRunner:
         """Copies some of the methods; see `coding_gym.grading.canaries.plant`."""
         return plant_methods(files, task, rng, avoid, _roots(task))
 
+    def prepare(self, sandbox: Sandbox, task: Task) -> None:
+        """Starts a supervisor and a process with unittest; see `supervision.prepare`."""
+        prepare_program(sandbox, _environment(task))
+
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
     ) -> RunReport | None:
@@ -64,9 +69,8 @@ class UnittestRunner:
         settings: dict[str, Any] = {"modules": _modules(task, paths), "roots": list(_ROOTS)}
         if command:
             settings = {"arguments": command.arguments}
-        environment = command.environment if command else {}
         return run_program(
-            sandbox, task, settings, environment, roots=_roots(task), timeout_s=timeout_s
+            sandbox, task, settings, _environment(task), roots=_roots(task), timeout_s=timeout_s
         )
 
 
@@ -82,6 +86,11 @@ def _modules(task: Task, paths: tuple[str, ...]) -> list[str]:
         placed = {path for one in parsed if one for path in one.paths(_ROOTS)}
         named |= {module_of(p) for p in hidden_modules(task) if p in paths and p not in placed}
     return sorted(named)
+
+
+def _environment(task: Task) -> Mapping[str, str]:
+    command = TestCommand.parse(task.test_command)
+    return command.environment if command else {}
 
 
 def _roots(task: Task) -> tuple[str, ...]:

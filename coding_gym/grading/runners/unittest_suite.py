@@ -16,7 +16,7 @@ from coding_gym.grading.runners.unittest_ids import (
     node_ids,
     summarised,
 )
-from coding_gym.grading.supervision import supervise
+from coding_gym.grading.supervision import prepare, supervise
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -70,6 +70,11 @@ def plant_methods(
     broken = node_ids(task.fail_to_pass, files, roots)
     working = node_ids(task.pass_to_pass, files, roots)
     return plant(files, broken, working, rng, avoid=avoid)
+
+
+def prepare_program(sandbox: Sandbox, environment: Mapping[str, str]) -> None:
+    """Starts ahead what `run_program` will ask for."""
+    prepare(sandbox, _PROGRAM, environment)
 
 
 def run_program(

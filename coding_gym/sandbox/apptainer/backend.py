@@ -61,6 +61,11 @@ class ApptainerBackend:
         """``"apptainer"``."""
         return NAME
 
+    @property
+    def prepares(self) -> bool:
+        """False: each command starts when it is run."""
+        return False
+
     def owner(self) -> tuple[int, int]:
         """Returns this process's uid and gid, which commands have too."""
         return os.geteuid(), os.getegid()

@@ -57,6 +57,9 @@ class ApptainerSandbox:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
         return self._session.run(command, **options)
 
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
+
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         return self._session.read_file(path, max_bytes=max_bytes)

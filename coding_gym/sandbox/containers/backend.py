@@ -81,6 +81,11 @@ class DockerBackend:
         """``"docker"``."""
         return NAME
 
+    @property
+    def prepares(self) -> bool:
+        """False: each command starts when it is run."""
+        return False
+
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands, where the image has no user of its own."""
         if os.geteuid() != 0 or self._root == "always":

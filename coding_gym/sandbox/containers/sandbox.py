@@ -94,6 +94,9 @@ class DockerSandbox:
             out_of_memory=ending.ran_out_of_memory and ending.exit_code == 128 + signal.SIGKILL,
         )
 
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
+
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)

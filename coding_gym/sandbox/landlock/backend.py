@@ -73,6 +73,11 @@ class LandlockBackend:
         """``"landlock"``."""
         return NAME
 
+    @property
+    def prepares(self) -> bool:
+        """False: each command starts when it is run."""
+        return False
+
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid that sandboxes run as, those of the ``namespace`` backend.
 

@@ -11,7 +11,7 @@ from coding_gym.sandbox.zygote import processes, replies, spawn, stillness, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
-from coding_gym.sandbox.zygote.shells import LastingShell, WaitingShell
+from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
 
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
@@ -46,6 +46,7 @@ class Commands:
             request["limits"]["memory_bytes"], owns_network=not request["network"]
         )
         self._waiting = WaitingShell(self._env) if request["shell"] == "waiting" else None
+        self._prepared = PreparedShell(self._env)
         self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
         self._lasting: LastingShell | None = None
         if request["shell"] == "persistent":
@@ -67,6 +68,19 @@ class Commands:
             self._waiting.prepare(self.go_home)
         elif self._lasting is not None:
             self._lasting.rest(self.go_home)
+
+    def prepare(self, request: dict[str, Any], body: bytes) -> None:
+        """Starts a command ahead of the run that is expected to ask for it, where that can be.
+
+        Other commands run beside it, while it stands still. Beside a shell that waits or lasts
+        there is none: what a policy left running there would meet it.
+
+        Args:
+            request: ``stdin_bytes``.
+            body: The command's text, then the beginning of what it will read.
+        """
+        if self._waiting is None and self._lasting is None:
+            self._prepared.start(*_parted(request, body), self.go_home)
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
@@ -99,14 +113,26 @@ class Commands:
             self.go_home()
 
     def _run_somewhere(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
-        if self._lasting is None:
+        if self._lasting is not None:
+            return self._run_beside_shell(self._lasting, request, body, started)
+        if not self._prepared.is_there():
             return self._run(request, body, started)
+        if request["cwd"] == self._home and not request["env"]:
+            shell = self._prepared.take(*_parted(request, body))
+            if shell is not None:
+                return self._watch(shell, request, started)
+        with stillness.stopped():
+            return self._run(request, body, started, processes.pids())
+
+    def _run_beside_shell(
+        self, lasting: LastingShell, request: dict[str, Any], body: bytes, started: float
+    ) -> Reply:
         if request["is_plain"]:
-            return self._lasting.run(request, body, started)
+            return lasting.run(request, body, started)
         with stillness.stopped():
             kept = processes.pids()
             if self._are_too_many(kept):
-                self._lasting.end(_NO_ROOM)
+                lasting.end(_NO_ROOM)
                 kept = frozenset()
             return self._run(request, body, started, kept)
 
@@ -119,7 +145,15 @@ class Commands:
         self, request: dict[str, Any], body: bytes, started: float, kept: Set[int] = frozenset()
     ) -> Reply:
         """Runs a command and ends all that it started; ``kept`` processes are not its own."""
-        shell = self._start(request, body)
+        return self._watch(self._start(request, body), request, started, kept)
+
+    def _watch(
+        self,
+        shell: spawn.Bash,
+        request: dict[str, Any],
+        started: float,
+        kept: Set[int] = frozenset(),
+    ) -> Reply:
         command = Command(shell, request["max_output_bytes"])
         try:
             if self._lasting is None:
@@ -132,8 +166,7 @@ class Commands:
         return replies.ended(command, outcome, started, num_leftovers=num_leftovers)
 
     def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
-        size = len(body) - request["stdin_bytes"]
-        text, stdin = body[:size], body[size:]
+        text, stdin = _parted(request, body)
         if self._waiting is not None:
             if request["is_plain"]:
                 return self._waiting.start(text)
@@ -147,6 +180,12 @@ class Commands:
                 raise
             self._lasting.end(_NO_ROOM)
             return spawn.fresh(text, stdin, env)
+
+
+def _parted(request: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
+    """A command's text, and what it reads on standard input."""
+    size = len(body) - request["stdin_bytes"]
+    return body[:size], body[size:]
 
 
 def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:

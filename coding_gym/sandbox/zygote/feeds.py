@@ -15,6 +15,11 @@ class Feed:
         self._data = memoryview(data)
         self._closes = closes
 
+    @property
+    def rest(self) -> bytes:
+        """What is still to be written."""
+        return bytes(self._data)
+
     def write(self) -> bool:
         """Writes what fits now; False when nothing is left to write, or nobody to read it."""
         try:

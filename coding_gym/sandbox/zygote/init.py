@@ -59,6 +59,9 @@ def _serve(channel: socket.socket, runner: commands.Commands, changed: changes.C
 def _answer(request: dict[str, Any], body: bytes, runner: commands.Commands) -> Reply:
     if request["op"] == "run":
         return runner.run(request, body)
+    if request["op"] == "prepare":
+        runner.prepare(request, body)
+        return _DONE, b""
     try:
         runner.go_home()
         if request["op"] == "read":

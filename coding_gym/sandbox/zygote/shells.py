@@ -1,4 +1,4 @@
-"""Shells that are there before their command: one that waits for it, one that outlives it."""
+"""Shells that are there before their command: that wait for it, begin with it, outlive it."""
 
 import contextlib
 import os
@@ -59,6 +59,50 @@ class WaitingShell:
         bash, self._bash = self._bash, None
         if bash is not None:
             bash.end(is_running=bash.is_running())
+
+
+class PreparedShell:
+    """A bash that has begun with a command that the owner is expected to run."""
+
+    def __init__(self, env: dict[bytes, bytes]) -> None:
+        self._env = env
+        self._bash: spawn.PreparedBash | None = None
+
+    def start(self, command: bytes, stdin: bytes, go_home: Callable[[], None]) -> None:
+        """Starts it in place of another, where it can be started.
+
+        Args:
+            command: Its text.
+            stdin: The beginning of what it will read.
+            go_home: Changes to its folder.
+        """
+        self._drop()
+        with contextlib.suppress(OSError):  # `commands.Commands.run` tries again, and says why
+            go_home()
+            self._bash = spawn.PreparedBash(command, stdin, self._env)
+
+    def is_there(self) -> bool:
+        """Whether one is to be spared by other commands."""
+        return self._bash is not None
+
+    def take(self, command: bytes, stdin: bytes) -> spawn.Bash | None:
+        """Hands over all that a command reads to the bash that began with it, and returns that.
+
+        None where this is another command, or the bash has ended meanwhile.
+        """
+        if self._bash is None or not self._bash.is_for(command, stdin):
+            return None
+        if not self._bash.is_running():
+            self._drop()
+            return None
+        bash, self._bash = self._bash, None
+        return bash.give(stdin)
+
+    def _drop(self) -> None:
+        bash, self._bash = self._bash, None
+        if bash is not None:
+            processes.kill_all()
+            bash.end()
 
 
 class LastingShell:

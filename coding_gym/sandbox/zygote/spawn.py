@@ -1,5 +1,6 @@
 """Starts bash, by posix_spawn: from a small process it costs less than half of a fork."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Mapping
@@ -120,6 +121,49 @@ def fresh(command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
     return shell
 
 
+class PreparedBash:
+    """A bash that has begun with its command, and may wait for the rest of its standard input.
+
+    Raises:
+        OSError: As `Bash`; E2BIG too where the command is too long for one argument.
+    """
+
+    def __init__(self, command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> None:
+        self._command, self._stdin = command, stdin
+        theirs, self._writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._writer, False)
+        try:
+            self._shell = Bash([b"-c", b"--", command, _NAME], env, {0: theirs})
+        except OSError:
+            os.close(self._writer)
+            raise
+        self._feed = Feed(self._writer, stdin, closes=False)
+        self._feed.write()
+
+    def is_for(self, command: bytes, stdin: bytes) -> bool:
+        """Whether a command is the one that was begun, and what it reads begins as foreseen."""
+        return command == self._command and stdin.startswith(self._stdin)
+
+    def give(self, stdin: bytes) -> Bash:
+        """Hands over all that it reads, of which it has the beginning, and returns it."""
+        feed = Feed(self._writer, self._feed.rest + stdin[len(self._stdin) :])
+        self._shell.feeds = [feed] if feed.write() else []
+        return self._shell
+
+    def is_running(self) -> bool:
+        """Whether it has not ended, nor been reaped."""
+        return _is_running(self._shell.pid)
+
+    def end(self) -> None:
+        """Ends it, if it runs; what it started is for the caller to end."""
+        if self.is_running():
+            os.kill(self._shell.pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._shell.pid, 0)
+        os.close(self._writer)
+        self._shell.close()
+
+
 class WaitingBash:
     """A bash that waits for its command.
 
@@ -196,16 +240,20 @@ class LastingBash:
 
     def is_running(self) -> bool:
         """Whether it has not ended, nor been reaped."""
-        try:
-            return os.waitid(os.P_PID, self.shell.pid, _HAS_ENDED) is None
-        except ChildProcessError:
-            return False
+        return _is_running(self.shell.pid)
 
     def close(self) -> None:
         """Lets go of its pipes."""
         os.close(self._writer)
         os.close(self.answers)
         self.shell.close()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return os.waitid(os.P_PID, pid, _HAS_ENDED) is None
+    except ChildProcessError:
+        return False
 
 
 def quoted(text: bytes) -> bytes:

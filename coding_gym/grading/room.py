@@ -1,0 +1,23 @@
+"""What a grading sandbox has more of than an episode's."""
+
+from dataclasses import replace
+
+from coding_gym.sandbox.options import with_fresh_shells
+from coding_gym.sandbox.spec import SandboxSpec
+
+_MIN_DISK_BYTES = 1 << 30
+_MIN_PROCESSES = 512
+_MIN_MEMORY_BYTES = 1 << 30
+_MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
+
+
+def roomier(spec: SandboxSpec) -> SandboxSpec:
+    """Tests may need more than the repair did, and no shell that outlives its command."""
+    limits = replace(
+        spec.limits,
+        disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
+        num_processes=max(spec.limits.num_processes, _MIN_PROCESSES),
+        memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
+        num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
+    )
+    return with_fresh_shells(replace(spec, limits=limits))

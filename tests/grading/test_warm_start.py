@@ -1,0 +1,166 @@
+"""A grading sandbox that waits for its patch: the same verdicts, and nothing left behind."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import unittest_task
+from cart_task import BASE, TASK
+
+from coding_gym.errors import SandboxError
+from coding_gym.grade import Grade, GradeReason
+from coding_gym.grading import WarmStart, grade, grader, start_ahead, warm_start
+from coding_gym.patch import Patch
+from coding_gym.sandbox import get_backend
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+_NOTHING_IS_RUN = "\nimport _pytest.python\n_pytest.python.Function.runtest = lambda self: None\n"
+TASKS = {"pytest": TASK, "unittest": unittest_task.TASK}
+
+
+@pytest.fixture(autouse=True)
+def _needs_preparation() -> None:
+    if not get_backend().prepares:
+        pytest.skip("the backend of this machine starts nothing ahead")
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sandbox]:
+    """The sandboxes that grades open for themselves."""
+    found: list[Sandbox] = []
+    open_as_ever = grader.open_sandbox
+
+    def note(*arguments: Any, **options: Any) -> Sandbox:
+        found.append(open_as_ever(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(grader, "open_sandbox", note)
+    return found
+
+
+@pytest.fixture
+def waiting() -> Iterator[list[WarmStart]]:
+    found: list[WarmStart] = []
+    yield found
+    for warm in found:
+        warm.close()
+
+
+def _start(task: Task, store: TemplateStore) -> WarmStart:
+    warm = start_ahead(task, store.get(task))
+    assert warm is not None
+    return warm
+
+
+def _without_time(verdict: Grade) -> Grade:
+    return replace(verdict, duration_s=0.0, num_canaries=0)
+
+
+@pytest.mark.parametrize("runner", TASKS)
+def test_a_warm_run_says_what_a_cold_one_says(
+    runner: str, store: TemplateStore, opened: list[Sandbox]
+) -> None:
+    task = TASKS[runner]
+    template = store.get(task)
+    for patch in (Patch(task.gold_patch), Patch.between({}, {"new.py": "x = 1\n"})):
+        cold = grade(task, template, patch)
+        num_cold = len(opened)
+        warm = grade(task, template, patch, warm=_start(task, store))
+        assert _without_time(warm) == _without_time(cold)
+        assert len(opened) - num_cold == num_cold - 1  # its first run had its sandbox
+        opened.clear()
+    assert not cold.resolved
+
+
+def test_a_warm_run_finds_out_what_a_cold_one_finds_out(store: TemplateStore) -> None:
+    patch = Patch.between(BASE, BASE | {"cart.py": BASE["cart.py"] + _NOTHING_IS_RUN})
+    verdict = grade(TASK, store.get(TASK), patch, warm=_start(TASK, store))
+    assert verdict.reason is GradeReason.TAMPERED
+
+
+def test_code_that_comes_with_the_patch_is_not_what_waited(store: TemplateStore) -> None:
+    """Names of modules that the waiting process could have imported from the tree, had it looked.
+
+    They are new beside the sources, as a policy would put them there.
+    """
+    shadows = {f"{name}.py": "raise SystemExit\n" for name in ("pytest", "_pytest", "unittest")}
+    patch = Patch.between(BASE, BASE | shadows)
+    verdict = grade(TASK, store.get(TASK), patch, warm=_start(TASK, store))
+    assert not verdict.resolved
+    assert _without_time(verdict) == _without_time(grade(TASK, store.get(TASK), patch))
+
+
+def test_one_that_died_while_it_waited_costs_time_only(
+    store: TemplateStore, opened: list[Sandbox]
+) -> None:
+    warm = _start(TASK, store)
+    assert warm._sandbox is not None
+    warm._sandbox.close()
+    verdict = grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm)
+    assert verdict.resolved
+    assert len(opened) == 2
+
+
+def test_a_process_that_ended_while_it_waited_is_started_anew(store: TemplateStore) -> None:
+    warm = _start(TASK, store)
+    assert warm._sandbox is not None
+    assert warm._sandbox.run("kill -KILL 2").ok
+    assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
+
+
+def test_a_grade_that_runs_nothing_frees_what_waited(store: TemplateStore) -> None:
+    warm = _start(TASK, store)
+    sandbox = warm._sandbox
+    assert sandbox is not None
+    verdict = grade(TASK, store.get(TASK), Patch(""), warm=warm)
+    assert verdict.reason is GradeReason.EMPTY_PATCH
+    with pytest.raises(SandboxError, match="closed"):
+        sandbox.run("true")
+    assert warm.take() is None
+
+
+def test_only_so_many_wait_in_one_process(
+    store: TemplateStore, waiting: list[WarmStart], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_start, "_slots", warm_start.threading.Semaphore(2))
+    waiting += [_start(TASK, store), _start(TASK, store)]
+    assert start_ahead(TASK, store.get(TASK)) is None
+    waiting[0].close()
+    waiting[0].close()
+    waiting.append(_start(TASK, store))
+    assert start_ahead(TASK, store.get(TASK)) is None
+
+
+def test_a_sandbox_that_cannot_be_opened_leaves_no_trace(
+    store: TemplateStore, waiting: list[WarmStart], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Sandbox:
+        raise SandboxError("no room")
+
+    monkeypatch.setattr(warm_start, "_slots", warm_start.threading.Semaphore(1))
+    with monkeypatch.context() as broken:
+        broken.setattr(warm_start, "open_sandbox", fail)
+        assert start_ahead(TASK, store.get(TASK)) is None
+    waiting.append(_start(TASK, store))
+
+
+def test_a_forked_child_leaves_its_parents_alone(store: TemplateStore) -> None:
+    warm = _start(TASK, store)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(warm.take() is not None)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
+
+
+def test_runners_that_only_start_programs_have_nothing_to_warm(store: TemplateStore) -> None:
+    task = replace(TASK, runner="command", test_command="true")
+    assert start_ahead(task, store.get(TASK)) is None
+
+
+def test_backends_that_start_nothing_ahead_open_nothing(store: TemplateStore) -> None:
+    assert start_ahead(TASK, store.get(TASK), backend="process") is None
