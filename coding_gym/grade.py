@@ -26,7 +26,7 @@ class GradeReason(StrEnum):
     PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end in time
-    TAMPERED = "tampered"  # a canary was reported as passed: the run cannot be trusted
+    TAMPERED = "tampered"  # what must fail was reported as passed: no run can be trusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ easily tell which failures are meant: a run in which a canary passes was tampere
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 from coding_gym.grading.canary_source import can_compare_wrongly
@@ -59,32 +60,61 @@ def plant(
     return tuple(canaries), changed
 
 
-def contradict(
-    files: Mapping[str, bytes], fail_to_pass: Sequence[str], rng: Random
-) -> tuple[tuple[str, ...], dict[str, bytes]]:
-    """Turns the tests that the bug breaks against themselves, where they stand.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turned:
+    """Tests that were turned against themselves.
+
+    Attributes:
+        tests: Their node ids, without parameters.
+        changed: The new content of the files that hold them, by path.
+    """
+
+    tests: tuple[str, ...] = ()
+    changed: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def contradict(files: Mapping[str, bytes], tests: Iterable[str], rng: Random) -> Turned:
+    """Turns tests against themselves, where they stand, as far as that can be done for sure.
 
     A run with them looks to code under test as any other does, canaries included, and none of them
     can pass: whatever claims that one does has not run it, or equals what it is compared with.
 
     Args:
         files: Test files by path, as they would run without canaries.
-        fail_to_pass: Node ids of the tests that the bug breaks.
+        tests: Node ids of tests that pass there.
         rng: Decides what they ask for instead; it must not be foreseeable by a policy.
-
-    Returns:
-        Node ids (without parameters) of the tests that must fail now, and the new content of the
-        files that hold them. Tests that cannot be turned round for sure are left as they are.
     """
-    broken = _by_file(fail_to_pass)
+    wanted = _by_file(tests)
     turned: list[str] = []
     changed: dict[str, bytes] = {}
-    for path, source in _parse({p: files[p] for p in broken if p in files}).items():
-        found, data = source.contradict(dict.fromkeys(broken[path]), rng)
+    for path, source in _parse({p: files[p] for p in wanted if p in files}).items():
+        found, data = source.contradict(dict.fromkeys(wanted[path]), rng)
         if found:
             turned += [f"{path}::{original}" for original in found]
             changed[path] = data
-    return tuple(turned), changed
+    return Turned(tests=tuple(turned), changed=changed)
+
+
+def contradict_halves(
+    files: Mapping[str, bytes], repaired: Iterable[str], rng: Random
+) -> tuple[Turned, ...]:
+    """Returns what two runs turn, each test in one of them; nothing where none can be turned.
+
+    Which is which is drawn test by test: whoever cannot do what a test asks must guess for each,
+    in each run, whether it is to pass.
+
+    Args:
+        files: As for `contradict`.
+        repaired: Node ids of tests that passed.
+        rng: As for `contradict`.
+    """
+    names = sorted({test.partition("[")[0] for test in repaired})
+    in_first = {name: rng.random() < 0.5 for name in names}
+    halves = tuple(
+        contradict(files, [name for name in names if in_first[name] is side], rng)
+        for side in (True, False)
+    )
+    return halves if any(half.tests for half in halves) else ()
 
 
 def _parse(files: Mapping[str, bytes]) -> dict[str, SuiteFile]:

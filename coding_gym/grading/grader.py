@@ -3,16 +3,23 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from time import perf_counter
-from types import MappingProxyType
 
 from coding_gym.arguments import MAX_SECONDS
-from coding_gym.errors import GradingError, PatchError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import (
+    GradingError,
+    InvalidArgumentError,
+    PatchError,
+    SandboxError,
+    SandboxUnavailableError,
+    UnknownNameError,
+)
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading.canaries import contradict
+from coding_gym.grading.canaries import Turned, contradict_halves
 from coding_gym.grading.retaking import retake
 from coding_gym.grading.room import roomier
 from coding_gym.grading.runners import get_runner
@@ -62,9 +69,9 @@ def grade(
 
     Code under test shares a process with the tests and can forge what that process reports. Forgery
     that makes failures pass is found out by canaries, and so are objects that claim to equal all
-    others. A patch that seems to repair anything runs once more, with the tests of the bug turned
-    against themselves: what passes then was forged, whatever it spared. ``docs/grading.md`` says
-    what remains.
+    others. A patch that seems to repair anything runs twice more, at the same time, each test of
+    the bug turned against itself in one of the two: what passes there was forged, whatever it
+    spared, and what fails in the other was not repaired. ``docs/grading.md`` says what remains.
 
     Args:
         task: The task.
@@ -88,6 +95,8 @@ def grade(
         raise
     except SandboxError as error:
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
+    except InvalidArgumentError as error:  # a text of the task that no sandbox can take
+        raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
     finally:
         if warm is not None:
             warm.close()
@@ -141,46 +150,48 @@ class _Grading:
         return run
 
     def _confirmed_run(self) -> Run | None:
-        """A run of the tests and, where they speak for the patch, one that has to speak against it.
+        """A run of the tests and, where they speak for the patch, two that it cannot tell apart.
 
-        In the second one, which looks no different from inside, the tests that the bug breaks ask
-        for what is not so. It is left out where none of them passed, or none can be turned round.
+        Each test that the bug breaks and that passed is turned in one of them, so that it asks for
+        what is not so, and must pass in the other. Both take place at the same time, for what a
+        clock says would tell a second run from a first. They are left out where none of these tests
+        passed, or none can be turned round.
         """
         run = self._run()
-        repaired = run.repaired(self._task) if run else ()
-        turned, changed = contradict(self._tests, repaired, _rng) if repaired else ((), {})
-        if not turned:
+        repaired = run.repaired(self._task) if run else frozenset()
+        halves = contradict_halves(self._tests, repaired, _rng)
+        if run is None or not halves:
             return run
-        again = self._run(turned, changed)
-        return again if again and (again.forgery or not again.has_ended) else run
+        with ThreadPoolExecutor(len(halves)) as pool:
+            others = list(pool.map(self._run, halves, [repaired] * len(halves)))
+        return run.confirmed([other for other in others if other], repaired)
 
-    def _run(
-        self, turned: tuple[str, ...] = (), changed: Mapping[str, bytes] = MappingProxyType({})
-    ) -> Run | None:
+    def _run(self, half: Turned | None = None, passed: frozenset[str] = frozenset()) -> Run | None:
         """One run in a sandbox of its own; None where there is nothing to run.
 
         Args:
-            turned: Node ids of tests that were turned against themselves.
-            changed: The content of the files that hold these.
+            half: Tests that were turned against themselves; None in the first run.
+            passed: Node ids of tests that passed in the first run.
         """
         sandbox = self._warm.take() if self._warm else None
         if sandbox is not None:
             # It may have died while it waited; a failure of our side is tried once more.
             with suppress(SandboxError):
-                return self._run_in(sandbox, turned, changed)
+                return self._run_in(sandbox, half, passed)
         sandbox = open_sandbox(self._spec, backend=self._backend)
-        return self._run_in(sandbox, turned, changed)
+        return self._run_in(sandbox, half, passed)
 
-    def _run_in(
-        self, sandbox: Sandbox, turned: tuple[str, ...], changed: Mapping[str, bytes]
-    ) -> Run | None:
+    def _run_in(self, sandbox: Sandbox, half: Turned | None, passed: frozenset[str]) -> Run | None:
         with sandbox:
-            self._selection = self._select(sandbox)
+            if half is None:
+                self._selection = self._select(sandbox)
             if self._selection.patch.is_empty:
                 return None
             self._apply_tests(sandbox)
-            self._tests = _read_files(sandbox, self._paths)
+            if half is None:
+                self._tests = _read_files(sandbox, self._paths)
             apply_patch(sandbox, self._selection.patch)
+            changed = half.changed if half else {}
             tests = {**self._tests, **changed}
             canaries, planted = self._runner.plant(tests, self._task, _rng, avoid=self._avoid)
             wanted = tests | planted
@@ -188,7 +199,8 @@ class _Grading:
                 sandbox.write_file(path, wanted[path])
             report = self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
             is_edited = _read_files(sandbox, wanted) != wanted
-        return Run.of(report, canaries, is_edited=is_edited, turned=turned)
+        turned = half.tests if half else ()
+        return Run.of(report, canaries, is_edited=is_edited, turned=turned, passed=passed)
 
     def _select(self, sandbox: Sandbox) -> Selection:
         configs = _read_files(sandbox, self._runner.root_files)
@@ -216,7 +228,11 @@ class _Grading:
 def _check(task: Task) -> None:
     if not task.expected_tests:
         raise GradingError(f"task {task.task_id} names no test that must pass")
-    if problem := get_runner(task.runner).problem(task):
+    try:
+        problem = get_runner(task.runner).problem(task)
+    except UnknownNameError as error:
+        problem = str(error)
+    if problem:
         raise GradingError(f"task {task.task_id}: {problem}")
 
 

@@ -130,12 +130,14 @@ class SuiteFile:
             canaries.append(Canary(self.path, one.original, "::".join([*classes, name])))
             # One in each file fails as its test would, which finds out forged values.
             copy = copy_test(self.lines, one.node, name, rng, own_idiom=number == 0)
-            blocks.append((self._end(one), bool(one.classes), copy))
+            blocks.append((self._end(one), len(one.classes), copy))
         lines = list(self.lines)
-        for at, in_class, block in sorted(blocks, key=lambda b: b[0], reverse=True):
+        # What goes in later stands before what is at its place: where a class ends the file, its
+        # methods before the functions, or they would be functions within these.
+        for at, depth, block in sorted(blocks, key=lambda b: (-b[0], b[1])):
             if not lines[at - 1].endswith("\n"):
                 lines[at - 1] += "\n"
-            lines[at:at] = (["\n"] if in_class else ["\n", "\n"]) + block
+            lines[at:at] = (["\n"] if depth else ["\n", "\n"]) + block
         return canaries, self._encoded(lines)
 
     def _encoded(self, lines: Sequence[str]) -> bytes:

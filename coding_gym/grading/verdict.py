@@ -1,8 +1,8 @@
 """From what a run reported to the grade."""
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Self
 
@@ -12,6 +12,7 @@ from coding_gym.grading.report import CanaryVerdict, RunReport, check_canaries
 from coding_gym.grading.suite_file import Canary
 from coding_gym.task import Task
 
+_UNSTEADY = "it passed in one run, and not in another that asked the same"
 _MAX_NAMED = 3
 _MAX_NAME_CHARS = 200
 _MAX_COMPARED = 500
@@ -27,12 +28,14 @@ class Run:
         planted: The canaries that ran among the tests.
         canaries: What they say.
         forgery: How it is known that the run was tampered with, or "".
+        turned: Node ids (without parameters) of tests that were turned against themselves.
     """
 
     report: RunReport | None
     planted: tuple[Canary, ...] = ()
     canaries: CanaryVerdict = field(default_factory=CanaryVerdict)
     forgery: str = ""
+    turned: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -42,6 +45,7 @@ class Run:
         *,
         is_edited: bool,
         turned: Sequence[str] = (),
+        passed: Collection[str] = (),
     ) -> Self:
         """Judges whether a run can be believed.
 
@@ -50,13 +54,14 @@ class Run:
             canaries: The canaries that were planted.
             is_edited: Whether the test files were changed while the tests ran.
             turned: Node ids (without parameters) of tests that were turned against themselves.
+            passed: Node ids of tests that passed when they were not; others may pass when they are.
         """
         if report is None:
             return cls(report=None)
         verdict = check_canaries(report, canaries)
         report = report.without({canary.node_id for canary in canaries})
         forgery = ""
-        believed = [name for name in turned if TestStatus.PASSED in report.instances(name).values()]
+        believed = [one for name in turned for one in report.passed(name) if one in passed]
         if believed:
             forgery = f"a test passed that asked for the opposite of what it asks: {believed[0]}"
         elif verdict.passed:
@@ -65,19 +70,49 @@ class Run:
             forgery = "something else than the reporter wrote to the report"
         elif is_edited:
             forgery = "the test files were changed while the tests ran"
-        return cls(report=report, planted=tuple(canaries), canaries=verdict, forgery=forgery)
+        return cls(
+            report=report,
+            planted=tuple(canaries),
+            canaries=verdict,
+            forgery=forgery,
+            turned=frozenset(turned),
+        )
 
-    def repaired(self, task: Task) -> tuple[str, ...]:
-        """Node ids (without parameters) of the tests that the bug breaks and that passed here."""
+    def repaired(self, task: Task) -> frozenset[str]:
+        """Node ids of the tests that the bug breaks and that passed here."""
         if self.forgery or self.report is None or not (self.has_ended and self.is_final):
-            return ()
-        names = {
-            name.partition("[")[0]
+            return frozenset()
+        return frozenset(
+            name
             for test in task.fail_to_pass
             if self.report.status(test) is TestStatus.PASSED
             for name in self.report.names(test)
+        )
+
+    def confirmed(self, others: Sequence["Run"], repaired: Collection[str]) -> "Run":
+        """Returns what this run is worth beside others of the same tree.
+
+        Forgery in one of them is forgery here, and one that did not end decides. A test that passed
+        here, and did not in a run that asked it the same, has not passed.
+
+        Args:
+            others: Runs in which some of the repaired tests were turned against themselves.
+            repaired: From `repaired`.
+        """
+        for other in others:
+            if other.forgery or not other.has_ended:
+                return other
+        failed = {
+            name
+            for other in others
+            if other.report is not None
+            for name in repaired
+            if name.partition("[")[0] not in other.turned
+            and other.report.statuses.get(name) is not TestStatus.PASSED
         }
-        return tuple(sorted(names))
+        if self.report is None or not failed:
+            return self
+        return replace(self, report=self.report.failing(failed, _UNSTEADY))
 
     @property
     def has_ended(self) -> bool:

@@ -221,3 +221,26 @@ def test_every_file_with_expected_tests_gets_a_canary() -> None:
     )
     assert changed.keys() == files.keys()
     assert len(canaries) == 4
+
+
+@pytest.mark.parametrize("tail", ["", "\n\nVALUE = 3\n", "\n\ndef helper():\n    return 3\n"])
+def test_canaries_stand_in_the_class_or_module_of_their_tests(tail: str) -> None:
+    source = (
+        "def test_a():\n    assert f() == 3\n\n\n"
+        "class TestOuter:\n"
+        "    class TestInner:\n"
+        "        def test_b(self):\n            assert f() == 4\n\n"
+        "        def test_c(self):\n            assert f() == 5\n" + tail
+    )
+    names = ("test_a", "TestOuter::TestInner::test_b", "TestOuter::TestInner::test_c")
+    for seed in range(60):
+        canaries, text = planted(source, *names, seed=seed)
+        places = {}
+        for owner in ast.walk(ast.parse(text)):
+            if isinstance(owner, ast.Module | ast.ClassDef):
+                name = getattr(owner, "name", "")
+                places |= {n.name: name for n in owner.body if isinstance(n, ast.FunctionDef)}
+        for canary in canaries:
+            _, _, own = canary.name.rpartition("::")
+            wanted = "TestInner" if "TestInner" in canary.name else ""
+            assert places.get(own) == wanted, text

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from coding_gym.grading.canaries import contradict
+from coding_gym.grading.canaries import Turned, contradict, contradict_halves
 from coding_gym.grading.wrong_values import make_wrong
 
 # What a test says last, and what of it is still there when it asks for something else.
@@ -43,9 +43,9 @@ CHECKS = [
 
 def turned(body: str, seed: int, head: str = "def test_a():") -> str:
     source = f"{head}\n    found = 4\n    {body}\n"
-    names, changed = contradict({"test_x.py": source.encode()}, ["test_x.py::test_a"], Random(seed))
-    assert names == ("test_x.py::test_a",)
-    return changed["test_x.py"].decode()
+    found = contradict({"test_x.py": source.encode()}, ["test_x.py::test_a"], Random(seed))
+    assert found.tests == ("test_x.py::test_a",)
+    return found.changed["test_x.py"].decode()
 
 
 def run(source: str) -> None:
@@ -103,14 +103,15 @@ def test_one_without_a_check_of_its_own_to_turn_fails_at_its_end(body: str) -> N
 )
 def test_those_that_might_pass_all_the_same_are_left_alone(source: str) -> None:
     files = {"test_x.py": source.encode()}
-    assert contradict(files, ["test_x.py::test_a"], Random(0)) == ((), {})
+    assert contradict(files, ["test_x.py::test_a"], Random(0)) == Turned()
+    assert contradict_halves(files, ["test_x.py::test_a"], Random(0)) == ()
 
 
 def test_coroutines_and_short_tests_are_turned_too() -> None:
     assert "assert await f() == 3" not in turned("assert await f() == 3", 0, "async def test_a():")
     files = {"test_x.py": b"def test_a(): assert f() == 3\n"}
-    _, changed = contradict(files, ["test_x.py::test_a"], Random(0))
-    assert changed["test_x.py"].startswith(b"def test_a(): assert f() == ")
+    found = contradict(files, ["test_x.py::test_a"], Random(0))
+    assert found.changed["test_x.py"].startswith(b"def test_a(): assert f() == ")
 
 
 def test_only_the_tests_that_are_named_change() -> None:
@@ -119,9 +120,9 @@ def test_only_the_tests_that_are_named_change() -> None:
         for one in range(3)
     )
     ids = ["test_x.py::Test1::test_a", "test_x.py::Test2::test_a[x]", "gone.py::test_a"]
-    names, changed = contradict({"test_x.py": source.encode(), "y.py": b""}, ids, Random(0))
-    assert set(names) == {"test_x.py::Test1::test_a", "test_x.py::Test2::test_a"}
-    before, after = source.split("\n"), changed["test_x.py"].decode().split("\n")
+    found = contradict({"test_x.py": source.encode(), "y.py": b""}, ids, Random(0))
+    assert set(found.tests) == {"test_x.py::Test1::test_a", "test_x.py::Test2::test_a"}
+    before, after = source.split("\n"), found.changed["test_x.py"].decode().split("\n")
     assert [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == [
         7,
         12,
@@ -156,3 +157,29 @@ def test_a_wrong_value_is_never_right_and_mostly_looks_it(value: str) -> None:
         if right and value != "'\\n'":
             assert type(wrong) is type(right)
             assert abs(len(changed) - len(source)) < 20
+
+
+def test_each_test_is_turned_in_one_of_two_runs_and_which_is_drawn() -> None:
+    source = "".join(f"def test_{x}():\n    assert f({x}) == {x}\n\n\n" for x in "abcd").encode()
+    ids = [f"test_x.py::test_{x}" for x in "abcd"]
+    draws = set()
+    for seed in range(200):
+        one, two = contradict_halves({"test_x.py": source}, ids, Random(seed))
+        assert sorted((*one.tests, *two.tests)) == ids
+        for half in (one, two):
+            text = half.changed.get("test_x.py", source).decode()
+            kept = [i for i in ids if f"assert f({i[-1]}) == {i[-1]}\n" in text]
+            assert sorted((*half.tests, *kept)) == ids
+        draws.add(one.tests)
+    assert len(draws) == 16
+
+
+@pytest.mark.parametrize(
+    "expected", ["decimal.DivisionByZero", "MyError", "(KeyError, MyError)", "errors[0]"]
+)
+def test_an_error_that_may_be_of_any_kind_is_not_asked_to_be_another(expected: str) -> None:
+    """`DivisionByZero` is a `ZeroDivisionError`: asking for that would still pass."""
+    for seed in range(20):
+        assert f"pytest.raises({expected}):" in turned(
+            f"with pytest.raises({expected}):\n        f(1)", seed
+        )

@@ -73,7 +73,7 @@ def test_forgery_that_spares_the_canaries_is_found_out_by_tests_that_must_fail(
 def test_without_those_it_would_be_resolved(
     grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(grader, "contradict", lambda *_: ((), {}))
+    monkeypatch.setattr(grader, "contradict_halves", lambda *_: ())
     files = {"cart.py": f"{BUGGY}\n\n{KNOWING[name]}"}
     assert any(grade_tree(files).resolved for _ in range(8))  # whichever tests the canaries copy
 

@@ -1,0 +1,58 @@
+"""The two runs that confirm a repair cost an honest patch nothing but time."""
+
+from dataclasses import replace
+
+import pytest
+from cart_task import BASE, FIXED, TASK
+
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.workspace import TemplateStore
+
+_PARAMETERS = """\
+import pytest
+
+from cart import total
+
+
+@pytest.mark.parametrize("discount", [1, 2, 3, 4])
+def test_total(discount):
+    wanted = 9 - discount
+    assert total([9], discount) == wanted
+"""
+
+
+def _task(hidden: str, *broken: str) -> Task:
+    return replace(
+        TASK,
+        test_patch=Patch.between({}, {"tests/test_total.py": hidden}).text,
+        fail_to_pass=tuple(f"tests/test_total.py::{name}" for name in broken),
+        pass_to_pass=(),
+    )
+
+
+def _patch(source: str) -> Patch:
+    return Patch.between(BASE, BASE | {"cart.py": source})
+
+
+@pytest.mark.parametrize("draw", range(6))
+def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: int) -> None:
+    """What fails with some parameters passes with these when it is turned."""
+    task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
+    half = FIXED.replace("- discount", "- min(discount, 2)")
+    verdict = grade(task, store.get(task), _patch(half))
+    assert verdict.reason is GradeReason.TESTS_FAILED, (draw, verdict)
+    assert verdict.pass_fraction == 0.5
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
+    store: TemplateStore, draw: int
+) -> None:
+    hidden = _PARAMETERS.replace("[1, 2, 3, 4]", "[1, 2, -3]").replace(
+        "9 - discount", "9 - abs(discount)"
+    )
+    task = _task(hidden, "test_total[1]", "test_total[2]")
+    assert grade(task, store.get(task), Patch(TASK.gold_patch)).resolved, draw
