@@ -1,6 +1,6 @@
 """Logs mean here what they mean to SWE-bench 4.1.0, whose own readers are asked where it is there.
 
-Run it in an environment of its own, which ``pip install swebench==4.1.0`` makes.
+The extra ``peers`` brings it.
 """
 
 from importlib.metadata import PackageNotFoundError, version
