@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Hashable
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+from hoard.calls import Spelling
 from hoard.memory import MemoryCache
 
 P = ParamSpec("P")
@@ -61,10 +62,11 @@ def cached(
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         store: Cache = MemoryCache() if cache is None else cache
+        spelling = Spelling(function)
 
         @functools.wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-            name = key(args, kwargs)
+            name = key(*spelling(args, kwargs))
             kept = store.get(name, _MISSING)
             if kept is not _MISSING:
                 return cast("R", kept)
@@ -74,7 +76,7 @@ def cached(
 
         def forget(*args: P.args, **kwargs: P.kwargs) -> bool:
             """Forgets the result for these arguments."""
-            return store.delete(key(args, kwargs))
+            return store.delete(key(*spelling(args, kwargs)))
 
         wrapper.cache = store  # type: ignore[attr-defined]
         wrapper.forget = forget  # type: ignore[attr-defined]

@@ -10,4 +10,5 @@ __all__ = ["to_html"]
 def to_html(text: str) -> str:
     """The HTML of a Markdown document, without ``<html>`` and ``<body>`` around it."""
     document = parse_document(text)
-    return HtmlRenderer(InlineParser(document.references)).render(document.blocks)
+    inlines = InlineParser(document.references, document.notes)
+    return HtmlRenderer(inlines).render_document(document)

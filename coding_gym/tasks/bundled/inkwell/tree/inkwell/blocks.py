@@ -18,26 +18,31 @@ _REFERENCE = re.compile(
     r"""(?:[ \t]+(?P<quote>["'])(?P<title>.*)(?P=quote))?[ \t]*$"""
 )
 
+_NOTE = re.compile(r" {0,3}\[\^(?P<label>[^\[\]]+)\]:[ \t]*(?P<text>.*)$")
+
 
 def parse_document(text: str) -> nodes.Document:
-    """The blocks of a whole text, and the link references it defines."""
+    """The blocks of a whole text, and the link references and footnotes it defines."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
-    references: dict[str, nodes.Target] = {}
-    return nodes.Document(_BlockParser(lines, references).parse(), references)
+    document = nodes.Document([], {}, {})
+    document.blocks.extend(_BlockParser(lines, document).parse())
+    return document
 
 
 class _BlockParser:
     """Reads the lines of one container: the document, a quote, or a list item."""
 
-    def __init__(self, lines: list[str], references: dict[str, nodes.Target]) -> None:
+    def __init__(self, lines: list[str], document: nodes.Document) -> None:
         self.lines = lines
-        self.references = references
+        self.document = document
         self.pos = 0
 
     def parse(self) -> list[nodes.Block]:
         blocks: list[nodes.Block] = []
         while self.pos < len(self.lines):
             line = self.lines[self.pos]
+            if self._note(line):
+                continue
             if not line.strip() or self._reference(line):
                 self.pos += 1
             else:
@@ -66,7 +71,24 @@ class _BlockParser:
             return False
         href = found["href"] if found["bracketed"] is None else found["bracketed"]
         label = nodes.normalise_label(found["label"])
-        self.references.setdefault(label, nodes.Target(href, found["title"]))
+        self.document.references.setdefault(label, nodes.Target(href, found["title"]))
+        return True
+
+    def _note(self, line: str) -> bool:
+        """Steps over a footnote if ``line`` begins one; the first definition of a label counts."""
+        found = _NOTE.match(line)
+        if found is None or not found["label"].strip():
+            return False
+        text = [found["text"]]
+        self.pos += 1
+        while self.pos < len(self.lines):
+            line = self.lines[self.pos]
+            if not line.strip() or _interrupts(line) or _NOTE.match(line) or _REFERENCE.match(line):
+                break
+            text.append(line.lstrip())
+            self.pos += 1
+        label = nodes.normalise_label(found["label"])
+        self.document.notes.setdefault(label, "\n".join(text).strip())
         return True
 
     def _code_block(self, opening: re.Match[str]) -> nodes.CodeBlock:
@@ -94,7 +116,7 @@ class _BlockParser:
             else:
                 break
             self.pos += 1
-        return nodes.Quote(_BlockParser(inner, self.references).parse())
+        return nodes.Quote(_BlockParser(inner, self.document).parse())
 
     def _list(self) -> nodes.ItemList:
         first = _ITEM.match(self.lines[self.pos])
@@ -106,7 +128,7 @@ class _BlockParser:
             if marker is None or marker[2][-1] != first[2][-1] or _RULE.match(marker.string):
                 break
             inner, trailing_blanks = self._item_lines(marker)
-            items.append(_BlockParser(inner, self.references).parse())
+            items.append(_BlockParser(inner, self.document).parse())
             more = self.pos < len(self.lines) and _ITEM.match(self.lines[self.pos])
             if (trailing_blanks and more) or _is_loose(inner):
                 tight = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from inkwell import nodes
 
@@ -16,15 +16,20 @@ _DESTINATION = re.compile(
     re.DOTALL,
 )
 _LABEL = re.compile(r"\[([^\[\]]*)\]")
+_NOTE = re.compile(r"\[\^([^\[\]]+)\]")
 
 _Found = tuple[nodes.Inline, int]
 
 
 class InlineParser:
-    """Reads inline markup; ``references`` are the link definitions of the document."""
+    """Reads inline markup.
 
-    def __init__(self, references: Mapping[str, nodes.Target]) -> None:
+    ``references`` are the link definitions of the document, ``notes`` the labels of its footnotes.
+    """
+
+    def __init__(self, references: Mapping[str, nodes.Target], notes: Container[str] = ()) -> None:
         self.references = references
+        self.notes = notes
 
     def parse(self, text: str) -> list[nodes.Inline]:
         """The nodes of ``text``; neighbouring plain text is one node."""
@@ -53,10 +58,17 @@ class InlineParser:
             case "`":
                 found = _code(text, pos)
             case "[":
-                found = self._link(text, pos)
+                found = self._note(text, pos) or self._link(text, pos)
             case "*" | "_":
                 found = self._emphasis(text, pos)
         return found or (nodes.Text(text[pos]), pos + 1)
+
+    def _note(self, text: str, pos: int) -> _Found | None:
+        found = _NOTE.match(text, pos)
+        label = nodes.normalise_label(found[1]) if found else ""
+        if found is None or label not in self.notes:
+            return None
+        return nodes.NoteReference(label), found.end()
 
     def _link(self, text: str, pos: int) -> _Found | None:
         found = self._bracketed(text, pos)

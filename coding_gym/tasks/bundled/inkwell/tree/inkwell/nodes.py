@@ -58,8 +58,14 @@ Block = Paragraph | Heading | CodeBlock | Rule | Quote | ItemList
 
 @dataclass(frozen=True)
 class Document:
+    """A whole text.
+
+    ``references`` and ``notes``, the raw text of the footnotes, are kept by normalised label.
+    """
+
     blocks: list[Block]
     references: dict[str, Target]
+    notes: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -93,9 +99,16 @@ class Link:
     children: list[Inline]
 
 
-Inline = Text | Code | Break | Emphasis | Strong | Link
+@dataclass(frozen=True)
+class NoteReference:
+    """A place that refers to the footnote of that normalised label."""
+
+    label: str
+
+
+Inline = Text | Code | Break | Emphasis | Strong | Link | NoteReference
 
 
 def normalise_label(label: str) -> str:
-    """The form under which a reference label is kept: case and spacing do not tell labels apart."""
+    """The form under which a label is kept: case and spacing do not tell labels apart."""
     return " ".join(label.split()).casefold()

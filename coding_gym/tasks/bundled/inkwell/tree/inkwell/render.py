@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from html import escape
+from itertools import chain, count
 
 from inkwell import nodes
 from inkwell.inlines import InlineParser, plain_text
@@ -12,11 +14,16 @@ _NOT_IN_SLUG = re.compile(r"[^\w\- ]+")
 
 
 class HtmlRenderer:
-    """Writes the HTML of one document; heading ids are unique within it."""
+    """Writes the HTML of one document; ids are unique within it."""
 
     def __init__(self, inlines: InlineParser) -> None:
         self._inlines = inlines
-        self._slugs: dict[str, int] = {}
+        self._slugs: set[str] = set()
+        # By label, in the order of the numbers: the ids of all places that refer to the note.
+        self._places: dict[str, list[str]] = {}
+
+    def render_document(self, document: nodes.Document) -> str:
+        return self.render(document.blocks) + self._notes(document.notes)
 
     def render(self, blocks: list[nodes.Block]) -> str:
         return "".join(self._block(block) + "\n" for block in blocks)
@@ -60,9 +67,30 @@ class HtmlRenderer:
 
     def _slug(self, title: str) -> str:
         slug = "-".join(_NOT_IN_SLUG.sub("", title.lower()).split()) or "section"
-        count = self._slugs.get(slug, 0)
-        self._slugs[slug] = count + 1
-        return f"{slug}-{count}" if count else slug
+        numbered = (f"{slug}-{number}" for number in count(1))
+        free = next(name for name in chain([slug], numbered) if name not in self._slugs)
+        self._slugs.add(free)
+        return free
+
+    def _notes(self, notes: Mapping[str, str]) -> str:
+        """The notes that are referred to, by the text or by each other, with links back."""
+        texts: list[str] = []
+        while len(texts) < len(self._places):
+            label = list(self._places)[len(texts)]
+            texts.append(self._text(notes[label]))
+        items = [
+            f'<li id="fn:{number}">{text} {" ".join(map(_link_back, places))}</li>\n'
+            for number, (text, places) in enumerate(
+                zip(texts, self._places.values(), strict=True), start=1
+            )
+        ]
+        return f'<ol class="notes">\n{"".join(items)}</ol>\n' if items else ""
+
+    def _note_reference(self, label: str) -> str:
+        places = self._places.setdefault(label, [])
+        number = list(self._places).index(label) + 1
+        places.append(f"fnref:{number}-{len(places) + 1}" if places else f"fnref:{number}")
+        return f'<sup id="{places[-1]}"><a href="#fn:{number}">{number}</a></sup>'
 
     def _text(self, text: str) -> str:
         return self._inline(self._inlines.parse(text))
@@ -78,6 +106,8 @@ class HtmlRenderer:
                 return f"<code>{escape(text, quote=False)}</code>"
             case nodes.Break():
                 return "<br>\n"
+            case nodes.NoteReference(label):
+                return self._note_reference(label)
             case nodes.Emphasis(children):
                 return f"<em>{self._inline(children)}</em>"
             case nodes.Strong(children):
@@ -85,3 +115,7 @@ class HtmlRenderer:
             case nodes.Link(target, children):
                 title = "" if target.title is None else f' title="{escape(target.title)}"'
                 return f'<a href="{escape(target.href)}"{title}>{self._inline(children)}</a>'
+
+
+def _link_back(place: str) -> str:
+    return f'<a href="#{place}">back</a>'

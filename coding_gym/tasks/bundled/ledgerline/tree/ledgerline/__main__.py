@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None, stream: TextIO | None = None) -> int
     if options.command == "check":
         print(f"{len(journal.transactions)} transactions, all balanced", file=stream)
     elif options.command == "balance":
-        rows, total = balance_report(journal, period=options.period, under=options.account)
+        rows, total = balance_report(
+            journal, period=options.period, under=options.account, commodity=options.commodity
+        )
         write_balance(rows, total, stream)
     else:
         write_register(register_report(journal, options.account, period=options.period), stream)
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("check", help="only check that the journal is sound")
     balance = commands.add_parser("balance", help="what each account holds")
     balance.add_argument("account", nargs="?", default="")
+    balance.add_argument("--in", dest="commodity", default="", metavar="COMMODITY")
     register = commands.add_parser("register", help="the postings of one account, as CSV")
     register.add_argument("account")
     for command in (balance, register):

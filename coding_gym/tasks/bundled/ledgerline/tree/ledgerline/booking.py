@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ledgerline.amounts import Amount, Balance
-from ledgerline.model import Journal, JournalError, Posting, Transaction
+from ledgerline.model import Journal, JournalError, Posting, Price, Transaction
 
 
 class UnbalancedError(JournalError):
@@ -18,15 +18,26 @@ class AssertionFailedError(JournalError):
     """An asserted balance is not the balance that the account has."""
 
 
-def book(transactions: Iterable[Transaction]) -> Journal:
+def book(transactions: Iterable[Transaction], prices: Iterable[Price] = ()) -> Journal:
     """Completes and sorts ``transactions`` and checks their assertions.
+
+    The prices of postings join ``prices``.
 
     Raises:
         UnbalancedError: if a transaction does not sum to zero.
         AssertionFailedError: if an asserted balance is not met.
     """
     completed = [complete(transaction) for transaction in transactions]
-    journal = Journal(sorted(completed, key=lambda transaction: transaction.date))
+    paid = [
+        Price(transaction.date, posting.amount.commodity, posting.price, posting.line)
+        for transaction in completed
+        for posting in transaction.postings
+        if posting.amount is not None and posting.price is not None
+    ]
+    journal = Journal(
+        sorted(completed, key=lambda transaction: transaction.date),
+        tuple(sorted([*prices, *paid], key=lambda price: price.line)),
+    )
     check_assertions(journal)
     return journal
 

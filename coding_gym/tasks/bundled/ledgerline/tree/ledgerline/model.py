@@ -53,10 +53,21 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """What one unit of a commodity is worth from a day on."""
+
+    date: dt.date
+    commodity: str
+    price: Amount
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Journal:
-    """Booked transactions in the order of their dates."""
+    """Booked transactions in the order of their dates, and all prices as they are in the file."""
 
     transactions: list[Transaction]
+    prices: tuple[Price, ...] = ()
 
     def postings(self) -> Iterator[tuple[Transaction, Posting]]:
         """Every posting with the transaction that it belongs to."""

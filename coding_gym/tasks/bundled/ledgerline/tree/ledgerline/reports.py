@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ledgerline.amounts import Amount, Balance
 from ledgerline.model import Journal, is_within, lineage
 from ledgerline.periods import Period
+from ledgerline.prices import Valuation
 
 ALWAYS = Period()
 
@@ -33,7 +34,7 @@ class RegisterRow:
 
 
 def balance_report(
-    journal: Journal, *, period: Period = ALWAYS, under: str = ""
+    journal: Journal, *, period: Period = ALWAYS, under: str = "", commodity: str = ""
 ) -> tuple[list[BalanceRow], list[Amount]]:
     """Balances by account, parents included, and the total of all postings.
 
@@ -41,7 +42,9 @@ def balance_report(
         journal: what to report on.
         period: count postings of these days only.
         under: if given, count this account and those below it only.
+        commodity: if given, value what has a price in this commodity.
     """
+    valuation = Valuation(commodity, journal.prices, period.end)
     balances: defaultdict[str, Balance] = defaultdict(Balance)
     total = Balance()
     for transaction, posting in journal.postings():
@@ -49,9 +52,10 @@ def balance_report(
             continue
         if under and not is_within(posting.account, under):
             continue
-        total.add(posting.amount)
+        amount = valuation.value(posting.amount)
+        total.add(amount)
         for name in lineage(posting.account):
-            balances[name].add(posting.amount)
+            balances[name].add(amount)
     rows = [
         BalanceRow(name, balances[name].amounts())
         for name in sorted(balances)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from millrace.errors import CycleError, JobFileError
+from millrace.patterns import is_pattern, matches, matching_files
 
 
 @dataclass(frozen=True)
 class Job:
     """One step: an action, the files it reads and writes, and the jobs it waits for.
 
-    Paths are relative to the folder of the job file, with forward slashes.
+    Paths are relative to the folder of the job file, with forward slashes. An input may be a
+    pattern.
     """
 
     name: str
@@ -21,6 +24,19 @@ class Job:
     outputs: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+
+    def reads(self, file: str) -> bool:
+        """Whether ``file`` is one of the inputs, or matches one that is a pattern."""
+        return file in self.inputs or (
+            file not in self.outputs and any(matches(path, file) for path in self.inputs)
+        )
+
+    def files_read(self, folder: Path) -> tuple[str, ...]:
+        """The inputs, with the files that match now in the place of patterns."""
+        files: list[str] = []
+        for path in self.inputs:
+            files += matching_files(path, folder, self.outputs) if is_pattern(path) else [path]
+        return tuple(files)
 
 
 def order_jobs(jobs: Sequence[Job], targets: Iterable[str] = ()) -> list[Job]:
@@ -41,7 +57,7 @@ def order_jobs(jobs: Sequence[Job], targets: Iterable[str] = ()) -> list[Job]:
         if name not in by_name:
             raise JobFileError(f"{trail[-1]} needs {name}, which is not a job")
         job = by_name[name]
-        before = {*job.needs, *(writers[path] for path in job.inputs if path in writers)}
+        before = {*job.needs, *(writer for path, writer in writers.items() if job.reads(path))}
         for other in sorted(before, key=lambda other: _position(jobs, other)):
             visit(other, (*trail, name))
         ordered[name] = job

@@ -35,7 +35,7 @@ class Runner:
         planned: list[Job] = []
         written: set[str] = set()
         for job in order_jobs(self._jobs, targets):
-            if force or self._state.is_stale(job) or written.intersection(job.inputs):
+            if force or self._state.is_stale(job) or any(map(job.reads, written)):
                 planned.append(job)
                 written.update(job.outputs)
         return planned
@@ -53,7 +53,7 @@ class Runner:
         if self._on_start is not None:
             self._on_start(job)
         self._state.forget(job)
-        inputs = [self._folder / path for path in job.inputs]
+        inputs = [self._folder / path for path in job.files_read(self._folder)]
         outputs = [self._folder / path for path in job.outputs]
         try:
             ACTIONS[job.action](inputs, outputs, job.options)

@@ -41,13 +41,14 @@ class State:
     def _fingerprint(self, job: Job) -> str | None:
         """A digest of the job and the content of its files, or ``None`` if one cannot be read."""
         digests = []
-        for path in (*job.inputs, *job.outputs):
+        inputs = job.files_read(self._folder)
+        for path in (*inputs, *job.outputs):
             try:
                 content = (self._folder / path).read_bytes()
             except OSError:
                 return None
             digests.append(hashlib.sha256(content).hexdigest())
-        known = [job.action, job.inputs, job.outputs, sorted(job.options.items()), digests]
+        known = [job.action, inputs, job.outputs, sorted(job.options.items()), digests]
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
     def _load(self) -> dict[str, str]:

@@ -8,7 +8,8 @@ from typing import Any
 from slate.errors import TemplateNotFoundError
 from slate.expressions import Context, Filter
 from slate.filters import FILTERS
-from slate.parser import Render, TemplateParser
+from slate.parser import TemplateParser
+from slate.templates import Template
 
 
 class Environment:
@@ -24,13 +25,13 @@ class Environment:
     ) -> None:
         self._templates = templates
         self._filters = {**FILTERS, **(filters or {})}
-        self._parsed: dict[str, Render] = {}
+        self._parsed: dict[str, Template] = {}
 
     def render(self, name: str, /, **variables: Any) -> str:
         """Renders the template of that name.
 
         Raises:
-            TemplateNotFoundError: if there is none, or one that it includes is not there.
+            TemplateNotFoundError: if there is none, or one that it needs is not there.
             TemplateSyntaxError: if it is malformed.
             RenderError: if a value does not fit.
         """
@@ -40,7 +41,7 @@ class Environment:
         """Renders a template that is given as text."""
         return _rendered(TemplateParser(source, self._filters, self._find).parse(), variables)
 
-    def _find(self, name: str) -> Render:
+    def _find(self, name: str) -> Template:
         if name not in self._templates:
             raise TemplateNotFoundError(f"no template {name!r}")
         if name not in self._parsed:
@@ -49,7 +50,7 @@ class Environment:
         return self._parsed[name]
 
 
-def _rendered(template: Render, variables: Mapping[str, Any]) -> str:
+def _rendered(template: Template, variables: Mapping[str, Any]) -> str:
     out: list[str] = []
-    template(Context(variables), out)
+    template.render(Context(variables), out)
     return "".join(out)

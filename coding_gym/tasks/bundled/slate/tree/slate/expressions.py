@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,11 +43,42 @@ class Missing:
         return 0
 
 
+Render = Callable[["Context", list[str]], None]
+"""Adds what a part of a template prints to a list of texts."""
+
+
 class Context:
-    """Variables in scopes, of which the innermost counts."""
+    """Variables in scopes, of which the innermost counts, and the blocks of templates."""
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self._scopes: list[Mapping[str, Any]] = [variables]
+        self._versions: Mapping[str, Sequence[Render]] = {}
+        self._remaining: Sequence[Render] = ()
+
+    @contextmanager
+    def page(self, versions: Mapping[str, Sequence[Render]]) -> Iterator[None]:
+        """Has the versions of each block, the one that counts first, for as long as it lasts."""
+        outer = self._versions, self._remaining
+        self._versions, self._remaining = versions, ()
+        try:
+            yield
+        finally:
+            self._versions, self._remaining = outer
+
+    def print_block(self, name: str, out: list[str]) -> None:
+        """Prints the version of a block that counts."""
+        self._print(self._versions[name], out)
+
+    def print_super(self, out: list[str]) -> None:
+        """Prints the version that the one which is being printed has replaced, if there is one."""
+        self._print(self._remaining, out)
+
+    def _print(self, versions: Sequence[Render], out: list[str]) -> None:
+        outer = self._remaining
+        for version in versions[:1]:
+            self._remaining = versions[1:]
+            version(self, out)
+        self._remaining = outer
 
     @contextmanager
     def scope(self, variables: Mapping[str, Any]) -> Iterator[None]:
@@ -129,9 +160,13 @@ class ExpressionParser:
 
     def finish(self, parsed: Expression) -> Expression:
         """Gives ``parsed`` back if nothing is left."""
+        self.end()
+        return parsed
+
+    def end(self) -> None:
+        """Refuses whatever is left."""
         if self._tokens[self._position].kind != "end":
             raise self._error("expected the end")
-        return parsed
 
     def _error(self, message: str) -> TemplateSyntaxError:
         found = self._tokens[self._position].text

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from slate.errors import RenderError, TemplateSyntaxError
 from slate.escaping import escape
-from slate.expressions import Context, Expression, ExpressionParser, Filter
+from slate.expressions import Context, Expression, ExpressionParser, Filter, Render
 from slate.lexer import Piece, split, tokenize
-
-Render = Callable[[Context, list[str]], None]
-"""Adds what a part of a template prints to a list of texts."""
+from slate.templates import Template
 
 _NO_PIECE = Piece("tag", "", 0)
 
@@ -21,24 +19,27 @@ class TemplateParser:
     Args:
         source: the template.
         filters: the filters that may be used.
-        find: gives another template, for ``include``.
+        find: gives another template, for ``include`` and ``extends``.
     """
 
     def __init__(
-        self, source: str, filters: Mapping[str, Filter], find: Callable[[str], Render]
+        self, source: str, filters: Mapping[str, Filter], find: Callable[[str], Template]
     ) -> None:
         self._pieces: Iterator[Piece] = split(source)
         self._filters = filters
         self._find = find
+        self._parent: str | None = None
+        self._blocks: dict[str, Render] = {}
+        self._open_blocks: list[str] = []
 
-    def parse(self) -> Render:
+    def parse(self) -> Template:
         """The whole template.
 
         Raises:
             TemplateSyntaxError: naming the line.
         """
-        render, _ = self._body()
-        return render
+        body, _ = self._body()
+        return Template(body, self._blocks, self._parent, self._find)
 
     def _body(self, *closing: str, opened: Piece = _NO_PIECE) -> tuple[Render, Piece]:
         """What comes up to a tag that starts with one of ``closing``, and that tag."""
@@ -66,8 +67,34 @@ class TemplateParser:
         if word == "include":
             reader = self._reader(piece, "include")
             name = reader.finish(reader.expression())
-            return lambda context, out: self._find(str(name(context)))(context, out)
+            return lambda context, out: self._find(str(name(context))).render(context, out)
+        if word == "extends":
+            return self._extends(piece)
+        if word == "block":
+            return self._block(piece)
+        if word == "super" and self._open_blocks:
+            self._reader(piece, "super").end()
+            return lambda context, out: context.print_super(out)
         raise TemplateSyntaxError(f"unexpected tag {word or '(empty)'}", piece.line)
+
+    def _extends(self, piece: Piece) -> Render:
+        if self._parent is not None:
+            raise TemplateSyntaxError("a template extends one other at most", piece.line)
+        reader = self._reader(piece, "extends")
+        self._parent = reader.take("string")[1:-1]
+        reader.end()
+        return _text("")
+
+    def _block(self, opened: Piece) -> Render:
+        reader = self._reader(opened, "block")
+        name = reader.take("name")
+        reader.end()
+        if name in self._blocks or name in self._open_blocks:
+            raise TemplateSyntaxError(f"there are two blocks {name}", opened.line)
+        self._open_blocks.append(name)
+        self._blocks[name], _ = self._body("endblock", opened=opened)
+        self._open_blocks.pop()
+        return lambda context, out: context.print_block(name, out)
 
     def _if(self, opened: Piece) -> Render:
         branches: list[tuple[Expression, Render]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ _REQUIRED = ("item", "quantity", "unit")
 
 @dataclass(frozen=True)
 class Delivery:
-    """One row of a list."""
+    """One row of a list; what was ``counted`` at the end of a day, or else was delivered."""
 
     item: str
     quantity: Quantity
     name: str | None = None
     minimum: Quantity | None = None
+    day: dt.date | None = None
+    counted: bool = False
 
 
 def read_list(path: Path) -> list[Delivery]:
@@ -63,9 +66,22 @@ def _delivery(row: dict[str, str]) -> Delivery:
         raise UnitError("there is no item")
     unit = row.get("unit", "")
     minimum = row.get("minimum")
+    day = _day(row["date"]) if row.get("date") else None
+    counted = row.get("counted", "").lower() == "yes"
+    if counted and day is None:
+        raise UnitError("what was counted needs a date")
     return Delivery(
         item=row["item"],
         quantity=parse_quantity(row.get("quantity", ""), unit),
         name=row.get("name") or None,
         minimum=parse_quantity(minimum, unit) if minimum else None,
+        day=day,
+        counted=counted,
     )
+
+
+def _day(text: str) -> dt.date:
+    try:
+        return dt.datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError as error:
+        raise UnitError(f"{text!r} is not a date such as 2024-05-31") from error

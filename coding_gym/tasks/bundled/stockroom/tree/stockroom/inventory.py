@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from stockroom.counting import what_is_there
 from stockroom.errors import StockroomError, UnitError
 from stockroom.importer import Delivery
 from stockroom.units import Quantity
@@ -29,37 +30,40 @@ class Inventory:
     """Items by code; iterates in the order of the codes."""
 
     def __init__(self) -> None:
-        self._items: dict[str, Item] = {}
+        self._rows: dict[str, list[Delivery]] = {}
 
     def add(self, deliveries: Iterable[Delivery]) -> None:
         """Count ``deliveries`` in."""
         for delivery in deliveries:
-            key = delivery.item.upper()
-            known = self._items.get(key)
-            self._items[key] = _merged(known, delivery) if known else _new(key, delivery)
+            code = delivery.item.upper()
+            rows = self._rows.setdefault(code, [])
+            if rows:
+                _require_same_kind(code, rows[0], delivery)
+            rows.append(delivery)
 
     def __getitem__(self, code: str) -> Item:
-        return self._items[code.upper()]
+        return _item(code.upper(), self._rows[code.upper()])
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(sorted(self._items.values(), key=lambda item: item.code))
+        return (_item(code, rows) for code, rows in sorted(self._rows.items()))
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._rows)
 
 
-def _new(code: str, delivery: Delivery) -> Item:
-    return Item(code, delivery.quantity, delivery.name, delivery.minimum)
-
-
-def _merged(item: Item, delivery: Delivery) -> Item:
-    try:
-        quantity = item.quantity + delivery.quantity
-    except UnitError as error:
-        raise StockroomError(f"{item.code}: {error}") from error
-    return replace(
-        item,
-        quantity=quantity,
-        name=delivery.name or item.name,
-        minimum=delivery.minimum or item.minimum,
+def _item(code: str, rows: Sequence[Delivery]) -> Item:
+    names = [row.name for row in rows if row.name is not None]
+    minimums = [row.minimum for row in rows if row.minimum is not None]
+    return Item(
+        code,
+        what_is_there(rows),
+        names[-1] if names else None,
+        minimums[-1] if minimums else None,
     )
+
+
+def _require_same_kind(code: str, known: Delivery, delivery: Delivery) -> None:
+    try:
+        known.quantity + delivery.quantity
+    except UnitError as error:
+        raise StockroomError(f"{code}: {error}") from error
