@@ -47,8 +47,8 @@ PPO = {
     "target_kl": 0.03,
 }
 NUM_ENVS = 8
-# All train tasks of the time when the figures that are kept were taken, at the commit that each line
-# names. There are more by now, and some of these programs have grown.
+# All train tasks of the time when the figures that are kept were taken, at the commit that each
+# line names. There are more by now, and some of these programs have grown.
 TASKS = (
     *("cronwise-autumn-night", "cronwise-working-days", "inkwell-flat-listings"),
     *("ledgerline-month-overlap", "ledgerline-two-currency-wallet"),
