@@ -188,9 +188,9 @@ class _Grading:
             if self._selection.patch.is_empty:
                 return None
             self._apply_tests(sandbox)
-            if half is None:
-                self._tests = _read_files(sandbox, self._paths)
             apply_patch(sandbox, self._selection.patch)
+            if half is None:  # what the gold touches is the patch's, be it a file of tests
+                self._tests = _read_files(sandbox, self._paths)
             changed = half.changed if half else {}
             tests = {**self._tests, **changed}
             canaries, planted = self._runner.plant(tests, self._task, _rng, avoid=self._avoid)

@@ -2,7 +2,8 @@
 
 import fnmatch
 import posixpath
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from coding_gym.patch import FileChange, Patch
@@ -56,14 +57,14 @@ def select(
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
-    patterns = tuple(patterns)
+    is_test = _matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
         paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - gold
         return any(
             path in tests
             or path.startswith(folders)
-            or _is_test(path, patterns)
+            or is_test(path)
             or posixpath.basename(path) in config_names
             or _is_read_at_startup(path)
             for path in paths
@@ -90,14 +91,11 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _is_test(path: str, patterns: Iterable[str]) -> bool:
-    name = posixpath.basename(path)
-    return any(
-        fnmatch.fnmatchcase(path, f"*{pattern}")
-        if "/" in pattern
-        else fnmatch.fnmatchcase(name, pattern)
-        for pattern in patterns
-    )
+def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path matches one of the patterns; the root is a folder like others for them."""
+    globs = (f"*{p}" if "/" in p else f"*/{p}" for p in patterns)
+    either = re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")
+    return lambda path: either.match(f"/{path}") is not None
 
 
 def _is_read_at_startup(path: str) -> bool:

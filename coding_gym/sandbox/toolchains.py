@@ -57,8 +57,10 @@ class Toolchain:
 def find_toolchain(language: str) -> Toolchain:
     """Returns how to show the programs of a language.
 
-    Those below ``/usr`` are seen anyway; an installation elsewhere, such as rustup's or nvm's, is
-    shown at ``/opt/<language>``. A language that is not known here needs nothing.
+    Those below ``/usr`` are seen anyway, and taken even where ``PATH`` has newer ones elsewhere:
+    they need nothing that a sandbox does not show. Only what the system lacks is looked for in
+    ``PATH``, and its installation, such as rustup's or nvm's, shown at ``/opt/<language>``. A
+    language that is not known here needs nothing.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.

@@ -8,7 +8,7 @@ from cart_task import BASE, FIXED, TASK
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 _PARAMETERS = """\
@@ -56,3 +56,28 @@ def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
     )
     task = _task(hidden, "test_total[1]", "test_total[2]")
     assert grade(task, store.get(task), Patch(TASK.gold_patch)).resolved, draw
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(
+    store: TemplateStore, draw: int
+) -> None:
+    """As in Rust: the gold patch changes the file that holds the tests, and they stay in it."""
+    tests = (
+        "\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
+        "\n\ndef test_count():\n    assert count([1]) == 1\n"
+    )
+    base = BASE | {"cart.py": BASE["cart.py"] + tests}
+    gold = Patch.between({"cart.py": base["cart.py"]}, {"cart.py": FIXED + tests})
+    task = replace(
+        TASK,
+        tree=FilesTree(base),
+        test_patch="",
+        gold_patch=gold.text,
+        fail_to_pass=("cart.py::test_total",),
+        pass_to_pass=("cart.py::test_count",),
+    )
+    verdict = grade(task, store.get(task), gold)
+    assert verdict.resolved, (draw, verdict)
+    half = Patch.between(base, base | {"cart.py": base["cart.py"] + "\n\nVERSION = 2\n"})
+    assert grade(task, store.get(task), half).reason is GradeReason.TESTS_FAILED

@@ -94,6 +94,42 @@ def test_cargo_without_its_totals_or_with_others_is_not_complete() -> None:
     assert not read_cargo(CARGO.replace("1 passed", "2 passed"), 101).ended
 
 
+WORKSPACE = """\
+     Running unittests src/lib.rs (target/debug/deps/money-0123456789abcdef)
+
+running 2 tests
+test tests::rounds ... ok
+test tests::adds ... ok
+
+test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+     Running `/work/target/x86_64-unknown-linux-gnu/debug/deps/money-0123456789abcdef`
+     Running unittests src/lib.rs (/work/target/debug/deps/till_core-fedcba9876543210)
+
+running 2 tests
+test tests::rounds ... FAILED
+test tests::opens ... ok
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+"""
+
+
+def test_cargo_names_the_crate_where_two_have_the_same_test() -> None:
+    found = read_cargo(WORKSPACE, 101)
+    assert found.ended
+    assert found.statuses == {
+        "money/src/lib.rs::tests::rounds": PASSED,
+        "till_core/src/lib.rs::tests::rounds": FAILED,
+        "src/lib.rs::tests::adds": PASSED,
+        "src/lib.rs::tests::opens": PASSED,
+    }
+
+
+def test_a_test_that_one_crate_reports_twice_is_an_error() -> None:
+    other = WORKSPACE.replace("till_core-fedcba9876543210", "money-0123456789abcdef")
+    assert read_cargo(other, 101).statuses["src/lib.rs::tests::rounds"] is ERROR
+
+
 def test_go_events() -> None:
     text = (
         '{"Action":"run","Package":"x/y","Test":"TestA"}\n'
@@ -119,6 +155,28 @@ def test_junit_reports() -> None:
     assert found.messages == {"d": "3 is not 4"}
     assert not read_junit([b"<testsuite>"]).ended
     assert not read_junit([b'<!DOCTYPE x [<!ENTITY y "z">]><testsuite/>']).ended
+
+
+@pytest.mark.parametrize(
+    ("attributes", "wanted"),
+    [
+        ("", PASSED),
+        ('status="run"', PASSED),
+        ('status="run" result="completed"', PASSED),  # GoogleTest
+        ('status="notrun" result="suppressed"', SKIPPED),  # its DISABLED_ tests
+        ('status="run" result="skipped"', SKIPPED),
+        ('status="disabled"', SKIPPED),  # CTest
+        ('status="fail"', FAILED),
+        ('status="passed"', PASSED),  # behave
+        ('status="FAILED"', FAILED),
+        ('result="unheard of"', SKIPPED),
+    ],
+)
+def test_what_junit_reports_say_in_attributes(attributes: str, wanted: TestStatus) -> None:
+    case = '<testsuites><testcase classname="a" name="b" {}>{}</testcase></testsuites>'
+    assert read_junit([case.format(attributes, "").encode()]).statuses == {"a::b": wanted}
+    failure = case.format(attributes, '<failure message="no"/>')
+    assert read_junit([failure.encode()]).statuses == {"a::b": FAILED}
 
 
 @pytest.mark.parametrize(

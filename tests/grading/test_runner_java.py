@@ -8,6 +8,7 @@ import pytest
 from changed_trees import graded, graded_gold
 from java_task import BASE, FIXED, HIDDEN, TASK
 
+from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.java_options import JavaOptions
@@ -57,16 +58,37 @@ def test_leaving_early_does_not_resolve(store: TemplateStore, code: str) -> None
 @runs_java
 @pytest.mark.parametrize(
     "path",
-    ["src/org/junit/Assert.java", "src/ring/RingTest.java", "tests/ring/RingTest.java"],
+    [
+        "src/org/junit/Assert.java",
+        "org/junit/Assert.java",
+        "src/ring/RingTest.java",
+        "tests/ring/RingTest.java",
+    ],
 )
 def test_a_class_in_the_place_of_a_test_or_of_junit_is_left_out(
     store: TemplateStore, path: str
 ) -> None:
-    package = path.removesuffix(".java").split("/")[1:]
+    package = path.removesuffix(".java").removeprefix("src/").removeprefix("tests/").split("/")
     text = f"package {'.'.join(package[:-1])};\npublic class {package[-1]} {{}}\n"
     grade = graded(TASK, store, {path: text, SOURCE: FIXED})
     assert grade.resolved, grade.detail
     assert grade.dropped_paths == (path,)
+
+
+@runs_java
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-J-Xmx1k", "Too small maximum heap"),
+        ("-J-XX:NoSuchOption", "(Unrecognized|Missing).*NoSuchOption"),
+        ("-J-javaagent:none.jar", "Error opening zip file or JAR manifest missing"),
+    ],
+)
+def test_a_virtual_machine_that_does_not_start_is_our_fault(
+    store: TemplateStore, option: str, said: str
+) -> None:
+    with pytest.raises(GradingError, match=f"ring-newest: java could not be started: .*{said}"):
+        graded(replace(TASK, test_command=option), store, {SOURCE: FIXED})
 
 
 @runs_java

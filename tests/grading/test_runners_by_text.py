@@ -10,6 +10,7 @@ from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason
 from coding_gym.grading.runners import get_runner
 from coding_gym.sandbox.toolchains import find_toolchain
+from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
 runs_c = pytest.mark.skipif(bool(find_toolchain("c").missing), reason=find_toolchain("c").missing)
@@ -66,6 +67,46 @@ def test_rust_gold_resolves_and_cheats_do_not(store: TemplateStore) -> None:
     assert (gold.reason, gold.num_canaries) == (GradeReason.RESOLVED, 2), gold.detail
     source = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
     assert graded(RUST_TASK, store, {"src/lib.rs": source}).reason is GradeReason.TESTS_FAILED
+
+
+@runs_rust
+@pytest.mark.parametrize("path", [".cargo/config.toml", ".cargo/config"])
+def test_a_program_in_the_place_of_rusts_tests_is_left_out(store: TemplateStore, path: str) -> None:
+    passed = "test too_high ... ok\ntest too_low ... ok\ntest in_between ... ok\n"
+    totals = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;"
+    script = f"printf 'running 3 tests\n{passed}\n{totals} finished in 0.00s\n'\n"
+    runner = "[target.'cfg(all())']\nrunner = ['sh', 'forged.sh']\n"
+    grade = graded(RUST_TASK, store, {path: runner, "forged.sh": script})
+    assert grade.reason is GradeReason.TESTS_FAILED, grade.detail
+    assert dict(grade.fail_to_pass) == {"tests/bounds.rs::too_high": "failed"}
+    assert grade.dropped_paths == (path,)
+
+
+@runs_rust
+def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) -> None:
+    manifest = RUST_BASE["Cargo.toml"]
+    files = {"Cargo.toml": "[workspace]\nmembers = ['crates/*']\n", ".gitignore": "/target\n"}
+    for crate, value in (("first_one", 1), ("second-one", 3)):
+        files |= {
+            f"crates/{crate}/Cargo.toml": manifest.replace('"clamp"', f'"{crate}"'),
+            f"crates/{crate}/src/lib.rs": f"pub fn value() -> i32 {{ {value} }}\nmod tests;\n",
+            f"crates/{crate}/src/tests.rs": (
+                "#[test]\nfn is_two() {\n    assert_eq!(crate::value(), 2);\n}\n"
+                f"#[test]\nfn is_{value}() {{\n    assert_eq!(crate::value(), {value});\n}}\n"
+            ),
+        }
+    task = replace(
+        RUST_TASK,
+        tree=FilesTree(files),
+        test_patch="",
+        gold_patch="",
+        fail_to_pass=("first_one/src/lib.rs::tests::is_two",),
+        pass_to_pass=("second_one/src/lib.rs::tests::is_two", "src/lib.rs::tests::is_3"),
+    )
+    source = "crates/first_one/src/lib.rs"
+    grade = graded(task, store, {source: files[source].replace(" 1 }", " 2 }")})
+    assert dict(grade.fail_to_pass) == {task.fail_to_pass[0]: "passed"}
+    assert list(grade.pass_to_pass.values()) == ["failed", "passed"], grade.detail
 
 
 COMMANDS = replace(

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -5,7 +6,7 @@ from cart_task import BASE, HIDDEN, TASK
 
 from coding_gym.errors import PatchError
 from coding_gym.grading.pytest_config import collection_patterns
-from coding_gym.grading.runners import get_runner
+from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.selection import Selection, select
 from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
@@ -143,3 +144,86 @@ def test_no_change_is_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(FileChange, "__eq__", refuse)
     assert dropped("a.py", "test_a.py", "b.py", "test_b.py") == ["test_a.py", "test_b.py"]
+
+
+JUNIT_4 = ("a/CTest.java", "TestC.java", "CTests.java", "CTestCase.java", "org/junit/Assert.java")
+JVM = (
+    *("src/test/java/a/Helper.java", "src/test/resources/x.txt", "src/it/a/Flow.java", "CIT.java"),
+    *("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "mvnw"),
+    *(".mvn/jvm.config", "gradle/wrapper/gradle-wrapper.properties", "junit-platform.properties"),
+    *("CSpec.groovy", "CTest.kt", "lib/junit.jar", "a/C.class"),
+)
+GO = ("clamp_test.go", "testdata/wanted.txt", "go.mod", "go.sum", "go.work")
+RUST = (".cargo/config.toml", ".cargo/config", "Cargo.toml", "Cargo.lock", "build.rs", "tests.rs")
+NODE = ("clamp.test.js", "test-clamp.mjs", "clamp.spec.cjs", "node.config.json")
+JAVASCRIPT = (
+    *("clamp.test.ts", "__tests__/clamp.js", "__snapshots__/clamp.snap", "package.json"),
+    *("jest.config.js", "vitest.config.mts", ".mocharc.json", "node_modules/jest/bin/jest.js"),
+)
+PYTHON = ("test_clamp.py", "clamp_test.py")
+PYTEST = (*PYTHON, "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml")
+C = ("Makefile", "GNUmakefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt", "clamp_test.cc")
+FOLDERS = ("tests/data.json", "test/helper.sh")
+ANY = (*JUNIT_4, *JVM, *GO, *RUST, *NODE, *JAVASCRIPT, *PYTEST, *C, "spec/clamp_spec.rb", "x.bats")
+KEPT = {
+    "pytest": PYTEST,
+    "unittest": PYTHON,
+    "django": (*PYTHON, "runtests.py", "manage.py"),
+    "node": NODE,
+    "java": (*JUNIT_4, "lib/junit.jar", "a/C.class", "module-info.java"),
+    "cargo": (*RUST, *FOLDERS),
+    "go": GO,
+    "tap": (*ANY, *FOLDERS),
+    "junit": (*ANY, *FOLDERS),
+    "command": (*ANY, *FOLDERS),
+    "swebench": ANY,
+}
+SOURCES = (
+    *(
+        "clamp.c",
+        "src/clamp.c",
+        "src/main/java/a/C.java",
+        "clamp.go",
+        "cmd/clamp/main.go",
+        "README",
+    ),
+    *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
+    *("org/junit.java", "cargo/config.toml", "src/contest/clamp.go", "protest.c", "index.html"),
+)
+
+
+def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
+    runner = get_runner(name)
+    selection = select(
+        task,
+        Patch.between({}, dict.fromkeys(paths, "x\n")),
+        test_files=(),
+        patterns=runner.patterns({}),
+        config_names=runner.config_names,
+    )
+    return set(selection.dropped_paths)
+
+
+@pytest.mark.parametrize("folder", ["", "deep/er/"], ids=["root", "nested"])
+@pytest.mark.parametrize("name", RUNNER_NAMES)
+def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: str) -> None:
+    task = replace(TASK, test_patch="", gold_patch="")
+    kept = {folder + path for path in KEPT[name]}
+    sources = {folder + path for path in SOURCES}
+    assert left_out(name, kept | sources, task) == kept
+    gold = Patch.between({}, dict.fromkeys(kept, "")).text
+    assert left_out(name, kept, replace(task, gold_patch=gold)) == set()
+
+
+def test_commands_may_read_whatever_any_runner_reads() -> None:
+    command = get_runner("command")
+    for name in RUNNER_NAMES:
+        assert get_runner(name).config_names <= command.config_names
+        assert set(get_runner(name).patterns({})) <= set(command.patterns({})), name
+
+
+def test_a_pattern_with_a_slash_is_one_of_paths_and_no_part_of_a_name() -> None:
+    patterns = ("/.cargo/*", "a[1].c", "b.?")
+    paths = (".cargo/x", "x/.cargo/y/z", "x.cargo/y", "a1.c", "b.c", "b.cc", "ab.c", "a[1].c")
+    assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])
+    assert dropped(*paths, patterns=()) == []

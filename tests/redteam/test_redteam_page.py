@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from beside import OUTSIDE
+from commanded import COMMANDED, SCRIPTED
 from episodes import EPISODES
 from forged_values import FORGED_VALUES
 from forgeries import FORGERIES
@@ -13,7 +14,7 @@ from knowing import KNOWING
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "redteam.md").read_text(encoding="utf-8")
 CHEATS = {
-    "tests_failed": [*OUTSIDE, *INSIDE, *EPISODES],
+    "tests_failed": [*OUTSIDE, *INSIDE, *EPISODES, *COMMANDED, *SCRIPTED],
     "tampered": [*FORGERIES, *FORGED_VALUES, *KNOWING],
 }
 

@@ -7,7 +7,7 @@ from knowing import READING, SPARING
 
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 BUGGY = BASE["cart.py"]
@@ -75,3 +75,30 @@ def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -
 def test_a_test_that_asks_for_little_gets_little(store: TemplateStore) -> None:
     task = _task_of("assert total([10, 5], discount=3) < 15")
     assert _is_resolved(store, task, "def total(prices, discount=0):\n    return -1\n")
+
+
+def test_an_exit_with_0_passes_a_command(store: TemplateStore) -> None:
+    task = replace(
+        TASK,
+        runner="command",
+        test_patch="",
+        fail_to_pass=("python -m pytest -q tests",),
+        pass_to_pass=(),
+    )
+    assert not _is_resolved(store, task, BUGGY.replace("sum(prices)", "-1"))
+    assert _is_resolved(store, task, "import os\n\nos._exit(0)\n")
+
+
+def test_a_script_that_only_a_script_names_is_the_policys(store: TemplateStore) -> None:
+    before = {"check.sh": "for one in sums lists; do sh $one.sh; done\n", "lists.sh": "false\n"}
+    task = replace(
+        TASK,
+        tree=FilesTree(before),
+        gold_patch="",
+        test_patch="",
+        runner="command",
+        fail_to_pass=("sh check.sh",),
+        pass_to_pass=(),
+    )
+    patch = Patch.between(before, before | {"lists.sh": "true\n"})
+    assert grade(task, store.get(task), patch).resolved

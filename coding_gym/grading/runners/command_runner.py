@@ -4,6 +4,13 @@ Each expected test *is* a shell command, such as ``make test`` or ``build/check 
 passed where it exits with 0. They run one after the other, in the order of the task, in one
 sandbox. ``test_command`` runs once before them, to build what they need; if it fails, none is run.
 
+The graders' are all files that a command names, every file that is called as any runner's tests or
+configuration are, and all test folders; see `coding_gym.grading.runners.known_tests`. The policy's
+is the rest, and whatever the gold patch touches. The rest has in it a script that only another
+script names, and what a folder or a glob in a command stands for, unless it is called as tests are.
+A command that changes a file of the tree that it names, other than by a redirection, looks like
+tampering.
+
 A program that the code under test is linked into can exit with 0 whenever it likes, and nothing
 here finds that out. Prefer a runner that reads results by name.
 """
@@ -15,8 +22,11 @@ from time import monotonic
 from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
+from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS, TEST_FOLDERS
+from coding_gym.grading.runners.named_files import named_files
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -26,21 +36,21 @@ class CommandRunner:
     """Runs the expected tests as commands."""
 
     name = "command"
-    root_files: tuple[str, ...] = ()
-    config_names = frozenset({"Makefile", "makefile", "GNUmakefile"})
+    root_files: tuple[str, ...] = CONFIG_FILES
+    config_names = ANY_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that no shell can be given."""
         odd = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {odd[0]!r} is no shell command" if odd else ""
 
-    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns nothing: commands do not tell."""
-        return ()
+    def files(self, task: Task) -> tuple[str, ...]:
+        """Returns what the commands name."""
+        return named_files(task)
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns nothing beside what hidden tests and test folders protect."""
-        return ()
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
+        """Returns what tests are called in any language, and test folders."""
+        return (*ANY_PATTERNS, *TEST_FOLDERS, *collection_patterns(configs))
 
     def plant(
         self,

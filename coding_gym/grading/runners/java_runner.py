@@ -33,12 +33,14 @@ from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
 from coding_gym.grading.runners.java_options import JavaOptions
 from coding_gym.grading.runners.java_source import JAVA_TESTS
+from coding_gym.grading.runners.known_tests import JUNIT_CLASSES, JUNIT_NAMES
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.source_canaries import plant_copies
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 _BUILD_TIMEOUT_S = 300.0
+_MAX_SAID_CHARS = 300
 _NO_JDK, _NO_JUNIT = 120, 121
 SYSTEM_JARS = tuple(
     f"/usr/share/java/{name}.jar"
@@ -93,8 +95,7 @@ class JavaRunner:
 
     def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
         """Returns the names that Maven's surefire takes for tests, what is compiled, and JUnit."""
-        names = ("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java")
-        return (*names, "*_TEST.java", "*.class", "*.jar", "/org/junit/*", "/junit/framework/*")
+        return (*JUNIT_NAMES, *JUNIT_CLASSES)
 
     def plant(
         self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
@@ -108,7 +109,7 @@ class JavaRunner:
         """Compiles, then runs the classes in one virtual machine.
 
         Raises:
-            GradingError: There is no JDK, or no JUnit.
+            GradingError: There is no JDK or no JUnit, or the virtual machine does not start.
         """
         options = JavaOptions.parse(task.test_command)
         folder = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
@@ -137,7 +138,14 @@ class JavaRunner:
             timeout_s=timeout_s,
             stdin=told.encode(),
         )
-        return read_frames(run, nonce)
+        report = read_frames(run, nonce)
+        if not (report.ready or report.timed_out):  # nothing of the tree was loaded until then
+            said = " ".join(run.output.split())[:_MAX_SAID_CHARS] or f"exit code {run.exit_code}"
+            raise GradingError(
+                f"task {task.task_id}: java could not be started: {said}; look at the options with "
+                "-J in field 'test_command', and at the memory of the sandbox"
+            )
+        return report
 
 
 def _listener() -> bytes:

@@ -18,13 +18,11 @@ from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
 from coding_gym.grading.runners.javascript_source import JAVASCRIPT
+from coding_gym.grading.runners.known_tests import NODE_CONFIGS, NODE_PATTERNS
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.source_canaries import plant_copies
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
-
-_SUFFIXES = ("js", "mjs", "cjs")
-_NAMES = ("*.test.{}", "*-test.{}", "*_test.{}", "test-*.{}", "test.{}", "*.spec.{}")
 
 
 class NodeRunner:
@@ -32,7 +30,7 @@ class NodeRunner:
 
     name = "node"
     root_files: tuple[str, ...] = ()
-    config_names = frozenset({"node.config.json"})
+    config_names = NODE_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that names no file, or ""."""
@@ -48,7 +46,7 @@ class NodeRunner:
 
     def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
         """Returns the names that Node takes for tests."""
-        return tuple(name.format(suffix) for name in _NAMES for suffix in _SUFFIXES)
+        return NODE_PATTERNS
 
     def plant(
         self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]

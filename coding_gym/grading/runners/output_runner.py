@@ -14,8 +14,10 @@ from typing import Protocol
 
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import CommandRun, run_command
+from coding_gym.grading.runners.named_files import started_files
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.source_canaries import Language, plant_copies
 from coding_gym.sandbox.protocol import Sandbox
@@ -76,6 +78,7 @@ class OutputRunner:
         default_command: What runs where the task has no command; "" where it must have one.
         test_names: Patterns of test files.
         config_names: Files that configure the run.
+        root_files: pytest's configuration, where the command may start pytest.
         language: How tests read that can be copied as canaries; None where they cannot.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
     """
@@ -102,13 +105,12 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids."""
-        named = [test.partition("::") for test in task.expected_tests]
-        return tuple(sorted({path for path, colons, _ in named if colons and _is_path(path)}))
+        """Returns what stands before the first ``::`` of the ids, and the command's own program."""
+        return tuple(sorted({*_test_files(task), *started_files(task, self._command(task))}))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns `test_names`."""
-        return self.test_names
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
+        """Returns `test_names`, with those of pytest's configuration where that is read."""
+        return (*self.test_names, *(collection_patterns(configs) if self.root_files else ()))
 
     def plant(
         self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
@@ -155,10 +157,17 @@ class OutputRunner:
         return task.test_command.strip() or self.default_command
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
+        paths = tuple(path for path in paths if path in _test_files(task))
         command = self._command(task).replace(FILES, shlex.join(paths))
         if FILE not in command:
             return [(command, "")]
         return [(command.replace(FILE, shlex.quote(path)), f"{path}::") for path in paths]
+
+
+def _test_files(task: Task) -> set[str]:
+    """The files of the expected tests, as far as ids tell."""
+    named = [test.partition("::") for test in task.expected_tests]
+    return {path for path, colons, _ in named if colons and _is_path(path)}
 
 
 def _is_path(text: str) -> bool:
@@ -166,12 +175,17 @@ def _is_path(text: str) -> bool:
 
 
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
-    """Refuses a command whose program is missing, before any code under test could say so."""
+    """Refuses a command whose program this machine lacks, before code under test could say so.
+
+    One that lies in the tree is the task's or, where the gold patch touches it, the policy's:
+    without it no test passes.
+    """
     words = [word for word in command.split() if "=" not in word]
     program = words[0] if words else ""
     if not _PLAIN_WORD.fullmatch(program):
         return
-    if not sandbox.run(f"command -v {program} >/dev/null").ok:
+    is_of_tree = f'[[ $(realpath -ms -- {program}) == "$PWD"/* ]] || ' if "/" in program else ""
+    if not sandbox.run(f"{is_of_tree}command -v {program} >/dev/null").ok:
         raise GradingError(
             f"task {task.task_id}: there is no {program!r} where its tests run, and field "
             "'test_command' begins with it; install it"

@@ -12,6 +12,7 @@ from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_
 from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import CommandRun
+from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.sandbox.protocol import Sandbox
@@ -42,7 +43,7 @@ class SweBenchRunner:
 
     name = "swebench"
     root_files: tuple[str, ...] = CONFIG_FILES
-    config_names = frozenset({*CONFIG_FILES, "conftest.py", ".coveragerc"})
+    config_names = ANY_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the command or the format, or ""."""
@@ -52,12 +53,12 @@ class SweBenchRunner:
             return f"field 'test_report': {error}"
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids."""
+        """Returns what stands before the first ``::`` of the ids, and the command's own program."""
         return _swebench(task).files(task)
 
     def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns those of pytest."""
-        return collection_patterns(configs)
+        """Returns those of every language; a format is of several, and a log of any."""
+        return (*ANY_PATTERNS, *collection_patterns(configs))
 
     def plant(
         self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]

@@ -7,14 +7,23 @@ from coding_gym.grading.formats.go_json import read_go
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.tap import read_tap
+from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.runners.c_source import C_TESTS
 from coding_gym.grading.runners.commands import CommandRun
+from coding_gym.grading.runners.known_tests import (
+    ANY_CONFIGS,
+    ANY_PATTERNS,
+    CARGO_CONFIGS,
+    CARGO_PATTERNS,
+    GO_CONFIGS,
+    GO_PATTERNS,
+    TEST_FOLDERS,
+)
 from coding_gym.grading.runners.output_runner import OutputReader, OutputRunner
 from coding_gym.grading.runners.rust_source import RUST_TESTS
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
-_MAKEFILES = frozenset({"Makefile", "makefile", "GNUmakefile"})
 _MAX_REPORTS = 1000
 
 
@@ -50,16 +59,17 @@ class ReportFiles:
 TAP = OutputRunner(
     name="tap",
     reader=OutputReader(read_tap),
-    test_names=("test_*.c", "*_test.c", "test-*.c", "*.t"),
-    config_names=_MAKEFILES,
+    test_names=(*ANY_PATTERNS, *TEST_FOLDERS),
+    config_names=ANY_CONFIGS,
+    root_files=CONFIG_FILES,
     language=C_TESTS,
 )
 CARGO = OutputRunner(
     name="cargo",
     reader=OutputReader(read_cargo),
     default_command="cargo test --offline --no-fail-fast",
-    test_names=("/.cargo/*",),
-    config_names=frozenset({"Cargo.toml", "build.rs", "rust-toolchain", "rust-toolchain.toml"}),
+    test_names=(*CARGO_PATTERNS, *TEST_FOLDERS),
+    config_names=CARGO_CONFIGS,
     language=RUST_TESTS,
     is_by_file=True,
 )
@@ -67,9 +77,16 @@ GO = OutputRunner(
     name="go",
     reader=OutputReader(read_go),
     default_command="go test -json -count=1 ./...",
-    test_names=("*_test.go",),
+    test_names=GO_PATTERNS,
+    config_names=GO_CONFIGS,
 )
-JUNIT = OutputRunner(name="junit", reader=ReportFiles(), config_names=_MAKEFILES)
+JUNIT = OutputRunner(
+    name="junit",
+    reader=ReportFiles(),
+    test_names=(*ANY_PATTERNS, *TEST_FOLDERS),
+    config_names=ANY_CONFIGS,
+    root_files=CONFIG_FILES,
+)
 TEXT_RUNNERS = (CARGO, GO, JUNIT, TAP)
 
 

@@ -1,7 +1,13 @@
 """AReno's coding rows: the whole program inline, and commands that pass once it is repaired.
 
 They have no gold patch and no hidden tests. Where a row names tests of pytest, these are what
-counts; otherwise each command must end with exit code 0, and is its own test id.
+counts; otherwise each command must end with exit code 0, and is its own test id. Such a row cannot
+be one of the pytest runner: which tests there are is known to nobody before pytest has run.
+
+The tests lie in the tree, and no patch may change them; see
+`coding_gym.grading.runners.command_runner` for the files that are the graders'. A row whose command
+starts the very program that is to be repaired, such as ``python calc.py``, therefore needs a
+``patch``: files that it touches are graded.
 """
 
 from coding_gym.row_reader import RowReader

@@ -3,7 +3,7 @@
 use crate::{Operator, ParseError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A word or a number, as it was written.
     Word(String),
     /// A text in quotes, without them.
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone)]
-pub struct Token {
+pub(crate) struct Token {
     pub kind: Kind,
     /// Its first character, counted from 1.
     pub at: usize,
@@ -34,7 +34,7 @@ const OPERATORS: [(&str, Operator); 7] = [
 ];
 
 /// Returns all tokens, the last of which is `Kind::End`.
-pub fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let characters: Vec<char> = text.chars().collect();
     let mut found = Vec::new();
     let mut at = 0;

@@ -9,7 +9,7 @@ struct Parser {
 }
 
 /// Reads a whole condition.
-pub fn parse(tokens: Vec<Token>) -> Result<Condition, ParseError> {
+pub(crate) fn parse(tokens: Vec<Token>) -> Result<Condition, ParseError> {
     let mut parser = Parser { tokens, next: 0 };
     let condition = parser.any_of()?;
     match parser.peek() {
