@@ -39,12 +39,40 @@ def test_help_names_every_command() -> None:
 
 def test_tasks_are_listed_and_shown() -> None:
     listed = run("tasks", "list")
+    assert listed.splitlines()[0].split() == ["task", "repo", "split", "difficulty", "F2P", "P2P"]
     assert listed.splitlines()[-1] == f"{len(load_tasks('bundled'))} tasks"
     task_id = listed.splitlines()[1].split()[0]
     shown = run("tasks", "show", task_id)
     assert task_id in shown
     assert "diff --git" not in shown
     assert "diff --git" in run("tasks", "show", task_id, "--gold")
+
+
+def test_what_tasks_say_does_not_steer_the_terminal(
+    tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\r\x08"
+    path = tmp_path / "rows.jsonl"
+    gold = f"{tiny_row['patch'].rstrip()}\n-- {evil}\n"
+    changed = {
+        "instance_id": f"a{evil}b",
+        "problem_statement": f"one{evil}\n\ttwo",
+        "repo": f"o/{evil}n",
+        "difficulty": evil,
+        "patch": gold,
+        "FAIL_TO_PASS": [f"test_hidden.py::test_{evil}"],
+    }
+    path.write_text(json.dumps(tiny_row | changed) + "\n")
+    commands = {
+        ("tasks", "list", "--source", str(path)): 0,
+        ("tasks", "show", f"a{evil}b", "--source", str(path), "--gold"): 0,
+        ("tasks", "show", evil, "--source", str(path)): 2,
+        ("validate", str(path), "--repeats", "1"): 1,
+    }
+    for command, code in commands.items():
+        text = run(*command, code=code)
+        assert "]0;owned" in text
+        assert [c for c in text if not (c.isprintable() or c in "\n\t")] == []
 
 
 def test_validate_says_which_tasks_can_be_trusted(

@@ -101,9 +101,7 @@ def show_log(
 ) -> None:
     """Print the log of an environment's build."""
     text = find_log(_folder(folder), key).read_text(encoding="utf-8", errors="replace")
-    # A build's output must not steer the terminal.
-    shown = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text)
-    terminal().print(shown, end="")
+    terminal().print(text, end="")
 
 
 @app.command("recipes")

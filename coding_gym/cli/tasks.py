@@ -32,12 +32,12 @@ def list_tasks(
     split: options.Split = None,
     limit: options.Limit = None,
 ) -> None:
-    """List the tasks of a source; 'mend' and 'keep' count FAIL_TO_PASS and PASS_TO_PASS."""
+    """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
     loaded = load_tasks(source, split=split, limit=limit)
     longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
-    table.add_column("mend", justify="right")
-    table.add_column("keep", justify="right")
+    table.add_column("F2P", justify="right")
+    table.add_column("P2P", justify="right")
     for task in loaded:
         counts = str(len(task.fail_to_pass)), str(len(task.pass_to_pass))
         table.add_row(task.task_id, task.repo, task.split, task.difficulty, *counts)

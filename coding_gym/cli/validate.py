@@ -16,11 +16,18 @@ from rich.table import Table
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import GradeReason
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
 _MAX_SAID = 200
+# What is said of a base that does not just fail its tests.
+_ODD_BASES: dict[str, str] = {
+    GradeReason.RESOLVED: "base passes",
+    GradeReason.TIMEOUT: "base timed out",
+    GradeReason.TAMPERED: "base tampered",
+}
 
 
 def validate(
@@ -44,7 +51,7 @@ def validate(
     ] = True,
     report: Annotated[
         Path | None,
-        typer.Option("--report", "-o", help="Write each report to this JSONL file as it comes."),
+        typer.Option("--report", "-o", help="Write each report to this new JSONL file."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the verdicts that --report's file holds already.")
@@ -67,6 +74,7 @@ def validate(
         repositories=repositories,
         environments=environments,
     )
+    known = [] if report is None else _known(report, resume=resume)
     options.check_writable(report)
     options.check_writable(exclude)
     checks = Checks(
@@ -75,11 +83,12 @@ def validate(
         looks_for_leaks=leaks,
         leaves_out_tests=exclude is not None,
     )
-    known = _read(report) if resume and report is not None else []
     console = terminal()
     columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
-        file = stack.enter_context(_opened(report, known)) if report is not None else None
+        file = None
+        if report is not None:
+            file = stack.enter_context(report.open("a", encoding="utf-8"))
         progress = stack.enter_context(Progress(*columns, console=console, transient=True))
         keys = {checks.key(one) for one in tasks}
         done = sum(one.key in keys and not (one.error or one.skipped) for one in known)
@@ -105,30 +114,31 @@ def validate(
         raise typer.Exit(1)
 
 
-def _read(path: Path) -> list[ValidationReport]:
-    """Returns the reports of a file; a last line that an end of the process cut off is ignored."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    reports = []
-    for number, line in enumerate(lines, 1):
-        if line:
-            try:
-                reports.append(ValidationReport.from_json(json.loads(line)))
-            except (ValueError, TypeError) as problem:
-                if number == len(lines):
-                    break
-                raise InvalidArgumentError(
-                    f"{path} line {number} is no report of this command ({problem}); "
-                    "leave out --resume to write the file anew"
-                ) from None
+def _known(path: Path, *, resume: bool) -> list[ValidationReport]:
+    """Returns the reports of a file that is gone on with, and drops a last line that was cut off.
+
+    Nothing else that the file holds is ever taken away: it may be the work of days.
+    """
+    data = path.read_bytes() if path.exists() else b""
+    if data and not resume:
+        raise InvalidArgumentError(
+            f"{path} is there already; go on with it (--resume), or give --report another name"
+        )
+    *lines, rest = data.split(b"\n")
+    reports = [_read(path, number, line) for number, line in enumerate(lines, 1) if line]
+    if rest:  # by an end of the process that wrote it
+        os.truncate(path, len(data) - len(rest))
     return reports
 
 
-def _opened(path: Path, known: Sequence[ValidationReport]) -> TextIO:
-    """Opens the file of the reports and writes again those that it goes on with."""
-    file = path.open("w", encoding="utf-8")
-    for one in known:
-        _write(file, one)
-    return file
+def _read(path: Path, number: int, line: bytes) -> ValidationReport:
+    try:
+        return ValidationReport.from_json(json.loads(line))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidArgumentError(
+            f"{path} line {number} is no report of this command ({problem}); mend or remove the "
+            "line, or give --report another name"
+        ) from None
 
 
 def _write(file: TextIO, report: ValidationReport) -> None:
@@ -171,9 +181,14 @@ def _kind(report: ValidationReport) -> str:
         return "not built"
     if report.flaky_tests:
         return "flaky tests"
-    if any(reason != "resolved" for reason in report.gold_reasons):
+    if any(reason != GradeReason.RESOLVED for reason in report.gold_reasons):
         return "gold fails"
-    return "leak" if report.leaks else "base passes"
+    odd = [reason for reason in report.noop_reasons if reason != GradeReason.TESTS_FAILED]
+    if odd:
+        return _ODD_BASES.get(odd[0], f"base: {odd[0]}")
+    if report.passing_tests:
+        return "base passes"
+    return "leak" if report.leaks else "leaks unknown"
 
 
 def _line(report: ValidationReport) -> str:

@@ -9,6 +9,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.errors import (
     InvalidTaskError,
     MachineryError,
+    PatchError,
     SandboxError,
     SandboxUnavailableError,
 )
@@ -19,12 +20,11 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.leaks import find_leaks
+from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
 _MAX_NAMED = 3
-# Grading takes a shortcut for a patch that changes nothing; the base's tests have to be run.
-_HARMLESS = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})
 
 
 def validate_task(
@@ -77,11 +77,12 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
-        noop = _grades(timed, template, _HARMLESS, options.name, checks.repeats)
-        leaks, unsure = _leaks(task, template, options.name) if checks.looks_for_leaks else ((), [])
+        noop = _grades(timed, template, NO_REPAIR, options.name, checks.repeats)
+        looks = checks.looks_for_leaks
+        leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
     except SandboxUnavailableError:
         raise  # true of every task on this machine
-    except (MachineryError, InvalidTaskError) as error:
+    except (MachineryError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
             task_id=task.task_id, ok=False, error=f"{type(error).__name__}: {error}"
         )
@@ -89,6 +90,8 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
     problems = _gold_problems(gold) + _noop_problems(noop, passing)
     if leaks:
         problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
+    if leak_error:
+        problems.append(f"whether the repair can be read could not be found out: {leak_error}")
     flaky, broken = _uneven(gold)
     return ValidationReport(
         task_id=task.task_id,
@@ -102,18 +105,19 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         broken_tests=broken,
         passing_tests=passing,
         leaks=leaks,
-        detail="; ".join(problems or _notes(noop) + unsure),
+        leak_error=leak_error,
+        detail="; ".join(problems or _notes(noop)),
     )
 
 
-def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], list[str]]:
-    """Returns where the repair can be read, and a note where that could not be found out."""
+def _leaks(task: Task, template: Template, backend: str) -> tuple[tuple[str, ...], str]:
+    """Returns where the repair can be read, and why that could not be found out."""
     try:
-        return find_leaks(task, template, backend=backend), []
+        return find_leaks(task, template, backend=backend), ""
     except SandboxUnavailableError:
         raise
     except SandboxError as error:  # in an image without git, for one
-        return (), [str(error)]
+        return (), f"{error}; without this check: --no-leaks (looks_for_leaks=False)"
 
 
 def validate(

@@ -3,10 +3,17 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from coding_gym.task import Task
+from coding_gym import grading
+from coding_gym.errors import CodingGymError, InvalidArgumentError
+from coding_gym.sandbox.images import image_digest
+from coding_gym.task import FolderTree, Task
+from coding_gym.workspace.plain_tree import digest_tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +23,8 @@ class ValidationReport:
     Attributes:
         task_id: The task.
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
-            fail-to-pass test truly failed at base, and the repair cannot be read anywhere.
+            fail-to-pass test truly failed at base, and the repair cannot be read anywhere that was
+            looked at.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
         template_s: Seconds that the template took; near 0 where it was cached.
@@ -27,6 +35,7 @@ class ValidationReport:
         passing_tests: Fail-to-pass tests that passed at base.
         excluded_tests: Tests that were left out before the task was looked at again.
         leaks: Where a policy could read the repair.
+        leak_error: Why it was not looked for, though it should have been; "" where it was.
         detail: What is wrong with the task, or worth knowing; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
@@ -46,6 +55,7 @@ class ValidationReport:
     passing_tests: tuple[str, ...] = ()
     excluded_tests: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
+    leak_error: str = ""
     detail: str = ""
     error: str = ""
     skipped: str = ""
@@ -62,11 +72,19 @@ class ValidationReport:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ValidationReport":
-        """Rebuilds a report from what `to_json` gave."""
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in data.items()
-        }
-        return cls(**values)
+        """Rebuilds a report from what `to_json` gave.
+
+        Raises:
+            InvalidArgumentError: It is something else.
+        """
+        from pydantic import TypeAdapter, ValidationError  # takes its time, and is rarely wanted
+
+        try:
+            return TypeAdapter(cls).validate_python(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "".join(f"{part}: " for part in first["loc"])
+            raise InvalidArgumentError(f"{place}{first['msg']}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +105,26 @@ class Checks:
     leaves_out_tests: bool = False
 
     def key(self, task: Task) -> str:
-        """Names a task's content and these checks."""
-        text = json.dumps([task.to_row(), self.sandbox, self.repeats, self.looks_for_leaks])
-        return hashlib.sha256(f"{text}{self.leaves_out_tests}".encode()).hexdigest()[:16]
+        """Names a task's content, these checks, and the grader that looks at it."""
+        facts = [task.to_row(), _content(task), asdict(self), _grader()]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def _content(task: Task) -> str:
+    """Returns digests of what a row only says the place of, as far as anything is there."""
+    found = []
+    with suppress(CodingGymError, OSError):
+        if isinstance(task.tree, FolderTree):
+            found.append(digest_tree(task, task.tree))
+        if task.image:
+            found.append(image_digest(task.image))
+    return " ".join(found)
+
+
+@cache
+def _grader() -> str:
+    """Returns a digest of the grader's own source."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(grading.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -96,7 +96,7 @@ class Builder:
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(git, folder / "mirrors", uses)
+        clones = Clones(git, folder / "mirrors", uses, limits.total_s)
         self._checkouts = Checkouts(git, clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
@@ -182,7 +182,7 @@ class Builder:
         if task.install_commands:
             environment = self._environments.get(task, interpreter)
             return _Ground(
-                identity=self._environments.key(task, interpreter),
+                identity=environment.key,
                 mounts=(Mount(source=environment.folder, target=ENVIRONMENT),),
                 path=(f"{ENVIRONMENT}/bin",),
                 env={"VIRTUAL_ENV": ENVIRONMENT},

@@ -2,11 +2,11 @@
 
 import hashlib
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.task import FilesTree, GitTree, ImageTree, Task
+from coding_gym.task import FilesTree, GitTree, ImageTree, Task, Tree
 from coding_gym.workspace.base_git import BaseFiles, exclude_patterns, list_base, write_base_git
 from coding_gym.workspace.clones import Clones, fetch_failure, named_commit
 from coding_gym.workspace.history import (
@@ -58,19 +58,23 @@ class Checkouts:
         self._images = images
         self._depth = depth
 
-    def digest(self, task: Task) -> str:
-        """Returns what names the content of a task's base tree and its history.
+    def digest(self, task: Task, *, field: str = "base_commit") -> str:
+        """Returns what names the content, and the history, of what `lay` writes.
+
+        Args:
+            task: The task.
+            field: As for `lay`.
 
         Raises:
             InvalidTaskError: The tree is not there, or a field that makes it cannot be used.
         """
-        if isinstance(task.tree, GitTree):
-            return f"{named_commit(task, 'base_commit')} {self._depth}{_changed(task.tree)}"
+        tree = _tree(task, field)
+        if isinstance(tree, GitTree):
+            return f"{named_commit(task, field)} {self._depth}{_changed(tree)}"
         date = task_date(task).isoformat()
-        if isinstance(task.tree, ImageTree):
-            image = self._images.identity(task)
-            return f"{image} {task.image_path} {date}{_changed(task.tree)}"
-        return f"{digest_tree(task, task.tree)} {date}"
+        if isinstance(tree, ImageTree):
+            return f"{self._images.identity(task)} {task.image_path} {date}{_changed(tree)}"
+        return f"{digest_tree(task, tree)} {date}"
 
     def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
         """Writes ``tree`` and an empty ``base.git`` into ``folder``.
@@ -78,7 +82,9 @@ class Checkouts:
         Args:
             task: The task.
             folder: A folder that has neither.
-            field: The field that names the commit, where the tree is in a git repository.
+            field: ``base_commit``, or ``environment_setup_commit`` for what the task's environment
+                is made from: the commit of that name where the tree is in a git repository, and
+                in any case nothing that a reverse patch breaks.
 
         Raises:
             InvalidTaskError: The tree or commit is not there, or a field cannot be used.
@@ -88,18 +94,19 @@ class Checkouts:
         tree.mkdir()
         base_git.mkdir()
         init_repository(self._git, tree)
-        if isinstance(task.tree, GitTree):
-            commit, date = self._lay_commit(task, task.tree, tree, field)
-        elif isinstance(task.tree, ImageTree):
+        origin = _tree(task, field)
+        if isinstance(origin, GitTree):
+            commit, date = self._lay_commit(task, origin, tree, field)
+        elif isinstance(origin, ImageTree):
             date = task_date(task)
             copy = self._images.get(task, date)
             copy_files(copy.base, tree)
-            take_back(task, task.tree.reverse_patch, tree)
+            take_back(task, origin.reverse_patch, tree)
             commit = commit_files(self._git, tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
-            inline = isinstance(task.tree, FilesTree)
-            write_tree(task, task.tree, tree)
+            inline = isinstance(origin, FilesTree)
+            write_tree(task, origin, tree)
             commit = commit_files(self._git, tree, date, with_ignored=inline)
         return Checkout(tree, base_git, commit, date, list_base(self._git, tree))
 
@@ -109,19 +116,25 @@ class Checkouts:
         """Writes the files of a commit, and its history where that may be seen."""
         commit = named_commit(task, field)
         source = self._clones.source(task, origin, commit)
-        is_changed = field == "base_commit" and bool(origin.reverse_patch)
         try:
-            depth = 1 if is_changed else self._depth
+            depth = 1 if origin.reverse_patch else self._depth
             checkout_commit(self._git, tree, source, commit, depth)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error
         date = commit_date(self._git, tree)
-        if is_changed:
+        if origin.reverse_patch:
             shutil.rmtree(tree / ".git")
             take_back(task, origin.reverse_patch, tree)
             init_repository(self._git, tree)
             commit = commit_files(self._git, tree, date, with_ignored=True)
         return commit, date
+
+
+def _tree(task: Task, field: str) -> Tree:
+    """Returns where the content comes from that a field of a task stands for."""
+    if field == "base_commit" or isinstance(task.tree, FilesTree):
+        return task.tree
+    return replace(task.tree, reverse_patch="")
 
 
 def _changed(tree: GitTree | ImageTree) -> str:

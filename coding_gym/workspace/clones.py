@@ -13,7 +13,7 @@ from coding_gym.sandbox.cache_uses import CacheUses
 from coding_gym.sandbox.folder_cache import PARTIAL, key_lock, mark_used
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.task import GitTree, Task
-from coding_gym.workspace.host_git import HostGit, HostGitError
+from coding_gym.workspace.host_git import HostGit, HostGitError, HostGitTimeoutError
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -29,10 +29,12 @@ class Clones:
         git: Git on the host.
         folder: Where the mirrors lie.
         uses: Told which of them this process uses.
+        timeout_s: How long one fetch may take.
     """
 
-    def __init__(self, git: HostGit, folder: Path, uses: CacheUses) -> None:
+    def __init__(self, git: HostGit, folder: Path, uses: CacheUses, timeout_s: float) -> None:
         self._git = git
+        self._timeout_s = timeout_s
         self._folder = folder
         self._uses = uses
 
@@ -68,7 +70,7 @@ class Clones:
                 try:
                     self._fetch(task, mirror, url, commit)
                 finally:  # a git that failed has cleared up itself, one that was killed cannot
-                    (mirror / _UNFINISHED).unlink()
+                    _clear_up(mirror)
             mark_used(mirror, without_password(url))
         return mirror
 
@@ -82,28 +84,31 @@ class Clones:
             remove_folder(partial)
 
     def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
-        _log.info("fetching %s", without_password(url))
-        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
+        shown = without_password(url)
+        _log.info("fetching %s", shown)
         try:
-            self._git.run(*fetch, "--", url, "+refs/heads/*:refs/heads/*", cwd=mirror, network=True)
+            self._fetch_ref(mirror, url, "+refs/heads/*:refs/heads/*")
+            if not self._has(mirror, commit):
+                self._fetch_commit(mirror, url, commit)
         except HostGitError as error:
+            late = " (build_timeout_s)" if isinstance(error, HostGitTimeoutError) else ""
             raise TemplateError(
-                f"task {task.task_id}: cannot fetch {without_password(url)}: {error}; clone "
-                "it yourself and give the clone's path as 'repository'"
+                f"task {task.task_id}: cannot fetch {shown}: {error}{late}; clone it yourself and "
+                "give the clone's path as 'repository'"
             ) from error
-        if not self._has(mirror, commit):
-            self._fetch_commit(mirror, url, commit)
 
     def _fetch_commit(self, mirror: Path, url: str, commit: str) -> None:
         """Fetches a commit that no branch leads to, such as one of a pull request."""
-        keep = f"{commit}:refs/commits/{commit}"
         try:
-            self._git.run(
-                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", url, keep,
-                cwd=mirror, network=True,
-            )  # fmt: skip
+            self._fetch_ref(mirror, url, f"{commit}:refs/commits/{commit}")
+        except HostGitTimeoutError:
+            raise
         except HostGitError as error:
             _log.info("%s has no commit %s: %s", without_password(url), commit, error)
+
+    def _fetch_ref(self, mirror: Path, url: str, ref: str) -> None:
+        fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
+        self._git.run(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self._timeout_s)
 
     def _has(self, place: Path, commit: str) -> bool:
         try:
@@ -119,7 +124,7 @@ def _clear_up(mirror: Path) -> None:
     """Removes what a killed git left, and what would be in the way of the next for ever."""
     for left in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
         left.unlink(missing_ok=True)
-    (mirror / _UNFINISHED).unlink()
+    (mirror / _UNFINISHED).unlink(missing_ok=True)
 
 
 def _local(task: Task, tree: GitTree) -> Path:

@@ -22,7 +22,7 @@ from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
 
-_SCHEMA = 1
+_SCHEMA = 2
 _SCRATCH = "/opt/scratch"
 _DOWNLOADS = "/opt/downloads"
 _VENV_TIMEOUT_S = 300.0
@@ -37,10 +37,12 @@ class Environment:
     """A built environment.
 
     Attributes:
+        key: Names it.
         folder: The virtual environment, to be shown at `ENVIRONMENT`.
         artifacts: What the commands made in the tree, as a folder to lay below it.
     """
 
+    key: str
     folder: Path
     artifacts: Path
 
@@ -74,15 +76,17 @@ class Environments:
         self._on_step = on_step
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
-        """Returns what tasks that share an environment have in common, as a short digest."""
-        shared = task.repo and (task.version or task.environment_setup_commit)
-        # Rows say of themselves what project they are. One that lies, and brings a repository of
-        # its own, must not make the environment of those that do not.
+        """Returns what tasks that share an environment have in common, as a short digest.
+
+        The content that the commands run in is part of it, whatever the rows say of themselves:
+        one that lies must not make the environment of those that do not. Rows of a version share
+        theirs where they name one commit to set it up at.
+        """
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         facts = [
             _SCHEMA,
-            [source, task.repo, task.version, task.environment_setup_commit],
-            "" if shared else self._checkouts.digest(task),
+            [source, self._checkouts.digest(task, field=_field(task))],
+            task.version,
             [str(interpreter.executable), interpreter.version],
             task.install_commands,
             self._backend.owner(),
@@ -110,14 +114,11 @@ class Environments:
                 self._on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
 
         folder = self._cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
-        return Environment(folder / "env", folder / "artifacts")
+        return Environment(key, folder / "env", folder / "artifacts")
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
         _check_commands(task)
-        # The commit that the environment is meant for, so that it does not depend on which task
-        # came first.
-        field = "environment_setup_commit" if task.environment_setup_commit else "base_commit"
-        checkout = self._checkouts.lay(task, folder, field=field)
+        checkout = self._checkouts.lay(task, folder, field=_field(task))
         seal(checkout, (), self._backend.owner())
         downloads = self._places.downloads / key
         downloads.mkdir(parents=True, exist_ok=True)
@@ -147,6 +148,11 @@ class Environments:
         log.replace(folder / BUILD_LOG)
         for path in (folder / "scratch", checkout.tree, checkout.base_git, downloads):
             remove_folder(path)
+
+
+def _field(task: Task) -> str:
+    """Returns the field that names what the commands run in."""
+    return "environment_setup_commit" if task.environment_setup_commit else "base_commit"
 
 
 def _spec(

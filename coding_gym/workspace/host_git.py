@@ -7,11 +7,13 @@ objects hold is data, and no hook, filter, helper or setting of theirs or of the
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import MissingDependencyError
+from coding_gym.sandbox.foreign_process import read_to_end
 from coding_gym.sandbox.host_network import network_variables
 from coding_gym.workspace.complaints import git_complaint
 
@@ -24,7 +26,8 @@ _NO_GIT = "git is not installed; run: apt-get install git"
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
 # Read as git's only configuration file. A file, because git drops settings given by environment
-# when it starts the serving side of a local fetch, and that side must be as deaf.
+# when it starts the serving side of a local fetch, and that side must be as deaf. Names such as
+# `a\b` are fine on Linux; on other systems some of them mean `.git`, or lead out of the tree.
 _SETTINGS = """\
 [safe]
 \tdirectory = *
@@ -42,8 +45,8 @@ _SETTINGS = """\
 \tfileMode = true
 \tsymlinks = true
 \tlogAllRefUpdates = false
-\tprotectNTFS = false
-\tprotectHFS = false
+\tprotectNTFS = {protected}
+\tprotectHFS = {protected}
 [gc]
 \tauto = 0
 [maintenance]
@@ -70,6 +73,14 @@ class HostGitError(Exception):
     """
 
 
+class HostGitTimeoutError(HostGitError):
+    """A git command on the host took too long and was killed."""
+
+
+def _settings(platform: str) -> str:
+    return _SETTINGS.format(protected="false" if platform == "linux" else "true")
+
+
 class HostGit:
     """Runs git commands in repositories of ours.
 
@@ -79,11 +90,12 @@ class HostGit:
 
     def __init__(self, settings: Path) -> None:
         self._settings = settings
-        if not settings.exists() or settings.read_text() != _SETTINGS:
+        text = _settings(sys.platform)
+        if not settings.exists() or settings.read_text() != text:
             settings.parent.mkdir(parents=True, exist_ok=True)
             # A name of its own: threads and containers may share process id and folder.
             partial = settings.with_name(f"{settings.name}.{secrets.token_hex(8)}")
-            partial.write_text(_SETTINGS)
+            partial.write_text(text)
             partial.replace(settings)
 
     def run(
@@ -92,6 +104,7 @@ class HostGit:
         cwd: Path,
         env: Mapping[str, str] | None = None,
         network: bool = False,
+        timeout_s: float | None = None,
     ) -> str:
         """Runs ``git <arguments>`` and returns its standard output without the last line feed.
 
@@ -102,9 +115,10 @@ class HostGit:
             cwd: Where to run.
             env: More environment variables.
             network: Whether it may use protocols other than local ones.
+            timeout_s: How long it may take; None for as long as it wants.
 
         Raises:
-            HostGitError: Git exited with another status than 0.
+            HostGitError: Git exited with another status than 0, or took too long.
             MissingDependencyError: There is no git on this machine.
         """
         git = _import_git(cwd)
@@ -113,12 +127,18 @@ class HostGit:
         # such as GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not reach this one.
         clean = [shutil.which("env") or "/usr/bin/env", "-i"]
         clean += [f"{name}={value}" for name, value in variables.items()]
-        status, output, errors = git.execute(
-            [*clean, "git", *arguments], with_extended_output=True, with_exceptions=False
-        )
-        if status:
-            raise HostGitError(git_complaint(errors, f"git {arguments[0]} exited with {status}"))
-        return str(output)
+        # A session of its own, so that what git starts, such as ssh, ends with it.
+        running = git.execute([*clean, "git", *arguments], as_process=True, start_new_session=True)
+        process = running.proc
+        assert process is not None  # noqa: S101 - for the type checker: it is while it runs
+        try:
+            output, errors = read_to_end(process, timeout_s=timeout_s)
+        except TimeoutError as error:
+            raise HostGitTimeoutError(f"git {arguments[0]}: {error}") from error
+        if process.returncode:
+            said = f"git {arguments[0]} exited with {process.returncode}"
+            raise HostGitError(git_complaint(_decoded(errors), said))
+        return _decoded(output).removesuffix("\n")
 
     def _environment(self, network: bool) -> dict[str, str]:
         variables = {
@@ -148,3 +168,7 @@ def _import_git(cwd: Path) -> "Git":
     except ImportError as error:  # GitPython refuses to be imported where it cannot run git
         raise MissingDependencyError(_NO_GIT) from error
     return Git(cwd)
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")

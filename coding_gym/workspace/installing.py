@@ -31,11 +31,11 @@ _ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildLimits:
-    """How long building an environment may take, in seconds.
+    """How long building a template may take, in seconds.
 
     Attributes:
         command_s: One install command.
-        total_s: All of them together.
+        total_s: All of them together, and one fetch of a repository.
     """
 
     command_s: float = 1800.0

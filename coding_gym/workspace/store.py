@@ -32,7 +32,8 @@ class TemplateStore:
         depth: Commits of history that a task from a git repository gets, its base commit included;
             None for all of them.
         install_timeout_s: How long each install command of a task may take.
-        build_timeout_s: How long all install commands of a task may take together.
+        build_timeout_s: How long all install commands of a task may take together, and how long a
+            fetch of its repository from elsewhere.
         on_build_step: Told of each command that an environment is built with, before it runs, in
             the thread that builds; for those who wait. The logger ``coding_gym`` is told too.
 

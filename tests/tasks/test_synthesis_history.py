@@ -1,13 +1,17 @@
 """Tasks from commits that repaired something."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import git
 import pytest
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks.synthesis import tasks_from_history
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
+from coding_gym.tasks.synthesis import history, tasks_from_history
+from coding_gym.tasks.synthesis.commits import Commits
 from coding_gym.workspace import TemplateStore
+from coding_gym.workspace.host_git import HostGitError
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    return width * height\n"
@@ -46,6 +50,32 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, tmp_path: Path
     assert "multiply" not in task.problem_statement
     assert "+    return width * height" in task.gold_patch
     assert "test_wide" in task.test_patch
+
+
+def test_a_commit_that_cannot_be_used_costs_no_task(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(failure: Exception, function: Any) -> Any:
+        calls = itertools.count()
+
+        def refuse_once(*arguments: Any) -> Any:
+            if next(calls) == 0:
+                raise failure
+            return function(*arguments)
+
+        return refuse_once
+
+    store = TemplateStore(folder=tmp_path / "templates")
+    for failure in (PatchError("too large"), InvalidTaskError("no such field")):
+        with monkeypatch.context() as patch:
+            patch.setattr(history, "_proved", refusing(failure, history._proved))
+            assert len(tasks_from_history(repository, 5, store=store)) == 1
+    for failure in (PatchError("no patch"), HostGitError("a damaged object")):
+        with monkeypatch.context() as patch:
+            patch.setattr(Commits, "_fix", refusing(failure, Commits._fix))
+            (tmp_path / str(failure)).mkdir()
+            fixes = Commits(repository, tmp_path / str(failure)).fixes()
+            assert len(list(fixes)) == 1  # of two
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def row(commit: str) -> dict[str, object]:
         "base_commit": commit,
         "environment_setup_commit": commit,
         "problem_statement": "It is wrong.",
+        "FAIL_TO_PASS": ["t.py::test_a"],
     }
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import git
 import pytest
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.task import FilesTree, FolderTree, GitTree, Task
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import TemplateStore
@@ -180,6 +180,46 @@ def test_a_readable_repair_is_named(store):
     assert (report.ok, report.leaks) == (False, ("old/calc.py",))
     assert report.detail == "the repair can be read in old/calc.py"
     assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
+
+
+def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
+    def failing(*_, **__):
+        raise SandboxError("cannot look for the gold patch in /workspace: git: command not found")
+
+    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", failing)
+    report = validate_task(TASK, store, ONCE)
+    assert (report.ok, report.leaks) == (False, ())
+    assert "git: command not found; without this check: --no-leaks" in report.leak_error
+    assert report.detail.endswith(f"could not be found out: {report.leak_error}")
+    report = validate_task(TASK, store, Checks(repeats=1, looks_for_leaks=False))
+    assert (report.ok, report.leak_error) == (True, "")
+
+
+def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
+    odd = replace(TASK, task_id="odd", gold_patch="--- a\n+++ b\n@@ what @@\n")
+    reports = validate([odd, TASK], store, checks=ONCE)
+    assert [report.ok for report in reports] == [False, True]
+
+
+def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path, monkeypatch):
+    (tmp_path / "calc.py").write_text(BASE["calc.py"])
+    task = replace(TASK, tree=FolderTree(str(tmp_path)))
+    before = ONCE.key(task)
+    assert ONCE.key(task) == before
+    monkeypatch.setattr("coding_gym.tasks.validation_report._grader", lambda: "another")
+    assert ONCE.key(task) != before
+    monkeypatch.undo()
+    (tmp_path / "calc.py").write_text(FIXED["calc.py"])
+    assert ONCE.key(task) != before
+    gone = replace(TASK, tree=FolderTree(str(tmp_path / "gone")))
+    assert ONCE.key(gone)  # its report says what is wrong
+
+
+@pytest.mark.parametrize("data", [5, [], {}, {"task_id": "a", "ok": "perhaps"}, {"task_id": 1}])
+def test_what_is_no_report_is_refused(data):
+    with pytest.raises(InvalidArgumentError) as caught:
+        ValidationReport.from_json(data)
+    assert "\n" not in str(caught.value)
 
 
 def test_what_has_a_verdict_is_not_looked_at_again(store):

@@ -1,6 +1,8 @@
 """What the machine lacks is a one-line error that names the task, the place and the way out."""
 
 import re
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,8 @@ import pytest
 from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.workspace import TemplateStore, checkout
+from coding_gym.workspace.history import init_repository
+from coding_gym.workspace.host_git import HostGit, HostGitError
 
 if TYPE_CHECKING:
     from tests.workspace.conftest import Refused
@@ -34,6 +38,38 @@ def test_a_password_in_a_url_is_not_repeated(
     assert isinstance(error, TemplateError)
     assert "secret" not in str(error)
     assert "https://127.0.0.1:1/none.git" in str(error)
+
+
+def test_a_server_that_never_answers(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"git://127.0.0.1:{server.getsockname()[1]}/none.git"
+        store = TemplateStore(folder=tmp_path, build_timeout_s=0.5)
+        with pytest.raises(TemplateError) as caught:
+            store.get(make_task(tree=GitTree(url), base_commit=_ABSENT))
+        said = "git fetch: it took more than 0.5 s (build_timeout_s); clone it yourself"
+        assert said in str(caught.value)
+        client, _ = server.accept()
+        with client, client.makefile("rb") as wanted:
+            assert b"git-upload-pack" in wanted.read()  # to the end: git is gone
+    assert list(tmp_path.glob("mirrors/*/unfinished")) == []
+
+
+@pytest.mark.parametrize("name", ["git~1", ".g\u200cit"])
+def test_names_that_mean_git_elsewhere_are_fine_on_linux_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for platform in ("linux", "darwin"):
+        monkeypatch.setattr(sys, "platform", platform)
+        git = HostGit(tmp_path / f"{platform}-settings")
+        monkeypatch.undo()
+        (tmp_path / platform).mkdir()
+        init_repository(git, tmp_path / platform)
+        (tmp_path / platform / name).write_text("")
+        if platform == "linux":
+            git.run("add", "--all", cwd=tmp_path / platform)
+        else:
+            with pytest.raises(HostGitError, match="adding files failed"):
+                git.run("add", "--all", cwd=tmp_path / platform)
 
 
 def test_no_git(

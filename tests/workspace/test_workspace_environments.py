@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from coding_gym.errors import InvalidTaskError, TemplateError
+from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.task import FilesTree, FolderTree, GitTree, Task
 from coding_gym.workspace import Template, TemplateStore, diff, is_changed
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit
@@ -58,19 +59,25 @@ def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built
         assert not is_changed(installed, built)
 
 
-def test_a_task_with_the_same_key_shares_the_environment(
-    store: TemplateStore, store_folder: Path, built: Template, make_task: Callable[..., Task]
+def test_tasks_of_one_content_share_the_environment_and_artifacts_give_way_to_tracked_files(
+    store: TemplateStore, store_folder: Path, tmp_path: Path, make_task: Callable[..., Task]
 ) -> None:
-    before = sorted((store_folder / "environments").glob("*/"))
-    tree = FilesTree({"other.py": "", "pkg/_version.py": "VERSION = 'tracked here'\n"})
-    other = store.get(make_task(tree=tree, install_commands=INSTALL, repo="o/program", version="1"))
-    assert other.key != built.key
-    assert sorted((store_folder / "environments").glob("*/")) == before
-    with open_sandbox(other.spec) as sandbox:
-        assert sandbox.run("cat pkg/_version.py").output == "VERSION = 'tracked here'\n"
-        assert sandbox.run("git status --short").output == ""
-        sandbox.run("echo > pkg/_version.py; echo > pkg/x.py")
-        assert diff(sandbox, other).paths == {"pkg/_version.py", "pkg/x.py"}
+    before = set((store_folder / "environments").glob("*/"))
+    (tmp_path / "code.py").write_text("RIGHT = True\n")
+    fields = {"repo": "o/program", "environment_setup_commit": "1.0"}
+    commands = ("cp code.py /opt/env; echo made | tee _version.py other.py",)
+    for wrong in ("False", "None"):
+        broken = {"code.py": f"RIGHT = {wrong}\n", "_version.py": "tracked\n"}
+        bug = Patch.between(broken, {"code.py": "RIGHT = True\n"}).text
+        tree = FolderTree(str(tmp_path), bug)
+        template = store.get(make_task(tree=tree, install_commands=commands, **fields))
+        with open_sandbox(template.spec) as sandbox:
+            output = sandbox.run("cat code.py /opt/env/code.py _version.py other.py").output
+            assert output == f"RIGHT = {wrong}\nRIGHT = True\ntracked\nmade\n"
+            assert sandbox.run("git status --short").output == ""
+            sandbox.run("echo > _version.py; echo > x.py")
+            assert diff(sandbox, template).paths == {"_version.py", "x.py"}
+    assert len(set((store_folder / "environments").glob("*/")) - before) == 1
 
 
 @pytest.fixture
@@ -113,17 +120,45 @@ def test_an_environment_is_built_at_the_commit_it_is_meant_for(
     assert len(set((store_folder / "environments").glob("*/")) - before) == 1
 
 
-def test_a_row_with_a_repository_of_its_own_makes_no_environment_of_others(
+CLAIM = {"repo": "o/claimed", "version": "1"}
+EVIL = {"evil.pth": "import evil\n"}
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_no_row_makes_the_environment_of_a_row_with_another_tree(
     store: TemplateStore,
     repository: tuple[str, list[str]],
     make_task: Callable[..., Task],
+    tmp_path: Path,
+    is_marked: bool,
 ) -> None:
-    folder, (_, _, last) = repository
-    fields = {"repo": "o/claimed", "version": "1", "install_commands": ("cp *.* /opt/env",)}
-    store.get(make_task(tree=FilesTree({"evil.pth": "import evil"}), **fields))
-    template = store.get(make_task(tree=GitTree(folder), base_commit=last, **fields))
-    with open_sandbox(template.spec) as sandbox:
-        assert sandbox.run("ls /opt/env/*.p*").output == "/opt/env/code.py\n"
+    source, (_, setup, last) = repository
+    for path, text in {"good/code.py": "NUMBER = 2\n", "evil/evil.pth": EVIL["evil.pth"]}.items():
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(text)
+    marks = {"environment_setup_commit": setup if is_marked else ""}
+    fields = CLAIM | marks | {"base_commit": last, "install_commands": ("cp *.* /opt/env",)}
+    for evil in (
+        FilesTree(EVIL),
+        FolderTree(str(tmp_path / "evil")),
+        # What is taken back adds a file to the base.
+        GitTree(source, Patch.between(EVIL, {}).text),
+    ):
+        store.get(make_task(tree=evil, **fields))
+    for good in (FolderTree(str(tmp_path / "good")), GitTree(source)):
+        with open_sandbox(store.get(make_task(tree=good, **fields)).spec) as sandbox:
+            assert sandbox.run("ls /opt/env/*.p*").output == "/opt/env/code.py\n"
+
+
+def test_no_row_makes_the_environment_of_a_row_at_another_commit(
+    store: TemplateStore, repository: tuple[str, list[str]], make_task: Callable[..., Task]
+) -> None:
+    source, (first, _, last) = repository
+    fields = CLAIM | {"tree": GitTree(source), "install_commands": ("cp *.py /opt/env; true",)}
+    for commit, number in ((first, 0), (last, 2)):
+        template = store.get(make_task(base_commit=commit, **fields))
+        with open_sandbox(template.spec) as sandbox:
+            assert sandbox.run("cat /opt/env/code.py").output == f"NUMBER = {number}\n"
 
 
 def test_an_unknown_setup_commit_is_named_by_its_field(

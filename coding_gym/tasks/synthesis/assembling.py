@@ -1,5 +1,6 @@
 """From a bug that tests find to a task: what is hidden, what is told, what must pass."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -56,8 +57,10 @@ class Assembler:
         self._unbroken = project.task()
         self._name = f"{project.name}-{project.version}" if project.version else project.name
         self._project = project
-        paths = {test.path for test in survey.tests if test.path}
-        self._texts = {path: text for path in paths if (text := _read(project, path)) is not None}
+        self._texts: dict[str, str] = {}
+        for path, data in project.contents(test.path for test in survey.tests).items():
+            with contextlib.suppress(UnicodeDecodeError):
+                self._texts[path] = data.decode("utf-8")
         self._num_functions = len({(test.path, test.line) for test in survey.tests})
 
     def task(self, bug: Bug) -> Task | None:
@@ -111,10 +114,3 @@ def groups_of(
     failing = list(failed)
     parts = [set(known[Mutant((site,))].failed) for site in mutant.sites]
     return tuple(tuple(test for test in failing if test in part) for part in parts)
-
-
-def _read(project: Project, path: str) -> str | None:
-    try:
-        return (project.folder / path).read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None

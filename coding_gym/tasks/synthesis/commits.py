@@ -1,14 +1,16 @@
 """Bug-fix commits of a repository: those that change code and tests together."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
+_log = logging.getLogger(__name__)
 _MAX_CHANGED_FILES = 12
 
 
@@ -62,7 +64,12 @@ class Commits:
         """
         for line in self._run("log", "--no-merges", "--format=%H %P %cI", "history").splitlines():
             sha, *parents, date = line.split()
-            if len(parents) == 1 and (found := self._fix(sha, parents[0], date)):
+            try:
+                found = self._fix(sha, parents[0], date) if len(parents) == 1 else None
+            except (HostGitError, PatchError) as error:
+                _log.info("commit %s is left out: %s", sha, error)
+                continue
+            if found is not None:
                 yield found
 
     def _fix(self, sha: str, parent: str, date: str) -> FixCommit | None:

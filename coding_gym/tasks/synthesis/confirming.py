@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
+from coding_gym.errors import (
+    InvalidTaskError,
+    MachineryError,
+    PatchError,
+    SandboxUnavailableError,
+)
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.workspace import TemplateStore
-
-# Grading takes a shortcut for a patch that changes nothing; the base's tests have to be run.
-_HARMLESS = Patch.between({}, {"coding_gym_synthesis.txt": "Nothing reads this file.\n"})
 
 
 def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] = "auto") -> str:
@@ -37,10 +40,10 @@ def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] =
         gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
         if not gold.resolved:
             return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
-        return _base_problem(grade(task, template, _HARMLESS, backend=options.name))
+        return _base_problem(grade(task, template, NO_REPAIR, backend=options.name))
     except SandboxUnavailableError:
         raise  # true of every task on this machine
-    except (MachineryError, InvalidTaskError) as error:
+    except (MachineryError, InvalidTaskError, PatchError) as error:
         return f"{type(error).__name__}: {error}"
 
 

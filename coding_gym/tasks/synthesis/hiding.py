@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from coding_gym.grading.canary_source import Function, first_line
 
 
 def find_function(tree: ast.AST, line: int) -> Function | None:
@@ -12,11 +12,6 @@ def find_function(tree: ast.AST, line: int) -> Function | None:
         if isinstance(node, Function) and first_line(node) == line:
             return node
     return None
-
-
-def first_line(node: Function | ast.ClassDef) -> int:
-    """Returns the line of a definition's first decorator, or its own where it has none."""
-    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def hide(files: Mapping[str, str], places: Iterable[tuple[str, int]]) -> dict[str, str] | None:

@@ -9,7 +9,13 @@ from typing import Any
 
 from coding_gym.addresses import find_repository
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError, MachineryError, SandboxUnavailableError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    InvalidTaskError,
+    MachineryError,
+    PatchError,
+    SandboxUnavailableError,
+)
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import GitTree, Task
@@ -74,7 +80,7 @@ def tasks_from_history(
                 task = _proved(bare, fix, store, options)
             except SandboxUnavailableError:
                 raise  # true of every commit on this machine
-            except MachineryError as error:
+            except (MachineryError, InvalidTaskError, PatchError) as error:
                 _log.info("%s is left out: %s", bare.task_id, error)
                 task = None
             progress.num_tried += 1

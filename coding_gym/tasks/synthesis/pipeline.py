@@ -129,11 +129,11 @@ class _Synthesis:
         self._survey, self._settings, self._store = survey, settings, store
         self._open_tests = open_tests
         test_paths = {test.path for test in survey.tests}
-        self._sources = {
-            path: (project.folder / path).read_bytes()
-            for path in sorted(survey.lines.keys() | survey.imported.keys())
+        self._sources = project.contents(
+            path
+            for path in survey.lines.keys() | survey.imported.keys()
             if path not in test_paths and _is_program(path)
-        }
+        )
         self._assembler = Assembler(project, survey, self._sources)
         self._programs = Programs(self._sources)
         self._singles: dict[Mutant, Outcome] = {}

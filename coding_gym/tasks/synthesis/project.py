@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,19 @@ class Project:
             folders.sort()
             yield from (Path(parent, name) for name in sorted(files))
 
+    def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Returns the content, by path, of those of the paths that are files of the project.
+
+        Others are left out, links among them: the paths may be what code of the project said.
+        """
+        wanted = set(paths)
+        found = {}
+        for file in self.files():
+            place = file.relative_to(self.folder).as_posix()
+            if place in wanted and file.is_file() and not file.is_symlink():
+                found[place] = file.read_bytes()
+        return dict(sorted(found.items()))
+
     def digest(self) -> str:
         """Returns 40 hexadecimal digits that stand for the files' content."""
         whole = hashlib.sha256()
@@ -66,7 +79,7 @@ class Project:
             problem_statement=problem_statement or "Nothing is broken.",
             repo=self.name,
             version=self.version,
-            environment_setup_commit="" if self.version else self.digest(),
+            environment_setup_commit=self.digest(),
             install_commands=self.install_commands,
             interpreter=self.interpreter,
             visible_test_command=f"python -m pytest -q {shown}".strip(),

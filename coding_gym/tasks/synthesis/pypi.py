@@ -1,12 +1,14 @@
 """Source distributions from the package index, fetched inside a sandbox."""
 
 import io
+import lzma
 import re
 import shutil
 import stat
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +21,11 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9
 _TIMEOUT_S = 900.0
 _MAX_FILES = 20_000
 _MAX_BYTES = 256 << 20
+# What the readers of archives raise where one is damaged, encrypted, or of a kind they do not know.
+_UNREADABLE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(EOFError, OSError, RuntimeError, ValueError),
+)
 # pip looks at a source distribution's metadata, which runs code of its author: never on the host.
 _DOWNLOAD = """\
 set -e
@@ -88,8 +95,13 @@ def unpack(data: bytes, into: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             target.chmod(0o755 if mode & 0o100 else 0o644)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
-        raise TemplateError(f"the source distribution cannot be unpacked: {error}") from error
+    except TemplateError:
+        raise
+    except _UNREADABLE as error:
+        raise TemplateError(
+            "the source distribution cannot be unpacked: "
+            f"{last_line(str(error), type(error).__name__)}"
+        ) from error
     tops = list(into.iterdir()) if into.is_dir() else []
     if len(tops) != 1:
         raise TemplateError(f"the source distribution has {len(tops)} folders at its top, not one")

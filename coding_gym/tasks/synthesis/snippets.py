@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coding_gym.tasks.synthesis.hiding import Function, find_function
+from coding_gym.grading.canary_source import Function
+from coding_gym.tasks.synthesis.hiding import find_function
 from coding_gym.tasks.synthesis.snippet_context import needed_of, num_missing, prelude
 
 _MAX_LINES = 24

@@ -64,7 +64,10 @@ def find_symptoms(
         test = tests.get(test_id)
         if test is None or test.path not in texts:
             continue
-        snippet = find_snippet(texts[test.path], test.line, failure, test.path)
+        try:
+            snippet = find_snippet(texts[test.path], test.line, failure, test.path)
+        except (SyntaxError, ValueError, RecursionError):
+            continue  # Python of another version, or what code of the project made up
         if snippet is not None:
             found.append(Symptom(test_id, snippet, failure))
     return sorted(found, key=lambda s: (s.snippet.rank, s.test_id))

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, last_line
 from coding_gym.patch import Patch
@@ -14,6 +14,9 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.tasks.synthesis.survey import Survey, read_survey
 from coding_gym.workspace import apply_patch
+
+if TYPE_CHECKING:
+    from coding_gym.tasks.synthesis.replies import AttemptReply
 
 _PACKAGE = "task_synthesis_inside"
 _MAX_REPLY_BYTES = 64 << 20
@@ -114,8 +117,7 @@ class TestSandbox:
             SandboxError: The sandbox died.
         """
         request = {"command": "survey", "arguments": list(paths), "cpu_s": _SURVEY_CPU_S}
-        reply = self._ask(request, _SURVEY_TIMEOUT_S)
-        return read_survey(reply)
+        return read_survey(self._ask(request, _SURVEY_TIMEOUT_S))
 
     def attempt(
         self, attempts: Sequence[Attempt], preload: Sequence[str], warm: Sequence[str] = ()
@@ -128,19 +130,23 @@ class TestSandbox:
             warm: Test files whose byte code is written the first time.
 
         Raises:
-            SandboxError: The sandbox died, or no reply came.
+            SandboxError: The sandbox died, or no reply came that answers this.
         """
+        from coding_gym.tasks.synthesis.replies import AttemptReplies, read_reply
+
         request = {
             "command": "try",
             "preload": list(preload),
             "warm": [] if self._is_warm else list(warm),
             "attempts": [attempt.to_json() for attempt in attempts],
         }
-        reply = self._ask(request, _BATCH_TIMEOUT_S)
+        results = read_reply(AttemptReplies, self._ask(request, _BATCH_TIMEOUT_S)).results
         self._is_warm = True
-        return tuple(_outcome(result) for result in reply["results"])
+        if len(results) != len(attempts):
+            raise SandboxError(f"{len(attempts)} programs were tried, {len(results)} replies came")
+        return tuple(map(_outcome, attempts, results))
 
-    def _ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], timeout_s: float) -> bytes:
         answer = f"{self._folder}/reply.json"
         code = (
             f"import sys; sys.path[0] = {self._folder!r}; "
@@ -154,24 +160,24 @@ class TestSandbox:
             stdin=json.dumps(request | {"reply": answer}).encode(),
         )
         try:
-            data = self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES)
-            reply: dict[str, Any] = json.loads(data)
-        except (OSError, ValueError) as problem:
+            return self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES)
+        except OSError as problem:
             said = last_line(result.output, f"exit code {result.exit_code}")
             raise SandboxError(
                 f"the program that runs the tests gave no reply: {said}"
             ) from problem
-        return reply
 
 
-def _outcome(result: Mapping[str, Any]) -> Outcome:
-    if result["error"]:
-        return Outcome(error=str(result["error"]))
-    if not result["is_stable"]:
+def _outcome(attempt: Attempt, result: "AttemptReply") -> Outcome:
+    if result.error:
+        return Outcome(error=result.error)
+    if not result.is_stable:
         return Outcome(error="unstable")
+    if attempt.tests is not None and (odd := set(result.failed) - set(attempt.tests)):
+        raise SandboxError(f"the reply names a test that was not to be run: {min(odd)}")
     return Outcome(
-        failed=tuple(result["failed"]),
-        failures=result["failures"],
-        outcomes=result["outcomes"],
-        functions={test: (place[0], place[1]) for test, place in result["functions"].items()},
+        failed=result.failed,
+        failures={test: failure.model_dump() for test, failure in result.failures.items()},
+        outcomes=result.outcomes,
+        functions=result.functions,
     )

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidTaskError
+
+if TYPE_CHECKING:
+    from coding_gym.tasks.synthesis.replies import SurveyReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,43 +83,49 @@ class Survey:
         )
 
 
-def read_survey(reply: Mapping[str, Any]) -> Survey:
+def read_survey(data: bytes) -> Survey:
     """Reads what ``inside/survey.py`` replied.
 
     Raises:
         InvalidTaskError: There are no tests, or none can be used; says why.
+        SandboxError: It is no such reply.
     """
-    if reply["error"]:
-        raise InvalidTaskError(f"the tests cannot be run: {reply['error']}")
+    from coding_gym.tasks.synthesis.replies import Refusal, SurveyReply, read_reply
+
+    if error := read_reply(Refusal, data).error:
+        raise InvalidTaskError(f"the tests cannot be run: {error}")
+    reply = read_reply(SurveyReply, data)
     _check_survey(reply)
+    spawning = set(reply.spawning)
     return Survey(
-        tests=tuple(SuiteTest(*test) for test in reply["tests"]),
+        tests=tuple(SuiteTest(*test) for test in reply.tests),
         lines={
-            path: {int(line): int(bits, 16) for line, bits in by_line.items()}
-            for path, by_line in reply["lines"].items()
+            path: {line: int(bits, 16) for line, bits in by_line.items()}
+            for path, by_line in reply.lines.items()
         },
-        imported={path: frozenset(lines) for path, lines in reply["imported"].items()},
-        spawning=frozenset(reply["tests"][number][0] for number in reply["spawning"]),
-        cpu_s=reply["cpu_s"],
-        preload=tuple(reply["preload"]),
+        imported={path: frozenset(lines) for path, lines in reply.imported.items()},
+        spawning=frozenset(test[0] for n, test in enumerate(reply.tests) if n in spawning),
+        cpu_s=reply.cpu_s,
+        preload=tuple(reply.preload),
     )
 
 
-def _check_survey(reply: Mapping[str, Any]) -> None:
-    if not reply["tests"]:
+def _check_survey(reply: "SurveyReply") -> None:
+    if not reply.tests:
         raise InvalidTaskError(
             "no tests were found; name the test files or folders (--tests), and what the tests "
             "need (--install)"
         )
-    if reply["copies"]:
+    if reply.copies:
         raise InvalidTaskError(
-            f"the environment holds a copy of the project ({reply['copies'][0]}), in which a "
+            f"the environment holds a copy of the project ({reply.copies[0]}), in which a "
             "policy could read the repair; install it with pip's -e"
         )
-    if not any(is_trusted for *_, is_trusted in reply["tests"]):
-        failure = reply["failure"] or {"kind": "", "message": "all are skipped"}
-        said = f"{failure['kind']}: {failure['message']}".strip(": ").splitlines()[:1]
+    if not any(is_trusted for *_, is_trusted in reply.tests):
+        failure = reply.failure
+        said = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
+        first = said.strip(": ").splitlines()[:1]
         raise InvalidTaskError(
-            f"none of the {len(reply['tests'])} tests passes before anything is broken; the first "
-            f"says: {''.join(said)}"
+            f"none of the {len(reply.tests)} tests passes before anything is broken; the first "
+            f"says: {''.join(first)}"
         )

@@ -1,0 +1,81 @@
+"""What the program in the sandbox replies, by shape: code of the project can write anything there.
+
+Imported only on use, as pydantic takes its time.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from coding_gym.errors import SandboxError
+
+Model = TypeVar("Model", bound=BaseModel)
+_Hexadecimal = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Failure(_Reply):
+    """What a user would see of a failure; see ``inside/seen.py``."""
+
+    kind: str
+    message: str
+    frames: list[tuple[str, int, str]]
+    when: Literal["setup", "call", "teardown"]
+    values: dict[str, str]
+    owner: dict[str, str]
+
+
+class Refusal(_Reply):
+    """The part of every reply that says why there is no more."""
+
+    error: str
+
+
+class SurveyReply(_Reply):
+    """What ``inside/survey.py`` returns."""
+
+    tests: list[tuple[str, str, int, bool]]
+    failure: Failure | None
+    lines: dict[str, dict[int, _Hexadecimal]]
+    imported: dict[str, list[int]]
+    spawning: list[int]
+    cpu_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    preload: list[str]
+    copies: list[str]
+
+
+class AttemptReply(_Reply):
+    """What ``inside/attempts.py`` returns of one attempt: of some no more than the error."""
+
+    error: str
+    is_stable: bool = False
+    failed: tuple[str, ...] = ()
+    failures: dict[str, Failure] = {}
+    outcomes: dict[str, str] = {}
+    functions: dict[str, tuple[str, int]] = {}
+
+
+class AttemptReplies(_Reply):
+    """What ``inside/attempts.py`` returns."""
+
+    results: list[AttemptReply]
+
+
+def read_reply(model: type[Model], data: bytes) -> Model:
+    """Returns a reply of one kind.
+
+    Raises:
+        SandboxError: It is of another shape.
+    """
+    try:
+        return model.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "all of it"
+        raise SandboxError(
+            f"the program that runs the tests gave a reply of another shape: {place}: "
+            f"{first['msg']}; the project's own code may have written it"
+        ) from error
