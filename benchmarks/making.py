@@ -43,6 +43,7 @@ def row(repository: Path, name: str) -> dict[str, str]:
     return {
         "instance_id": name,
         "problem_statement": "nothing is wrong",
+        "FAIL_TO_PASS": '["test_nothing.py::test_nothing"]',  # never graded
         "repository": str(repository),
         "base_commit": commit,
     }

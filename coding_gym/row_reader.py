@@ -3,6 +3,7 @@
 import ast
 import difflib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
@@ -10,6 +11,13 @@ from typing import Any
 
 from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import InvalidTaskError
+
+_MAX_NAME = 255
+_MAX_PROBLEM = 400
+# What no path, name or command is made of.
+_FREE_TEXTS = frozenset(
+    {"problem_statement", "hints_text", "patch", "test_patch", "fix_patch", "reverse_patch"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +34,17 @@ class RowReader:
     where: str
     shown: int = field(default=80)
 
+    @property
+    def label(self) -> str:
+        """Names the row in errors: where it stands, and its id."""
+        name = self.row.get("instance_id")
+        named = f"({name})" if isinstance(name, str) and _is_name(name) else ""
+        return " ".join(part for part in (self.where, named) if part) or "task row"
+
     def error(self, key: str, problem: str) -> InvalidTaskError:
         """Returns the error for a field."""
-        name = self.row.get("instance_id")
-        row = " ".join(str(p) for p in (self.where, name and f"({name})") if p) or "task row"
-        return InvalidTaskError(f"{row}: field {key!r} {problem}")
+        cut = problem if len(problem) <= _MAX_PROBLEM else f"{problem[:_MAX_PROBLEM]}…"
+        return InvalidTaskError(f"{self.label}: field {key!r} {cut}")
 
     def refuse_typos(self, known: set[str]) -> None:
         """Raises InvalidTaskError for a key that looks like a known one which is missing."""
@@ -81,12 +95,15 @@ class RowReader:
     def text(self, key: str) -> str:
         """Returns a text; a version may be written as a number."""
         value = self.row[key]
-        if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if key == "version" and is_number and math.isfinite(value):
             return str(value)
         if not isinstance(value, str):
             raise self.wrong(key, "text")
-        if key == "instance_id" and not value.strip():
-            raise self.wrong(key, "a name")
+        if key not in _FREE_TEXTS and not _can_be_passed(value):
+            raise self.wrong(key, "text of Unicode without NUL")
+        if key == "instance_id" and not _is_name(value):
+            raise self.wrong(key, f"a name of at most {_MAX_NAME} printable characters")
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -98,8 +115,9 @@ class RowReader:
             value = value.tolist()
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self.wrong(key, "a list of texts, or such a list written as JSON")
-        if key == "install_commands" and any("\0" in command for command in value):
-            raise self.wrong(key, "commands for a shell, which cannot hold NUL")
+        if odd := [one for one in value if not _can_be_passed(one)]:
+            wanted = "a list of texts of Unicode without NUL"
+            raise RowReader({**self.row, key: odd[0]}, self.where, self.shown).wrong(key, wanted)
         return tuple(value)
 
     def parse_list(self, key: str, text: str) -> Any:
@@ -114,3 +132,15 @@ class RowReader:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise self.wrong(key, "a list of texts, or such a list written as JSON") from None
+
+
+def _is_name(text: str) -> bool:
+    return bool(text.strip()) and text.isprintable() and len(text) <= _MAX_NAME
+
+
+def _can_be_passed(text: str) -> bool:
+    """Returns whether a program can be given a text; JSON can write half of a character, too."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False

@@ -86,6 +86,7 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
         "problem_statement": "It does not work.",
         "files": dict(files),
         "created_at": "2024-01-01T00:00:00Z",
+        "FAIL_TO_PASS": ["test_small.py::test_it"],
     }
     env = gym.make("coding_gym:CodingRepair-v0", tasks=[row])
     envs.append(env)

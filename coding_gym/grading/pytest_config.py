@@ -1,4 +1,4 @@
-"""What a project tells pytest about its tests."""
+"""What a project tells pytest about its tests, and what is overruled."""
 
 import configparser
 import shlex
@@ -15,6 +15,26 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
+# Whatever a project's configuration says of these, all tests run, here, once, in order. The name of
+# an option that this pytest, or its plug-ins, do not have means nothing.
+NEUTRAL_OPTIONS: Mapping[str, object] = {
+    "maxfail": 0,
+    "continue_on_collection_errors": True,
+    "numprocesses": None,
+    "dist": "no",
+    "tx": [],
+    "usepdb": False,
+    "trace": False,
+    "lf": False,
+    "failedfirst": False,
+    "newfirst": False,
+    "stepwise": False,
+    "reruns": 0,
+    "randomly_reorganize": False,
+    "tbstyle": "native",
+    "showlocals": False,
+    "no_cov": True,
+}
 _DEFAULT_PATTERNS = ("test_*.py", "*_test.py")
 
 

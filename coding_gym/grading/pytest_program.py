@@ -21,38 +21,20 @@ VERSION = pytest.__version__
 for plugin in getattr(pytest_config, "default_plugins", ()):
     importlib.import_module(f"_pytest.{plugin}")
 
-# Whatever a project's configuration says of these, all tests run, here, once, in order.
-_NEUTRAL_OPTIONS: "dict[str, object]" = {
-    "maxfail": 0,
-    "continue_on_collection_errors": True,
-    "numprocesses": None,
-    "dist": "no",
-    "tx": [],
-    "usepdb": False,
-    "trace": False,
-    "lf": False,
-    "failedfirst": False,
-    "newfirst": False,
-    "stepwise": False,
-    "reruns": 0,
-    "randomly_reorganize": False,
-    "tbstyle": "native",
-    "showlocals": False,
-}
 _MAX_MESSAGE_CHARS = 300
 
 
 class _Plugin:
     """Tells the reporter what pytest says of each phase of each test."""
 
-    def __init__(self, reporter: "Any") -> None:
-        self._reporter = reporter
+    def __init__(self, reporter: "Any", options: "dict[str, object]") -> None:
+        self._reporter, self._options = reporter, options
         self._folder = ""
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config):  # type: ignore[no-untyped-def]  # pytest's own types
         """Overrules options that would change which tests run, or where."""
-        for name, value in _NEUTRAL_OPTIONS.items():
+        for name, value in self._options.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
         # Node ids begin at pytest's root, which is not always where it was started.
@@ -98,4 +80,8 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
     arguments = [path for path in settings["paths"] if Path(path).exists()]
     sys.argv = [str(pytest.__file__), *arguments]
     sys.path.insert(0, str(Path.cwd()))
-    return int(pytest.main(arguments, plugins=[_Plugin(reporter)])) if arguments else 0
+    return (
+        int(pytest.main(arguments, plugins=[_Plugin(reporter, settings["options"])]))
+        if arguments
+        else 0
+    )

@@ -9,6 +9,7 @@ from typing import Any
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError, last_line
+from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
 
@@ -72,7 +73,7 @@ def run_tests(
     report = supervise(
         sandbox,
         _PYTEST_PROGRAM,
-        {"paths": list(paths)},
+        {"paths": list(paths), "options": NEUTRAL_OPTIONS},
         timeout_s=timeout_s,
         environment=_pytest_environment(has_own_pytest),
     )

@@ -12,9 +12,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from coding_gym.errors import InvalidTaskError, PatchError, UnknownNameError
+from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
+from coding_gym.tasks.usable import check_usable
 
 MANIFEST = "task.toml"
 _GOLD = "gold.patch"
@@ -70,19 +71,8 @@ def read_task(folder: Path) -> Task:
         test_patch=Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
         **values,
     )
-    _check_runner(task, path)
+    check_usable(task, str(path))
     return task
-
-
-def _check_runner(task: Task, path: Path) -> None:
-    from coding_gym.grading.runners import get_runner
-
-    try:
-        problem = get_runner(task.runner).problem(task)
-    except UnknownNameError as error:
-        raise InvalidTaskError(f"{path}: field 'runner': {error}") from None
-    if problem:
-        raise InvalidTaskError(f"{path}: {problem}")
 
 
 def _read_toml(path: Path) -> dict[str, object]:

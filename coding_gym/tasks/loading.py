@@ -10,6 +10,7 @@ from coding_gym.tasks.environments import Environments, read_environments, with_
 from coding_gym.tasks.filters import Wanted, first, select
 from coding_gym.tasks.opening import BUNDLED, open_source
 from coding_gym.tasks.repositories import Repositories, with_repository
+from coding_gym.tasks.usable import check_usable
 
 _SWE_BENCH_TABLES = "swebench"
 
@@ -50,7 +51,8 @@ def load_tasks(
 
     Raises:
         UnknownTaskError: No such source or id, or a filter leaves no task.
-        InvalidTaskError: A row, folder or entry is malformed, or a clone is missing.
+        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch could
+            be graded for one of the tasks that are returned.
         InvalidArgumentError: Another argument cannot work.
         MissingDependencyError: The source needs a package that is not installed.
     """
@@ -61,7 +63,8 @@ def load_tasks(
         "difficulty": difficulty,
         "split": split,
     }
-    tasks = first(select(open_source(source, split), filters), limit)
+    tasks, places = open_source(source, split)
+    tasks = first(select(tasks, filters), limit)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -77,4 +80,6 @@ def load_tasks(
                 f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
             )
         tasks = tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
+    for task in tasks:
+        check_usable(task, f"{places.get(task.task_id, source)} ({task.task_id})")
     return tasks

@@ -1,7 +1,7 @@
 """Opening a source of tasks: what a name, a path or a list stands for, and what reads it."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,11 @@ BUNDLED, POLYGLOT = "bundled", "polyglot"
 Found = Iterable[tuple[str, Task]]
 
 
-def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> tuple[Task, ...]:
-    """Returns all tasks of a source, in its order.
+Opened = tuple[tuple[Task, ...], Mapping[str, str]]
+
+
+def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
+    """Returns all tasks of a source, in its order, and by id where each stands in it.
 
     Args:
         source: As `load_tasks` takes it.
@@ -33,9 +36,9 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> tup
         MissingDependencyError: It needs a package that is not installed.
     """
     if source == BUNDLED:
-        return read_bundled()
+        return read_bundled(), {}
     if source == POLYGLOT:
-        return read_polyglot()
+        return read_polyglot(), {}
     if isinstance(source, list | tuple):
         return _unique(read_rows(source), "the list of rows")
     if not isinstance(source, str | Path):
@@ -71,7 +74,7 @@ def _read(name: str, place: str | Path, split: Wanted) -> Found:
     dataset, _, own_split = str(place).partition(":")
     if isinstance(place, str) and is_dataset_id(dataset):
         splits = (own_split,) if own_split else (split,) if isinstance(split, str) else split
-        return read_placed(read_dataset(dataset, splits), row_format=row_format)
+        return read_placed(read_dataset(dataset, splits), base=None, row_format=row_format)
     raise _unknown(place)
 
 
@@ -97,7 +100,7 @@ def _unknown(place: str | Path) -> UnknownTaskError:
     )
 
 
-def _unique(found: Found, source: str) -> tuple[Task, ...]:
+def _unique(found: Found, source: str) -> Opened:
     places: dict[str, str] = {}
     tasks = []
     for where, task in found:
@@ -110,4 +113,4 @@ def _unique(found: Found, source: str) -> tuple[Task, ...]:
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return tuple(tasks)
+    return tuple(tasks), places

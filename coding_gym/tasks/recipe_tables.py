@@ -5,6 +5,7 @@ depends on, as the environment of a task of its own, so that nothing of it touch
 """
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +15,11 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
+from coding_gym.tasks.left_out import FROM_INSTALL, log_once
 from coding_gym.tasks.recipes import make_recipe
 from coding_gym.workspace import TemplateStore
+
+_log = logging.getLogger(__name__)
 
 _VERSION = "4.1.0"
 _INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
@@ -143,6 +147,8 @@ def recipe_entries(
             environments=tables.environments.get(task.repo, ()),
             where=f"task {task.task_id}: the table of {task.repo} {task.version}",
         )
+        if recipe.left_out:
+            log_once(_log, FROM_INSTALL, f"task {task.task_id}", recipe.left_out)
         entries[task.task_id] = recipe.to_entry()
     if not entries:
         named = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})

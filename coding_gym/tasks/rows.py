@@ -4,15 +4,13 @@ import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.addresses import is_url
 from coding_gym.errors import InvalidTaskError, MissingDependencyError, PatchError
 from coding_gym.patch import Patch
-from coding_gym.task import FolderTree, GitTree, Task
-from coding_gym.tasks.repositories import local_repository
+from coding_gym.task import Task
+from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.sources import RowFormat, unified_row
 
 Row = tuple[str, Any]  # where it stands, and what stands there
@@ -27,7 +25,7 @@ def read_rows(rows: Sequence[Any]) -> Iterator[tuple[str, Task]]:
     Raises:
         InvalidTaskError: A row is malformed; names the row, the field and the value.
     """
-    yield from read_placed((f"row {n}", row) for n, row in enumerate(rows, 1))
+    yield from read_placed(((f"row {n}", row) for n, row in enumerate(rows, 1)), base=Path.cwd())
 
 
 def row_files(folder: Path) -> tuple[Path, ...]:
@@ -119,13 +117,14 @@ def _with_split(row: Any, split: str) -> Any:
 
 
 def read_placed(
-    rows: Iterable[Row], *, base: Path | None = None, row_format: RowFormat | None = None
+    rows: Iterable[Row], *, base: Path | None, row_format: RowFormat | None = None
 ) -> Iterator[tuple[str, Task]]:
     """Yields (where, task) for rows and where they stand.
 
     Args:
         rows: What was read.
-        base: Where relative paths in rows start; the current folder by default.
+        base: Where relative paths in rows start; None for rows that somebody else wrote and nobody
+            here has seen, which may name nothing of this machine.
         row_format: The format of all rows; told from each row by default.
 
     Raises:
@@ -142,7 +141,7 @@ def read_placed(
         task = Task.from_row(unified_row(plain, where, row_format), where=where)
         _check_patch(task, "patch", task.gold_patch, where)
         _check_patch(task, "test_patch", task.test_patch, where)
-        yield where, _with_paths(task, base or Path.cwd(), where)
+        yield where, with_paths(task, base, f"{where} ({task.task_id})")
 
 
 def _plain(value: Any) -> Any:
@@ -155,22 +154,3 @@ def _check_patch(task: Task, field: str, text: str, where: str) -> None:
         Patch(text).files  # noqa: B018 - reading it is the check
     except PatchError as error:
         raise InvalidTaskError(f"{where} ({task.task_id}): field {field!r}: {error}") from None
-
-
-def _with_paths(task: Task, base: Path, where: str) -> Task:
-    """Makes the tree's path absolute, and checks that something lies there."""
-    if task.image and (image := base / Path(task.image).expanduser()).exists():
-        task = replace(task, image=str(image.resolve()))  # else a name, of which others know
-    tree = task.tree
-    if isinstance(tree, FolderTree):
-        folder = (base / Path(tree.folder).expanduser()).resolve()
-        if not folder.is_dir():
-            raise InvalidTaskError(
-                f"{where} ({task.task_id}): field 'folder' must name a folder, got {tree.folder!r}"
-            )
-        return replace(task, tree=replace(tree, folder=str(folder)))
-    if isinstance(tree, GitTree) and not is_url(tree.repository, base=base):
-        label = f"{where} ({task.task_id}): field 'repository'"
-        found = local_repository(tree.repository, base=base, label=label)
-        return replace(task, tree=replace(tree, repository=found))
-    return task

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     BeforeValidator,
@@ -32,7 +33,15 @@ def _date_text(value: Any) -> Any:
     return value
 
 
-Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must hold no NUL")
+    return value
+
+
+Name = Annotated[
+    str, StringConstraints(min_length=1, strip_whitespace=True), AfterValidator(_without_nul)
+]
 
 
 class TaskManifest(BaseModel):

@@ -8,7 +8,7 @@ from coding_gym.tasks import find_task, load_tasks
 
 def row(task_id: str, **more: str) -> dict[str, object]:
     base = {"instance_id": task_id, "problem_statement": "broken", "files": {"a.py": ""}}
-    return base | more
+    return base | {"FAIL_TO_PASS": ["t.py::test_a"]} | more
 
 
 ROWS = [

@@ -1,6 +1,7 @@
 """SWE-bench's tables are read in a sandbox, once, and make environments of rows."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,21 @@ def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
 def test_a_version_with_a_requirements_file_looks_where_its_project_has_it(known: None) -> None:
     (task,) = load_tasks([ROW | {"version": "1.3"}], environments="swebench")
     assert any("dev.txt" in command for command in task.install_commands)
+
+
+def test_commands_that_a_sandbox_cannot_run_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    commands = ["apt-get install -y a-compiler", "make", "locale-gen"]
+    specs = {"o/n": {"1.2": SPEC | {"pre_install": commands}}}
+    tables = RecipeTables(specs=specs, requirements={}, environments={})
+    with caplog.at_level(logging.WARNING, "coding_gym"):
+        entries = recipe_entries(load_tasks([ROW, ROW | {"instance_id": "o__n-2"}]), tables)
+    assert "make" in entries["o__n-1"]["install_commands"]
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert said.startswith("task o__n-1: left out of the install commands")
+    assert said.endswith(": 'apt-get install -y a-compiler', 'locale-gen'")
 
 
 @pytest.mark.parametrize("fields", [{"repo": "o/x"}, {"version": ""}, {"repo": "o/js"}])

@@ -2,11 +2,14 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import git
 import pytest
 
-from coding_gym.errors import MissingDependencyError, UnknownTaskError
+from coding_gym.errors import InvalidTaskError, MissingDependencyError, UnknownTaskError
+from coding_gym.task import GitTree
 from coding_gym.tasks import hugging_face, load_tasks
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 
@@ -90,6 +93,73 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[datasets\]'"):
         list(read_dataset(DATASET, ["test"]))
+
+
+HOST_PATHS = [
+    ({"folder": "~"}, "field 'folder' must not be there"),
+    ({"folder": "inside"}, "field 'folder' must not be there"),
+    ({"repository": "/clones/name"}, "field 'repository' must begin with https:// or http://"),
+    ({"repository": "clone"}, "field 'repository' must begin with https:// or http://"),
+    ({"repository": "file:///clones/name"}, "field 'repository' must begin with https:// or"),
+    ({"repository": "git@host:owner/name"}, "field 'repository' must begin with https:// or"),
+    ({"repository": "ssh://host/name"}, "field 'repository' must begin with https:// or http://"),
+    ({"image": "/images/kept.tar"}, "field 'image' must be the name of an image, and no path"),
+    ({"image": "~/kept.tar"}, "field 'image' must be the name of an image, and no path"),
+    ({"image": "../kept.tar#a:b"}, "field 'image' must be the name of an image, and no path"),
+    ({"image": "inside#a:b"}, "field 'image' must be the name of an image, and no path"),
+]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, object]], None]:
+    """Makes the hub give one row, in a folder where rows would find something."""
+    (tmp_path / "inside").mkdir()
+    git.Repo.init(tmp_path / "clone").close()
+    monkeypatch.chdir(tmp_path)
+
+    def give(change: dict[str, object]) -> None:
+        rows = [row(1) | change]
+        monkeypatch.setattr(hugging_face, "_call", lambda *_, **__: rows)
+
+    return give
+
+
+@pytest.mark.parametrize(("change", "message"), HOST_PATHS)
+def test_a_row_of_the_hub_names_nothing_of_this_machine(
+    serve: Callable[[dict[str, object]], None], change: dict[str, object], message: str
+):
+    serve(change)
+    for source in (f"{DATASET}:test", f"swe-bench:{DATASET}:test"):
+        with pytest.raises(InvalidTaskError) as refused:
+            load_tasks(source)
+        said = str(refused.value)
+        assert said.startswith(f"{DATASET}:test row 1 (owner__name-1): {message}")
+        assert "in rows of the hub" in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"repository": "https://host/owner/name.git"},
+        {"image": "swebench/sweb.eval.x86_64.owner_1776_name-1:latest"},
+        {"image": "owner/name@sha256:0", "image_path": "/testbed"},
+    ],
+)
+def test_a_row_of_the_hub_names_what_anybody_has(
+    serve: Callable[[dict[str, object]], None], change: dict[str, object]
+):
+    serve(change)
+    (task,) = load_tasks(f"{DATASET}:test")
+    assert task.image == change.get("image", "")
+
+
+def test_rows_of_the_hub_take_clones_that_the_user_names(
+    serve: Callable[[dict[str, object]], None], tmp_path: Path
+):
+    serve({})
+    (task,) = load_tasks(f"{DATASET}:test", repositories={"owner/name": "clone"})
+    assert task.tree == GitTree(str(tmp_path / "clone"))
 
 
 def test_files_and_folders_are_no_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

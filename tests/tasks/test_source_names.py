@@ -17,6 +17,7 @@ def row(number: int, **more: object) -> dict[str, object]:
         "repo": "owner/name",
         "base_commit": f"{number:040x}",
         "problem_statement": "It is wrong.",
+        "FAIL_TO_PASS": ["t.py::test_a"],
     } | more
 
 

@@ -29,7 +29,7 @@ git -c core.fileMode=false diff 1111
 source /opt/miniconda3/bin/activate
 conda activate testbed
 python -m pip install -e '.[dev]'
-git checkout 1111 tests/test_core.py
+git checkout 1111111 tests/test_core.py
 git apply -v - <<'EOF_114'
 +++ b/tests/test_core.py
 +: '>>>>> Start Test Output'
@@ -38,7 +38,7 @@ EOF_114
 : '>>>>> Start Test Output'
 pytest -rA tests/test_core.py
 : '>>>>> End Test Output'
-git checkout 1111 tests/test_core.py
+git checkout 1111111 tests/test_core.py
 """
 
 
@@ -69,7 +69,7 @@ def refusal(**more: object) -> str:
 def test_an_evaluation_script_tells_how_to_install_and_how_to_test():
     task = load(eval_script=EVAL_SCRIPT, log_parser="parse_log_name")
     assert task.install_commands == (
-        "python -m pip install -e '.[dev]'",
+        "export LANG=en_US.UTF-8 && python -m pip install -e '.[dev]'",
         "python -m pip install pytest",
     )
     assert task.test_command == "export LANG=en_US.UTF-8\npytest -rA tests/test_core.py"
@@ -81,16 +81,16 @@ def test_what_a_row_says_itself_is_kept():
         eval_script=EVAL_SCRIPT,
         install_commands=["make"],
         image="",
-        runner="junit",
+        runner="command",
         test_report="x",
     )
-    assert (task.install_commands, task.runner, task.test_report) == (("make",), "junit", "x")
+    assert (task.install_commands, task.runner, task.test_report) == (("make",), "command", "x")
     assert load(repo="psf/requests", image="").image == ""
 
 
 def test_builds_between_the_hidden_tests_and_the_run_are_part_of_the_run():
     script = EVAL_SCRIPT.replace("EOF_114\n: ", "EOF_114\nmake -j4\n: ")
-    task = load(eval_script=script, FAIL_TO_PASS=["a test"], PASS_TO_PASS=[], log_parser="x")
+    task = load(eval_script=script, FAIL_TO_PASS=["a test"], PASS_TO_PASS=[], log_parser="gotest")
     assert task.test_command.splitlines()[1:] == ["make -j4", "pytest -rA tests/test_core.py"]
 
 

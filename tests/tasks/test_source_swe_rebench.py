@@ -1,6 +1,7 @@
 """SWE-rebench: how to install and test stands in each row."""
 
 import datetime
+import logging
 
 import pytest
 
@@ -51,6 +52,17 @@ def test_frozen_requirements_come_before_the_project():
     assert (task.interpreter, task.runner) == ("3.9", "pytest")
     assert task.image == "swerebench/sweb.eval.x86_64.owner_1776_name-64"
     assert task.created_at == "2024-05-14T09:30:00"
+
+
+def test_commands_for_the_system_are_left_out_with_a_word(caplog):
+    commands = ["apt-get install -y a-library", "make", "sudo make install"]
+    with caplog.at_level(logging.WARNING, "coding_gym"):
+        task = load(install_config=CONFIG | {"pre_install": commands})
+    assert task.install_commands[0] == "make"
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert said.startswith("row 1 (owner__name-64): left out of the install commands")
+    assert said.endswith(": 'apt-get install -y a-library', 'sudo make install'")
 
 
 def test_without_them_the_files_that_the_row_names_do():

@@ -12,6 +12,7 @@ ROW = {
     "repo": "owner/name",
     "base_commit": "0" * 40,
     "problem_statement": "broken",
+    "FAIL_TO_PASS": ["t.py::test_a"],
 }
 
 

@@ -2,20 +2,26 @@
 
 Such a script activates an environment, installs the project, writes the hidden tests with
 ``git apply`` from a here-document, and runs them between two markers. Only what the row alone
-knows is taken: how the project is installed, and what runs its tests.
+knows is taken: how the project is installed, and what runs its tests. What is left out is the
+scaffold around that, each command of it as a whole; everything else is kept.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-_START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
-_HERE_DOCUMENT = re.compile(r"<<-?\s*'?\"?(\w+)'?\"?\s*$")
+from coding_gym.tasks.sources.shell_script import Command, UnreadableScriptError, read_commands
+
+_MARKER = re.compile(r"(?::|echo) ['\"]?>>>>> (Start|End) Test Output['\"]?")
+_HIDDEN_TESTS = re.compile(r"git apply [^\n;&|<>]*<<")
 # What prepares a container, or shows its state to whoever reads the log.
 _SCAFFOLD = re.compile(
-    r"#!|set [-+]|source |conda |cd /testbed\b|:( |$)|"
-    r"git (config|status|show|checkout|apply|-c|diff)\b"
+    r"set [-+]\w+( pipefail)?|(source|\.) \S*conda\S*/activate( \w+)?|conda activate \w+|:( .*)?|"
+    r"git (status|show|diff|-c \S+ diff)( [^;&|<>]*)?|git checkout [0-9a-f]{7,40}( [^;&|<>]*)?|"
+    r"git config (--\w+ )*(safe\.directory|user\.\w+) \S+"
 )
-_EXPORT = re.compile(r"export \w+=")
+_ROOT = re.compile(r"cd /testbed/?")
+# What a shell remembers for the commands that come after.
+_STATE = re.compile(r"(export|unset|source|\.|cd|umask|ulimit|shopt|alias) [^;&|<>]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,44 +30,62 @@ class EvalScript:
 
     Attributes:
         install_commands: What comes before the hidden tests are written.
-        test_command: What runs them, with the exports and builds that it needs; one command a line.
+        test_command: What runs them, with the settings and builds that it needs.
     """
 
     install_commands: tuple[str, ...]
     test_command: str
 
 
+@dataclass(slots=True)
+class _State:
+    """What a shell remembers."""
+
+    settings: list[str] = field(default_factory=list)
+
+    def takes(self, command: str) -> bool:
+        """Takes note of a command that does nothing else; returns whether it was one."""
+        if _ROOT.fullmatch(command):
+            self.settings = [one for one in self.settings if not one.startswith("cd ")]
+            return True
+        if _STATE.fullmatch(command):
+            self.settings.append(command)
+            return True
+        return False
+
+
 def read_eval_script(text: str) -> EvalScript | None:
-    """Returns what a script does; None where it has no command between its markers."""
-    before: list[str] = []
-    builds: list[str] = []
-    tests: list[str] = []
-    place = before
-    for line in _without_documents(text):
-        if line.startswith("git apply"):
-            place = builds
-        elif _START in line:
+    """Returns what a script does; None where it has no command between its markers.
+
+    Raises:
+        UnreadableScriptError: It has a command that cannot be taken out of it.
+    """
+    state, installs = _State(), list[str]()
+    builds, tests = list[str](), list[str]()
+    place = installs
+    for command in read_commands(text):
+        if marker := _MARKER.fullmatch(command.text):
+            if marker[1] == "End":
+                break
             place = tests
-        elif _END in line:
-            break
-        elif line and not _SCAFFOLD.match(line):
-            place.append(line)
+        elif _HIDDEN_TESTS.match(command.text):
+            place = builds
+        elif _SCAFFOLD.fullmatch(command.text):
+            continue
+        elif place is not installs:
+            place.append(command.text)
+        elif not state.takes(_whole(command)):
+            installs.append(" && ".join([*state.settings, command.text]))
     if not tests:
         return None
-    exports = [line for line in before if _EXPORT.match(line)]
-    installs = tuple(line for line in before if not _EXPORT.match(line))
-    return EvalScript(installs, "\n".join(exports + builds + tests))
+    return EvalScript(tuple(installs), "\n".join([*state.settings, *builds, *tests]))
 
 
-def _without_documents(text: str) -> list[str]:
-    """Returns the script's lines without the content of here-documents, stripped."""
-    lines: list[str] = []
-    end = ""
-    for line in text.split("\n"):
-        if end:
-            end = "" if line.strip() == end else end
-            continue
-        lines.append(line.strip())
-        if match := _HERE_DOCUMENT.search(line):
-            end = match[1]
-    return lines
+def _whole(command: Command) -> str:
+    """Returns the text of a command that another shell can run by itself."""
+    if command.is_unfinished_block:
+        shown = command.text.split("\n")[0][:40]
+        raise UnreadableScriptError(
+            command.line, f"{shown!r} is no whole command; write the block on one line"
+        )
+    return command.text

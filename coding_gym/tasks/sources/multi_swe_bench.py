@@ -1,7 +1,8 @@
 """Multi-SWE-bench and Multi-SWE-RL: pull requests in seven languages, tests in objects by name.
 
 Rows do not say how tests run; their images hold scripts for that. Give such tasks a runner and a
-test command by the ``environments`` of `load_tasks`.
+test command by the ``environments`` of `load_tasks`, which refuses them without where their ids
+are not spelt as pytest's.
 """
 
 from collections.abc import Iterator, Mapping

@@ -16,6 +16,7 @@ from coding_gym.tasks.sources.fields import hidden_test_ids
 from coding_gym.tasks.sources.kinds import Row, RowFormat
 from coding_gym.tasks.sources.languages import language_named, language_of
 from coding_gym.tasks.sources.runner_choice import how_tests_run
+from coding_gym.tasks.sources.shell_script import UnreadableScriptError
 
 
 def image_name(instance_id: str, organisation: str, separator: str) -> str:
@@ -48,13 +49,16 @@ def _fill_in_test_run(filled: dict[str, Any], reader: RowReader) -> None:
     command, parser = _usual_command(row), ""
     installs: tuple[str, ...] = ()
     if row.get("eval_script") is not None:
-        script = read_eval_script(reader.text("eval_script"))
+        try:
+            script = read_eval_script(reader.text("eval_script"))
+        except UnreadableScriptError as error:
+            raise reader.error("eval_script", str(error)) from None
         if script is None:
             raise reader.wrong("eval_script", "a script that runs tests between its two markers")
         command, installs = script.test_command, script.install_commands
     if row.get("log_parser") is not None:
         parser = reader.text("log_parser")
-    run = how_tests_run(hidden_test_ids(reader), command, parser)
+    run = how_tests_run(hidden_test_ids(reader), command, parser, where=reader.label)
     if installs:
         is_pytest = run["runner"] == "pytest"
         filled.setdefault("install_commands", with_pytest(installs) if is_pytest else installs)

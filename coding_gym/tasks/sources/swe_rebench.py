@@ -4,16 +4,20 @@ Commands for a system's package manager are left out: environments are built wit
 project needs them, run its rows in their images.
 """
 
+import logging
 import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.row_reader import RowReader
+from coding_gym.tasks.left_out import FROM_INSTALL, log_once
 from coding_gym.tasks.sources.fields import hidden_test_ids
 from coding_gym.tasks.sources.kinds import Row, RowFormat
 from coding_gym.tasks.sources.runner_choice import how_tests_run
 from coding_gym.tasks.sources.swe_bench import fill_in, with_pytest
+
+_log = logging.getLogger(__name__)
 
 _CONFIG = "install_config"
 _NEEDS_ROOT = re.compile(r"(sudo |apt-get |apt |conda |dpkg |yum |apk )")
@@ -29,7 +33,8 @@ def _to_row(row: Row, where: str) -> Row:
         raise reader.wrong(_CONFIG, "an object")
     inside = _Config(config, reader)
     command = "\n".join(inside.commands("test_cmd"))
-    run = how_tests_run(hidden_test_ids(reader), command, inside.text("log_parser"))
+    parser = inside.text("log_parser")
+    run = how_tests_run(hidden_test_ids(reader), command, parser, where=reader.label)
     installs = _install_commands(inside, reader)
     made: dict[str, Any] = {
         **run,
@@ -50,7 +55,10 @@ def _image(reader: RowReader) -> str:
 
 
 def _install_commands(inside: "_Config", reader: RowReader) -> tuple[str, ...]:
-    commands = [one for one in inside.commands("pre_install") if not _NEEDS_ROOT.match(one)]
+    before = inside.commands("pre_install")
+    if left_out := [one for one in before if _NEEDS_ROOT.match(one)]:
+        log_once(_log, FROM_INSTALL, reader.label, left_out)
+    commands = [one for one in before if one not in left_out]
     frozen = reader.text("requirements") if reader.row.get("requirements") is not None else ""
     pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
     if pins:

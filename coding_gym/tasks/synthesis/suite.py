@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, last_line
+from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
@@ -157,7 +158,7 @@ class TestSandbox:
             f'rm -f {answer}; exec python -c "{code}"',
             timeout_s=timeout_s,
             env=env,
-            stdin=json.dumps(request | {"reply": answer}).encode(),
+            stdin=json.dumps(request | {"reply": answer, "options": NEUTRAL_OPTIONS}).encode(),
         )
         try:
             return self._sandbox.read_file(answer, max_bytes=_MAX_REPLY_BYTES)

@@ -26,8 +26,9 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
     """Tries broken programs one after the other.
 
     Args:
-        request: ``preload``: modules to import first; ``warm``: test files whose byte code, and
-            that of what they import, is to be written first; ``attempts``: each with ``files``
+        request: ``options``: see `Recorder`; ``preload``: modules to import first; ``warm``: test
+            files whose byte code, and that of what they import, is to be written first;
+            ``attempts``: each with ``files``
             (content in base64 by path), ``paths`` (test files to collect), ``tests`` (ids to run,
             None for all) and ``cpu_s``.
 
@@ -35,26 +36,26 @@ def attempt_all(request: dict[str, Any]) -> dict[str, Any]:
         ``results``: of each attempt ``failed`` (ids), ``failures``, ``num_run``, ``error`` and
         ``is_stable``; see `_attempt`.
     """
-    root = root_folder()
+    root, options = root_folder(), request["options"]
     preload(request["preload"], root)
     if request.get("warm"):
         sys.dont_write_bytecode = False
-        _run(request["warm"], [], request["attempts"][0]["cpu_s"], root)
+        _run(request["warm"], [], request["attempts"][0]["cpu_s"], root, options)
     sys.dont_write_bytecode = True
     results = []
     for number, attempt in enumerate(request["attempts"]):
         with _written(attempt["files"], number):
-            results.append(_attempt(attempt, root))
+            results.append(_attempt(attempt, root, options))
     return {"results": results}
 
 
-def _attempt(attempt: dict[str, Any], root: str) -> dict[str, Any]:
+def _attempt(attempt: dict[str, Any], root: str, options: dict[str, object]) -> dict[str, Any]:
     """Runs the tests of one broken program, and where some fail all of them once more, backwards.
 
     A test that does not end alike both times makes the attempt unstable. Chance is another each
     time, but the same for every attempt, so that what comes of it repeats.
     """
-    first = _run(attempt["paths"], attempt["tests"], attempt["cpu_s"], root)
+    first = _run(attempt["paths"], attempt["tests"], attempt["cpu_s"], root, options)
     if first is None:
         return {"error": "died"}
     if first["collect_error"]:
@@ -71,7 +72,7 @@ def _attempt(attempt: dict[str, Any], root: str) -> dict[str, Any]:
     }
     if failed and attempt.get("twice", True):
         tests = attempt["tests"]
-        again = _run(attempt["paths"], tests, attempt["cpu_s"], root, is_reversed=True)
+        again = _run(attempt["paths"], tests, attempt["cpu_s"], root, options, is_reversed=True)
         reply["is_stable"] = again is not None and again["outcomes"] == first["outcomes"]
     return reply
 
@@ -81,12 +82,13 @@ def _run(
     tests: list[str] | None,
     cpu_s: float,
     root: str,
+    options: dict[str, object],
     *,
     is_reversed: bool = False,
 ) -> Any:
     def run() -> dict[str, Any]:
         random.seed(int(is_reversed))
-        recorder = Recorder(root, tests, is_reversed=is_reversed)
+        recorder = Recorder(root, options, tests, is_reversed=is_reversed)
         run_pytest(paths, [recorder])
         return {
             "outcomes": recorder.outcomes,

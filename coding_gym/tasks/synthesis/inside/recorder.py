@@ -15,29 +15,10 @@ from _pytest.reports import TestReport  # public under another name only since p
 from .seen import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator
+    from collections.abc import Collection, Generator, Mapping
 
     from .tracing import Tracer
 
-# Whatever a project's configuration says of these, all tests run, here, once.
-_NEUTRAL_OPTIONS: dict[str, object] = {
-    "maxfail": 0,
-    "continue_on_collection_errors": True,
-    "numprocesses": None,
-    "dist": "no",
-    "tx": [],
-    "usepdb": False,
-    "trace": False,
-    "lf": False,
-    "failedfirst": False,
-    "newfirst": False,
-    "stepwise": False,
-    "reruns": 0,
-    "randomly_reorganize": False,
-    "tbstyle": "native",
-    "showlocals": False,
-    "no_cov": True,
-}
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
 
@@ -47,6 +28,7 @@ class Recorder:
 
     Args:
         root: The project's folder.
+        options: Values of options, whatever the project's configuration says.
         selected: Ids of the tests to run; None for all.
         tracer: Collects the lines of each test, or None.
         is_reversed: Whether the tests run in the opposite order.
@@ -64,6 +46,7 @@ class Recorder:
     def __init__(
         self,
         root: str,
+        options: Mapping[str, object],
         selected: Collection[str] | None = None,
         tracer: Tracer | None = None,
         *,
@@ -76,7 +59,7 @@ class Recorder:
         self.imported: set[tuple[str, int]] = set()
         self.spawning: set[str] = set()
         self.collect_error = ""
-        self._root = root
+        self._root, self._options = root, options
         self._selected = None if selected is None else frozenset(selected)
         self._tracer = tracer
         self._is_reversed = is_reversed
@@ -88,7 +71,7 @@ class Recorder:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_cmdline_main(self, config: Any) -> Generator[None, Any, None]:
         """Overrules options that would change which tests run, or where."""
-        for name, value in _NEUTRAL_OPTIONS.items():
+        for name, value in self._options.items():
             if hasattr(config.option, name):
                 setattr(config.option, name, value)
         yield

@@ -21,7 +21,8 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
     """Runs all tests three times: as they come, traced, and backwards.
 
     Args:
-        request: ``arguments``: what pytest is told; ``cpu_s``: processor seconds for each run.
+        request: ``options``: see `Recorder`; ``arguments``: what pytest is told; ``cpu_s``:
+            processor seconds for each run.
 
     Returns:
         ``tests``: of each test its id, the file and line of its function, and whether it always
@@ -32,10 +33,10 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         ``error``: why there is nothing to work with, or "".
     """
     arguments, cpu_s = request["arguments"], float(request["cpu_s"])
-    root = root_folder()
-    plain = forked(lambda: _run(arguments, root), cpu_s)
-    traced = forked(lambda: _traced(arguments, root), 20 * cpu_s)
-    backwards = forked(lambda: _run(arguments, root, is_reversed=True), cpu_s)
+    root, options = root_folder(), request["options"]
+    plain = forked(lambda: _run(arguments, root, options), cpu_s)
+    traced = forked(lambda: _traced(arguments, root, options), 20 * cpu_s)
+    backwards = forked(lambda: _run(arguments, root, options, is_reversed=True), cpu_s)
     if plain is None or traced is None or backwards is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
     outcomes = [run["outcomes"] for run in (plain, traced, backwards)]
@@ -55,9 +56,11 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run(arguments: list[str], root: str, *, is_reversed: bool = False) -> dict[str, Any]:
+def _run(
+    arguments: list[str], root: str, options: dict[str, object], *, is_reversed: bool = False
+) -> dict[str, Any]:
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = Recorder(root, is_reversed=is_reversed)
+    recorder = Recorder(root, options, is_reversed=is_reversed)
     run_pytest(arguments, [recorder])
     after = resource.getrusage(resource.RUSAGE_SELF)
     return {
@@ -69,8 +72,8 @@ def _run(arguments: list[str], root: str, *, is_reversed: bool = False) -> dict[
     }
 
 
-def _traced(arguments: list[str], root: str) -> dict[str, Any]:
-    recorder = Recorder(root, tracer=Tracer(root))
+def _traced(arguments: list[str], root: str, options: dict[str, object]) -> dict[str, Any]:
+    recorder = Recorder(root, options, tracer=Tracer(root))
     run_pytest(arguments, [recorder])
     lines = {test: sorted(found) for test, found in recorder.lines.items()}
     return {

@@ -1,0 +1,47 @@
+"""Whether a patch for a task could be graded at all, found out when the task is loaded."""
+
+from coding_gym.errors import InvalidTaskError, UnknownNameError
+from coding_gym.task import Task
+
+_MAX_SHOWN = 400
+
+
+def check_usable(task: Task, label: str) -> None:
+    """Refuses a task that no patch could be graded for, however it is repaired.
+
+    Args:
+        task: The task, with all that the caller says of its environment.
+        label: Names it, and where it stands, in errors.
+
+    Raises:
+        InvalidTaskError: It names no test, its date is none, there is no such runner, or the runner
+            cannot run its tests.
+    """
+    # Here, because both open sandboxes, which importing the package must not bring along.
+    from coding_gym.grading.runners import get_runner
+    from coding_gym.workspace.history import task_date
+
+    try:
+        task_date(task)
+    except InvalidTaskError as error:
+        raise _refusal(label, str(error).removeprefix(f"task {task.task_id}: ")) from None
+    if not task.expected_tests:
+        said = "field 'FAIL_TO_PASS' names no test, nor does 'PASS_TO_PASS'"
+        raise _refusal(label, said, "; leave the task out by task_ids")
+    try:
+        runner = get_runner(task.runner)
+    except UnknownNameError as error:
+        raise _refusal(label, f"field 'runner': {error}") from None
+    problem = runner.problem(task)
+    if not problem and "" in runner.files(task):
+        odd = [test for test in task.expected_tests if test.startswith("::")]
+        named = f"expected test {odd[0]!r}" if odd else f"test_command {task.test_command!r}"
+        problem = f"{named} names a file without a name"
+    if problem:
+        way_out = "; the task, or its entry of environments, must say otherwise"
+        raise _refusal(label, f"field 'runner' is {task.runner!r}, and {problem}", way_out)
+
+
+def _refusal(label: str, said: str, way_out: str = "") -> InvalidTaskError:
+    shown = said if len(said) <= _MAX_SHOWN else f"{said[:_MAX_SHOWN]}…"
+    return InvalidTaskError(f"{label}: {shown}{way_out}")

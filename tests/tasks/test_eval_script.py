@@ -1,0 +1,172 @@
+"""Nothing of an evaluation script is lost without a word: not a line, nor half of one."""
+
+import logging
+
+import pytest
+
+from coding_gym.errors import InvalidTaskError
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.sources.shell_script import read_commands
+
+SCRIPT = """\
+#!/bin/bash
+set -uxo pipefail
+source /opt/miniconda3/bin/activate
+conda activate testbed
+cd /testbed
+{before}
+git checkout 1111111 tests/test_core.py
+git apply -v - <<'EOF_114'
+diff --git a/x b/x
+make this no command
+EOF_114
+{builds}
+: '>>>>> Start Test Output'
+{tests}
+: '>>>>> End Test Output'
+git checkout 1111111 tests/test_core.py
+"""
+TESTS = "pytest -rA tests/test_core.py"
+
+
+def load(before: str = "make", builds: str = "", tests: str = TESTS, **more: object):
+    row = {
+        "instance_id": "owner__name-1",
+        "repo": "owner/name",
+        "base_commit": "1" * 40,
+        "problem_statement": "It is wrong.",
+        "FAIL_TO_PASS": ["tests/test_core.py::test_a"],
+        "eval_script": SCRIPT.format(before=before, builds=builds, tests=tests),
+    }
+    (task,) = load_tasks([row | more])
+    return task
+
+
+def installs(before: str) -> tuple[str, ...]:
+    commands = load(before).install_commands
+    return tuple(c for c in commands if c != "python -m pip install pytest")
+
+
+@pytest.mark.parametrize(
+    ("before", "commands"),
+    [
+        ("cd /testbed && make build", ["cd /testbed && make build"]),
+        ("cd /testbed/docs && make", ["cd /testbed/docs && make"]),
+        (
+            "source .venv/bin/activate && pip install -e .",
+            ["source .venv/bin/activate && pip install -e ."],
+        ),
+        ("conda activate testbed; make", ["conda activate testbed; make"]),
+        ("git status && make", ["git status && make"]),
+        ("git diff > kept.patch", ["git diff > kept.patch"]),
+        ("git checkout other-branch", ["git checkout other-branch"]),
+        ("git config url.a.insteadOf b", ["git config url.a.insteadOf b"]),
+        ("git apply fix.patch", ["git apply fix.patch"]),
+        ("set -e; make", ["set -e; make"]),
+        ("make this  # don't fail", ["make this"]),
+        ("# don't\nmake", ["make"]),
+        ("pip install git+https://host/a#egg=b", ["pip install git+https://host/a#egg=b"]),
+        ("cat <<A && # and then\nbody\nA\nmake", ["cat <<A &&\nbody\nA\nmake"]),
+        ("echo '<<A' \"# b\" \\' \\\\\nmake", ["echo '<<A' \"# b\" \\' \\\\", "make"]),
+    ],
+)
+def test_a_line_that_only_begins_like_the_scaffold_is_kept(before, commands):
+    assert installs(before) == tuple(commands)
+
+
+def test_a_line_that_goes_on_is_one_command():
+    assert installs("ma\\\nke") == ("make",)
+    assert installs("pip install \\\n    a \\\n    b\nmake &&\n  make install") == (
+        "pip install a b",
+        "make && make install",
+    )
+
+
+def test_a_text_of_several_lines_is_one_command():
+    assert installs("python -c 'import a\n# it's\n'\nmake".replace("it's", "its")) == (
+        "python -c 'import a\n# its\n'",
+        "make",
+    )
+
+
+def test_a_here_document_is_kept_whole():
+    document = "cat > setup.cfg <<-'END'\n  [a]\n  git status\nx = 'y\nEND"
+    assert installs(f"{document}\nmake <<<word") == (document, "make <<<word")
+    task = load(
+        tests=f"cat <<A <<B\none\nA\ntwo\nB\n{TESTS}", FAIL_TO_PASS=["a"], log_parser="gotest"
+    )
+    assert task.test_command == f"cat <<A <<B\none\nA\ntwo\nB\n{TESTS}"
+
+
+def test_what_a_shell_remembers_is_told_to_every_command_after_it():
+    before = "export A=1\nmake a\ncd /testbed\ncd docs\nmake b\ncd /testbed\nmake c"
+    assert installs(before) == (
+        "export A=1 && make a",
+        "export A=1 && cd docs && make b",
+        "export A=1 && make c",
+    )
+    task = load("export A=1\ncd docs\nmake", "make -j", FAIL_TO_PASS=["a"], log_parser="gotest")
+    assert task.test_command == f"export A=1\ncd docs\nmake -j\n{TESTS}"
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "said"),
+    [
+        ("cat <<EOF\nbody", 6, "has no end 'EOF'"),
+        ('make "a', 6, "the quote of '\"a' has no end"),
+        ("make\nfor a in b; do\n  make $a\ndone", 7, "'for a in b; do' is no whole command"),
+        ("if true\nthen make; fi", 6, "'if true' is no whole command"),
+        ("for a in $(ls)\ndo make $a\ndone", 6, "'for a in $(ls)' is no whole command"),
+        ("f() {\n  make\n}", 6, "'f() {' is no whole command"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_row_field_and_line(before, line, said):
+    with pytest.raises(InvalidTaskError) as refused:
+        load(before)
+    message = str(refused.value)
+    assert message.startswith(f"row 1 (owner__name-1): field 'eval_script' line {line}: ")
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "for a in b c; do make $a; done",
+        "if a; then b; fi || c",
+        "(cd a && make)",
+        "{ make; } > log",
+    ],
+)
+def test_a_block_on_one_line_is_a_command(block):
+    assert installs(block) == (block,)
+
+
+def test_what_the_chosen_runner_does_not_run_is_logged_once(caplog):
+    with caplog.at_level(logging.WARNING, "coding_gym"):
+        for _ in range(2):
+            load(builds="make extension", tests=f"export UNIQUE=1\n{TESTS}")
+        load(builds="", tests=TESTS)
+    (record,) = caplog.records
+    said = record.getMessage()
+    assert said.startswith("row 1 (owner__name-1): runner 'pytest' does not run 2 lines of its ")
+    assert "'make extension', 'export UNIQUE=1'" in said
+
+
+def test_a_runner_that_runs_the_whole_command_says_nothing(caplog):
+    with caplog.at_level(logging.WARNING, "coding_gym"):
+        task = load(builds="make it", FAIL_TO_PASS=["a"], log_parser="gotest")
+    assert task.runner == "swebench"
+    assert not caplog.records
+
+
+def test_long_scripts_are_read_in_time_that_grows_with_them():
+    assert len(installs("echo" + " 'a' \\\n" * 50_000 + "b")[0]) == 200_006
+    long = "make '" + "a\n" * 200_000 + "'\n" + "cat <<A\n" + "b\n" * 200_000 + "A"
+    assert [len(one) for one in installs(long)] == [400_007, 400_009]
+    with pytest.raises(InvalidTaskError, match="has no end"):
+        load(f"{long}\nmake '")
+
+
+def test_a_last_line_that_would_go_on_is_not_lost():
+    assert [c.text for c in read_commands("make \\")] == ["make"]
+    assert [c.text for c in read_commands("a\r\n  make &&")] == ["a", "make &&"]
