@@ -29,11 +29,12 @@ app.command("synthesize")(synthesize.synthesize_tasks)
 @app.command("list")
 def list_tasks(
     source: options.Source = "bundled",
+    environments: options.Environments = None,
     split: options.Split = None,
     limit: options.Limit = None,
 ) -> None:
     """List the tasks of a source; F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS."""
-    loaded = load_tasks(source, split=split, limit=limit)
+    loaded = load_tasks(source, split=split, limit=limit, environments=environments)
     longest = max(len(task.task_id) for task in loaded)  # an id that is cut off is of no use
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
@@ -50,10 +51,11 @@ def list_tasks(
 def show_task(
     task_id: Annotated[str, typer.Argument(help="The task's id.")],
     source: options.Source = "bundled",
+    environments: options.Environments = None,
     gold: Annotated[bool, typer.Option("--gold", help="Show the reference repair too.")] = False,
 ) -> None:
     """Show one task: the issue, its tests, and on request the reference repair."""
-    (task,) = load_tasks(source, task_ids=[task_id])
+    (task,) = load_tasks(source, task_ids=[task_id], environments=environments)
     console = terminal()
     console.print(task.task_id, style="bold")
     for name in ("repo", "base_commit", "split", "difficulty", "created_at"):
