@@ -55,7 +55,6 @@ def test_what_tasks_say_does_not_steer_the_terminal(
     path = tmp_path / "rows.jsonl"
     gold = f"{tiny_row['patch'].rstrip()}\n-- {evil}\n"
     changed = {
-        "instance_id": f"a{evil}b",
         "problem_statement": f"one{evil}\n\ttwo",
         "repo": f"o/{evil}n",
         "difficulty": evil,
@@ -65,7 +64,7 @@ def test_what_tasks_say_does_not_steer_the_terminal(
     path.write_text(json.dumps(tiny_row | changed) + "\n")
     commands = {
         ("tasks", "list", "--source", str(path)): 0,
-        ("tasks", "show", f"a{evil}b", "--source", str(path), "--gold"): 0,
+        ("tasks", "show", tiny_row["instance_id"], "--source", str(path), "--gold"): 0,
         ("tasks", "show", evil, "--source", str(path)): 2,
         ("validate", str(path), "--repeats", "1"): 1,
     }

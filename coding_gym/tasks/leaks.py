@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coding_gym.errors import SandboxError
 from coding_gym.patch import Patch
@@ -13,6 +13,8 @@ from coding_gym.workspace import Template
 
 # A shorter line, such as `return None`, is in many places and says nothing.
 _MIN_LINE_CHARS, _MIN_CHARS = 8, 24
+# Less than this may be an idiom that other programs have too, so the lines around it must be there.
+_ENOUGH_CHARS, _MAX_CONTEXT_LINES = 80, 4
 _MAX_LINES = 64
 _MAX_NAMED = 20
 _TIMEOUT_S = 120.0
@@ -27,7 +29,8 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     Looked at are the workspace, every commit that its git knows, and whatever else the template
     shows, such as installed packages. Lines that are short or that the files have already do not
-    count; where hardly any are left, nothing is looked for.
+    count; where hardly any are left, nothing is looked for, and where few are, they must stand in
+    one file with the lines around them. What the repaired files themselves show is no leak.
 
     Args:
         task: The task.
@@ -45,32 +48,45 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
         if not lines:
             return ()
         sandbox.write_file(_PATTERNS, "".join(f"{line}\n" for line in lines).encode())
-        found = list(_search(sandbox, f"{_GREP} --no-index", WORKDIR))
+        own = {change.old_path for change in Patch(task.gold_patch).files}
+        hits = _search(sandbox, f"{_GREP} --no-index", WORKDIR)
+        found = [hit for hit in hits if hit not in own]
+        known = {*hits}
         for mount in template.spec.mounts:
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
-            hits = _search(sandbox, f"{_GREP} --no-index", folder)
-            found += [f"{folder}/{hit}" for hit in hits]
+            shown = _search(sandbox, f"{_GREP} --no-index", folder)
+            found += [f"{folder}/{hit}" for hit in shown]
         commits = f"git rev-list --all --reflog HEAD | xargs -r {_GREP}"
         history = _search(sandbox, commits, WORKDIR)
-        found += [hit for hit in history if hit.partition(":")[2] not in found]
+        found += [hit for hit in history if hit.partition(":")[2] not in known]
     return tuple(dict.fromkeys(found))[:_MAX_NAMED]
 
 
 def _telling_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     """Returns the added lines by which a repair can be known, the longest ones."""
     added: set[str] = set()
+    around: set[str] = set()
     for change in gold.files:
         present = _lines_at_base(sandbox, change.old_path)
-        added |= {line for line in _added(change.text) if line not in present}
-    lines = sorted(added, key=lambda line: (-len(line), line))[:_MAX_LINES]
-    return lines if sum(map(len, lines)) >= _MIN_CHARS else []
+        added |= {line for line in _marked(change.text, "+") if line not in present}
+        around |= set(_marked(change.text, " "))
+    lines = _longest(added, _MAX_LINES)
+    num_chars = sum(map(len, lines))
+    if num_chars < _MIN_CHARS:
+        return []
+    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(around, _MAX_CONTEXT_LINES)
 
 
-def _added(diff: str) -> Iterator[str]:
+def _longest(lines: Iterable[str], number: int) -> list[str]:
+    return sorted(lines, key=lambda line: (-len(line), line))[:number]
+
+
+def _marked(diff: str, mark: str) -> Iterator[str]:
+    """Lines of a diff with a mark in front that say something."""
     for line in diff.splitlines():
         text = line[1:].strip()
-        is_added = line.startswith("+") and not line.startswith("+++ ")
-        if is_added and len(text) >= _MIN_LINE_CHARS and _WORD.search(text):
+        is_marked = line.startswith(mark) and not line.startswith("+++ ")
+        if is_marked and len(text) >= _MIN_LINE_CHARS and _WORD.search(text):
             yield text
 
 

@@ -65,3 +65,25 @@ def test_a_repair_in_the_history_is_found(store, tmp_path):
     tree = GitTree(str(tmp_path / "repo"))
     task = replace(TASK, tree=tree, base_commit=commits[1].hexsha, task_id="history")
     assert leaks(store, task) == (f"{commits[0].hexsha}:area.py",)
+
+
+def test_a_short_line_that_another_program_has_too_is_no_leak(store):
+    line = "return width * height * 1.0"
+    buggy, fixed = (f"def area(width, height):\n    # in metres\n    {x}\n" for x in ("pass", line))
+    gold = Patch.between({"area.py": buggy}, {"area.py": fixed})
+    task = replace(TASK, gold_patch=gold.text)
+    tree = {"area.py": buggy, "other.py": f"def volume(width, height):\n    {line}\n"}
+    assert leaks(store, replace(task, tree=FilesTree(tree))) == ()
+    assert leaks(store, replace(task, tree=FilesTree(tree | {"old.py": fixed}))) == ("old.py",)
+
+
+def test_what_the_repaired_file_shows_anyway_is_no_leak(store):
+    """The added line is a part of a longer one of the same file, before and after."""
+    buggy = (
+        "def area(width, height):\n    return width + height\n\n\n"
+        "def surface(width, height, scale):\n    return width * height * scale * scale\n"
+    )
+    fixed = buggy.replace("width + height", "width * height * scale")
+    gold = Patch.between({"area.py": buggy}, {"area.py": fixed})
+    task = replace(TASK, gold_patch=gold.text, tree=FilesTree({"area.py": buggy}))
+    assert leaks(store, task) == ()
