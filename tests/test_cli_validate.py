@@ -1,13 +1,15 @@
 """Validation of many tasks by the command: going on where it stopped, and saying why."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from test_cli import run
 
-from coding_gym.cli import validate
+from coding_gym.cli import validate, verdicts
 from coding_gym.tasks.validation_report import ValidationReport
 
 
@@ -43,6 +45,8 @@ def test_a_validation_goes_on_where_it_was_stopped(many: Path, tmp_path: Path) -
     command = ["validate", str(many), "--repeats", "1", "--report", str(report), "--resume"]
     text = run(*command, code=1)
     assert "✔" not in text
+    assert text.splitlines()[0] == f"kept 1 of 1 verdicts in {report}"
+    assert text.splitlines()[1].startswith("2/2 ✘ gone")
     lines = report.read_text().splitlines()
     assert [json.loads(line)["ok"] for line in lines] == [True, False]
     assert lines[0] + "\n" == first
@@ -79,9 +83,45 @@ def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
 
     report.write_text(first + '{"task_id": "cut o')
     monkeypatch.setattr(validate, "validate_tasks", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(typer.Exit):
         validate.validate(str(many), repeats=1, report=report, resume=True)
     assert report.read_text() == first
+
+
+@pytest.mark.parametrize("has_report", [True, False])
+def test_an_interrupt_says_how_far_it_came_and_how_to_go_on(
+    has_report: bool,
+    many: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: Any, on_result: Callable[[ValidationReport], None], **__: Any) -> None:
+        on_result(ValidationReport(task_id="first", ok=True))
+        raise KeyboardInterrupt
+
+    report = tmp_path / "my report.jsonl" if has_report else None
+    monkeypatch.setattr(validate, "validate_tasks", interrupted)
+    with pytest.raises(typer.Exit) as stopped:
+        validate.validate(str(many), repeats=1, report=report)
+    assert stopped.value.exit_code == 130
+    shown, last = filter(None, capsys.readouterr().out.splitlines())
+    assert shown.startswith("1/2 ✔ first")
+    way_on = f"go on with --report '{report}' --resume" if report else "nothing was kept; with --re"
+    assert last.startswith(f"stopped after 1 of 2; {way_on}")
+
+
+def test_a_task_without_a_gold_patch_is_a_class_of_its_own(
+    tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    passes = {"instance_id": "passes", "FAIL_TO_PASS": tiny_row["PASS_TO_PASS"], "PASS_TO_PASS": []}
+    rows = [tiny_row | {"patch": ""}, tiny_row | {"patch": ""} | passes]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines = run("validate", str(path), "--repeats", "1", code=1).splitlines()
+    assert set(lines[-3].split("; ")) == {"base passes: 1", "no gold patch: 1"}
+    assert lines[-2:] == ["no gold patch: only the base was checked", "valid 0/2"]
+    assert not any("gold fails" in line for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -100,4 +140,4 @@ def test_a_report_that_is_there_is_neither_overwritten_nor_emptied(
     ],
 )
 def test_each_kind_of_reason_is_called_what_it_is(found: dict[str, Any], kind: str) -> None:
-    assert validate._kind(ValidationReport(task_id="a", ok=False, **found)) == kind
+    assert verdicts.kind_of(ValidationReport(task_id="a", ok=False, **found)) == kind

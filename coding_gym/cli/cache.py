@@ -10,6 +10,7 @@ import typer
 from platformdirs import user_cache_path
 from rich.console import Console
 
+from coding_gym.arguments import unknown_name
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks.recipe_tables import read_tables
@@ -88,6 +89,9 @@ def clear(
 ) -> None:
     """Remove everything that is not in use; it is built again when it is wanted."""
     place = _folder(folder)
+    for name in kind or ():
+        if name not in KINDS:  # before anybody is asked about it
+            raise unknown_name("cache entry", name, KINDS)
     if not (yes or dry_run):
         typer.confirm(f"Remove {', '.join(kind) if kind else 'everything'} in {place}?", abort=True)
     report = collect_garbage(place, unused_for_s=0, kinds=kind or (), dry_run=dry_run)
@@ -120,6 +124,10 @@ def show_recipes(
 
 
 def _folder(folder: Path | None) -> Path:
+    if folder is not None and not folder.exists():
+        raise InvalidArgumentError(
+            f"there is no folder {str(folder)!r}; leave --folder out for the user's own cache"
+        )
     return folder or user_cache_path("coding_gym")
 
 

@@ -34,7 +34,10 @@ Repositories = Annotated[
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(help="A JSONL file with interpreter and install_commands by instance_id."),
+    typer.Option(
+        help="A JSONL file with interpreter and install_commands by instance_id, or 'swebench' for "
+        "the tables of SWE-bench's harness."
+    ),
 ]
 Trajectories = Annotated[
     Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")

@@ -3,16 +3,16 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress as Bar
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.cli.synthesis_progress import shown, summary
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 from coding_gym.tasks.synthesis import (
@@ -22,11 +22,14 @@ from coding_gym.tasks.synthesis import (
     download,
     synthesize,
     tasks_from_history,
-    write_rows,
 )
+from coding_gym.tasks.synthesis.choosing import check_operators
+from coding_gym.tasks.synthesis.writing import Output
 
 _INSTALL_PYPI = "python -m pip install --quiet pytest --editable ."
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
+_Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
+_STOPPED = 130  # as shells have it for what Ctrl-C ended
 
 
 def synthesize_tasks(
@@ -39,8 +42,11 @@ def synthesize_tasks(
     n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 200,
     seed: Annotated[int, typer.Option(help="Decides which tasks.")] = 0,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The JSONL file; its trees lie beside it.")
+        Path, typer.Option("--out", "-o", help="The new JSONL file; its trees lie beside it.")
     ] = Path("tasks.jsonl"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace --out's file, once there are tasks.")
+    ] = False,
     from_history: Annotated[
         bool, typer.Option("--from-history", help="Bug-fix commits of --repo, not new bugs.")
     ] = False,
@@ -63,41 +69,65 @@ def synthesize_tasks(
 ) -> None:
     """Make tasks by breaking a project in ways that its own tests find."""
     _check(repo, pypi, grade, from_history=from_history)
-    options.check_writable(out)
-    console = terminal()
+    backend = options.parse_sandbox(sandbox)
+    # Before anything is fetched: which names there are, and whether libcst is installed.
+    operators = () if from_history else check_operators(operator or ())
     common: dict[str, Any] = {
         "install_commands": tuple(install or ()),
         "interpreter": interpreter,
     }
-    run: dict[str, Any] = {"sandbox": options.parse_sandbox(sandbox)}
-    with Bar(console=console, transient=True) as bars:
-        bar = bars.add_task("looking at the tests", total=n)
 
-        def show(progress: Progress) -> None:
-            said = f"{progress.num_tried} tried, {progress.num_found} found by tests; tasks"
-            bars.update(bar, completed=progress.num_tasks, description=said)
-
-        run["on_progress"] = show
+    def make(trees: Path, on_progress: Callable[[Progress], None]) -> tuple[Task, ...]:
+        run: dict[str, Any] = {"sandbox": backend, "on_progress": on_progress}
         if from_history:
-            made = tasks_from_history(repo or "", n, **common, **run)
-        else:
-            project = _project(repo, pypi, out, run["sandbox"])
-            if not pypi or install:
-                project = replace(project, **common)
-            made = synthesize(
-                replace(project, interpreter=interpreter, tests=tuple(tests or ())),
-                n,
-                seed=seed,
-                operators=tuple(operator or ()),
-                num_workers=workers or os.cpu_count() or 1,
-                grade_every=_GRADE_EVERY[grade],
-                **run,
-            )
-    write_rows(made, out)
-    for line in _summary(made, n, out):
+            return tasks_from_history(repo or "", n, **common, **run)
+        project = _project(repo, pypi, trees, backend)
+        if not pypi or install:
+            project = replace(project, **common)
+        return synthesize(
+            replace(project, interpreter=interpreter, tests=tuple(tests or ())),
+            n,
+            seed=seed,
+            operators=operators,
+            num_workers=workers or os.cpu_count() or 1,
+            grade_every=_GRADE_EVERY[grade],
+            **run,
+        )
+
+    begin = "looking at the commits" if from_history else "looking at the tests"
+    output = Output(out, replace=force)
+    made, progress = _written(make, output, n, f"fetching {pypi}, and {begin}" if pypi else begin)
+    console = terminal()
+    for line in _lines(made, n, out, progress):
         console.print(line)
+
+
+def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Task, ...], Progress]:
+    """Makes tasks and writes them, and returns them with what was done for them.
+
+    Raises:
+        typer.Exit: There are none, or Ctrl-C was pressed; it was said that nothing was written.
+    """
+    errors = terminal(stderr=True)
+    last = Progress()
+    try:
+        with output, shown(errors, n, begin) as show:
+
+            def keep(progress: Progress) -> None:
+                nonlocal last
+                last = progress
+                show(progress)
+
+            made = make(output.staging, keep)
+            if made:
+                output.write(made)
+    except KeyboardInterrupt:
+        errors.print("stopped; nothing was written")
+        raise typer.Exit(_STOPPED) from None
     if not made:
+        errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)
+    return made, last
 
 
 def _check(repo: Path | None, pypi: str | None, grade: str, *, from_history: bool) -> None:
@@ -110,9 +140,8 @@ def _check(repo: Path | None, pypi: str | None, grade: str, *, from_history: boo
 
 
 def _project(
-    repo: Path | None, pypi: str | None, out: Path, sandbox: str | Mapping[str, Any]
+    repo: Path | None, pypi: str | None, trees: Path, sandbox: str | Mapping[str, Any]
 ) -> Project:
-    trees = out.parent / f"{out.stem}-trees"
     if pypi is None:
         name, folder = copy_project(repo or "", trees)
         return Project(name=name, folder=folder)
@@ -121,11 +150,12 @@ def _project(
     return Project(name=name, folder=folder, version=version, install_commands=(_INSTALL_PYPI,))
 
 
-def _summary(tasks: Sequence[Task], n: int, out: Path) -> Iterator[str]:
+def _lines(tasks: Sequence[Task], n: int, out: Path, progress: Progress) -> Iterator[str]:
     for label, number in sorted(Counter(task.difficulty for task in tasks).items()):
         if label:
             yield f"{label:<8} {number}"
-    short = "" if len(tasks) == n else f"; {n} were asked for, and the project does not hold more"
+    short = "" if len(tasks) == n else f"; {n} were asked for, and there are no more"
     yield f"{len(tasks)} tasks in {out}{short}"
-    if tasks:
-        yield f"check them:  coding-gym validate {shlex.quote(str(out))}"
+    if short:
+        yield summary(progress)
+    yield f"check them:  coding-gym validate {shlex.quote(str(out))}"

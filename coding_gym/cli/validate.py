@@ -2,32 +2,24 @@
 
 import json
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.cli.verdicts import line_of, summarise
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import GradeReason
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
-_MAX_SAID = 200
-# What is said of a base that does not just fail its tests.
-_ODD_BASES: dict[str, str] = {
-    GradeReason.RESOLVED: "base passes",
-    GradeReason.TIMEOUT: "base timed out",
-    GradeReason.TAMPERED: "base tampered",
-}
+_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 
 
 def validate(
@@ -91,27 +83,45 @@ def validate(
             file = stack.enter_context(report.open("a", encoding="utf-8"))
         progress = stack.enter_context(Progress(*columns, console=console, transient=True))
         keys = {checks.key(one) for one in tasks}
-        done = sum(one.key in keys and not (one.error or one.skipped) for one in known)
+        done = len({one.key for one in known if not (one.error or one.skipped)} & keys)
+        if resume:
+            console.print(f"kept {done} of {len(known)} verdicts in {report}")
         bar = progress.add_task("tasks", total=len(tasks), completed=done)
 
         def show(result: ValidationReport) -> None:
-            progress.console.print(_line(result))
             progress.advance(bar)
+            at = "" if console.is_terminal else f"{_done(progress)} "  # no bar says it there
+            progress.console.print(at + line_of(result))
             if file is not None:
                 _write(file, result)
 
-        reports = validate_tasks(
-            tasks,
-            checks=checks,
-            known=known,
-            num_workers=workers or os.cpu_count() or 1,
-            on_result=show,
-        )
+        try:
+            reports = validate_tasks(
+                tasks,
+                checks=checks,
+                known=known,
+                num_workers=workers or os.cpu_count() or 1,
+                on_result=show,
+            )
+        except KeyboardInterrupt:
+            console.print(f"stopped after {_done(progress, ' of ')}; {_way_on(report)}")
+            raise typer.Exit(_INTERRUPTED) from None
     if exclude is not None:
         _write_exclusions(exclude, reports)
-    _summarise(console, reports)
+    summarise(console, reports, {one.task_id for one in tasks if not one.gold_patch.strip()})
     if not all(r.ok or r.skipped for r in reports):
         raise typer.Exit(1)
+
+
+def _done(progress: Progress, of: str = "/") -> str:
+    (bar,) = progress.tasks
+    return f"{bar.completed:.0f}{of}{bar.total:.0f}"
+
+
+def _way_on(report: Path | None) -> str:
+    if report is None:
+        return "nothing was kept; with --report FILE a later call can go on (--resume)"
+    return f"go on with --report {shlex.quote(str(report))} --resume"
 
 
 def _known(path: Path, *, resume: bool) -> list[ValidationReport]:
@@ -153,54 +163,3 @@ def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
         if r.excluded_tests
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
-
-
-def _summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
-    """Says why each task that cannot be trusted cannot, most frequent kinds of reasons first."""
-    skipped = sum(bool(r.skipped) for r in reports)
-    bad = [r for r in reports if not (r.ok or r.skipped)]
-    if bad:
-        kinds = Counter(_kind(r) for r in bad)
-        table = Table("why", "task", "what was found", box=None, padding=(0, 2, 0, 0))
-        for one in sorted(bad, key=lambda r: (-kinds[_kind(r)], _kind(r), r.task_id)):
-            table.add_row(_kind(one), one.task_id, (one.error or one.detail)[:_MAX_SAID])
-        console.print()
-        console.print(table)
-        console.print("; ".join(f"{kind}: {count}" for kind, count in kinds.most_common()))
-    left_out = sum(len(r.excluded_tests) for r in reports)
-    if left_out:
-        console.print(f"{left_out} expected tests left out")
-    num_valid, num_looked_at = sum(r.ok for r in reports), len(reports) - skipped
-    console.print(
-        f"valid {num_valid}/{num_looked_at}" + (f", {skipped} skipped" if skipped else "")
-    )
-
-
-def _kind(report: ValidationReport) -> str:
-    if report.error:
-        return "not built"
-    if report.flaky_tests:
-        return "flaky tests"
-    if any(reason != GradeReason.RESOLVED for reason in report.gold_reasons):
-        return "gold fails"
-    odd = [reason for reason in report.noop_reasons if reason != GradeReason.TESTS_FAILED]
-    if odd:
-        return _ODD_BASES.get(odd[0], f"base: {odd[0]}")
-    if report.passing_tests:
-        return "base passes"
-    return "leak" if report.leaks else "leaks unknown"
-
-
-def _line(report: ValidationReport) -> str:
-    if report.skipped:
-        return f"- {report.task_id:<36} skipped: {report.skipped}"
-    mark = "✔" if report.ok else "✘"
-    gold, noop = (
-        f"{sum(times) / len(times):.2f} s" if times else "-"
-        for times in (report.gold_durations_s, report.noop_durations_s)
-    )
-    told = report.error or report.detail
-    line = (
-        f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
-    )
-    return f"{line}  {told}" if told else line

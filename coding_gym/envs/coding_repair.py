@@ -187,6 +187,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             moment.check_settings(self._settings())
             return moment.episode.task
         if "task" in options:
+            if not isinstance(options["task"], Mapping | Task):
+                raise InvalidArgumentError(
+                    "options['task'] must be a task's fields; for an id use 'task_id', "
+                    f"got {options['task']!r:.80}"
+                )
             return load_tasks([options["task"]])[0]
         if "task_id" in options:
             if not isinstance(options["task_id"], str):
@@ -210,7 +215,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
         if reason is not None and self.episode.grade is not None:
-            self._sampler.record(self.task.task_id, resolved=self.episode.grade.resolved)
+            task_id = self.task.task_id
+            if any(task.task_id == task_id for task in self._tasks):  # not one of reset's options
+                self._sampler.record(task_id, resolved=self.episode.grade.resolved)
         return self._observe(outcome), outcome.reward, terminated, truncated, self._info(outcome)
 
     @property

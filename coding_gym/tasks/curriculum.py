@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
 # SWE-bench Verified's labels say how long a person would take.
@@ -37,6 +37,19 @@ def difficulty_rank(label: str) -> float:
     if text in _RANKS:
         return _RANKS[text]
     return float(text) if _NUMBER.fullmatch(text) else _UNKNOWN_RANK
+
+
+def check_recorded(task_id: str, tasks: Sequence[Task]) -> None:
+    """Makes sure that a result is of one of a sampler's tasks.
+
+    Raises:
+        UnknownTaskError: It is not.
+    """
+    if not any(task.task_id == task_id for task in tasks):
+        raise UnknownTaskError(
+            f"a result of task {task_id!r}, and the sampler has no such task; record those that "
+            f"next gave, such as {tasks[0].task_id!r}"
+        )
 
 
 class DifficultySampler:
@@ -74,8 +87,9 @@ class DifficultySampler:
         self._num_drawn += 1
         return self._tasks[int(rng.integers(max(1, round(share * len(self._tasks)))))]
 
-    def record(self, task_id: str, *, resolved: bool) -> None:
+    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - as others have it
         """Takes no notice: what counts is how many episodes there were."""
+        check_recorded(task_id, self._tasks)
 
     def copy(self) -> Self:
         """Returns another sampler at the same point."""
@@ -162,7 +176,9 @@ class AdaptiveSampler:
         self._tasks = tuple(tasks)
         self.rates = SuccessRates(window)
         if at_least_one("min_tries", min_tries) > window:
-            raise InvalidArgumentError(f"min_tries must be at most window, {window}")
+            raise InvalidArgumentError(
+                f"min_tries must be at most window, {window}, got {min_tries}"
+            )
         if isinstance(revisit, bool) or not 0 <= revisit <= 1:
             raise InvalidArgumentError(f"revisit must be from 0 to 1, got {revisit!r}")
         self._window, self._min_tries, self._revisit = window, min_tries, float(revisit)
@@ -180,7 +196,8 @@ class AdaptiveSampler:
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]
 
     def record(self, task_id: str, *, resolved: bool) -> None:
-        """Takes note of the end of an episode."""
+        """Takes note of the end of an episode of one of its tasks."""
+        check_recorded(task_id, self._tasks)
         self.rates.record(task_id, resolved=resolved)
 
     def dropped(self) -> tuple[str, ...]:

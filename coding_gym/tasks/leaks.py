@@ -25,7 +25,7 @@ _WORD = re.compile(r"\w")
 
 
 def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tuple[str, ...]:
-    """Returns where all lines that the gold patch adds can be read by a policy.
+    """Returns the files in which a policy can read all lines that the gold patch adds.
 
     Looked at are the workspace, every commit that its git knows, and whatever else the template
     shows, such as installed packages. Lines that are short or that the files have already do not

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import InvalidTaskError
+from coding_gym.arguments import nearest
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.environments import Environments, read_environments, with_environment
 from coding_gym.tasks.filters import Wanted, first, select
@@ -63,6 +64,8 @@ def load_tasks(
         "difficulty": difficulty,
         "split": split,
     }
+    if isinstance(task_ids, list | tuple) and not task_ids:
+        raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
     tasks, places = open_source(source, split)
     tasks = first(select(tasks, filters), limit)
     if repositories is not None:
@@ -73,6 +76,8 @@ def load_tasks(
             from coding_gym.tasks.recipe_tables import recipe_entries
 
             environments = recipe_entries(tasks)
+        elif isinstance(environments, str | Path):
+            _check_file(environments)
         entries = read_environments(environments)
         if not any(task.task_id in entries for task in tasks):
             raise InvalidTaskError(
@@ -81,5 +86,29 @@ def load_tasks(
             )
         tasks = tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
     for task in tasks:
-        check_usable(task, f"{places.get(task.task_id, source)} ({task.task_id})")
+        label = f"{places.get(task.task_id, source)} ({task.task_id})"
+        check_usable(task, label)
+        _check_lists(task, label)
     return tasks
+
+
+def _check_file(environments: str | Path) -> None:
+    if Path(environments).expanduser().is_file():
+        return
+    near = nearest(environments, [_SWE_BENCH_TABLES])
+    way_out = f"did you mean {near!r}?" if near else f"or give {_SWE_BENCH_TABLES!r}"
+    raise InvalidArgumentError(
+        "environments must be a .jsonl file or a mapping by task id, and there is no file "
+        f"{str(environments)!r}; {way_out}"
+    )
+
+
+def _check_lists(task: Task, label: str) -> None:
+    """Refuses a test that is said both to fail at the base and to pass there."""
+    both = set(task.fail_to_pass) & set(task.pass_to_pass)
+    if both:
+        test = next(one for one in task.fail_to_pass if one in both)
+        raise InvalidTaskError(
+            f"{label}: fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) "
+            f"both name {test!r:.200}; name it in one, or in excluded_tests of environments"
+        )

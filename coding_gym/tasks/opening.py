@@ -15,6 +15,8 @@ from coding_gym.tasks.rows import read_file, read_placed, read_rows, row_files
 from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS, RowFormat, checkout_of
 
 BUNDLED, POLYGLOT = "bundled", "polyglot"
+# What ends so is meant as a file, also where there is none.
+_FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 Found = Iterable[tuple[str, Task]]
 
@@ -91,9 +93,15 @@ def _read_folder(path: Path, row_format: RowFormat | None) -> Found:
 def _unknown(place: str | Path) -> UnknownTaskError:
     names = [BUNDLED, POLYGLOT, *(f"{name}:" for name in (*CHECKOUTS, *ROW_FORMATS))]
     prefix, colon, _ = str(place).partition(":")
-    close = difflib.get_close_matches(f"{prefix}{colon}", names, n=1, cutoff=0.5)
+    path, close = Path(place), difflib.get_close_matches(f"{prefix}{colon}", names, 1, cutoff=0.5)
+    is_path = isinstance(place, Path) or "/" in str(place) or path.suffix.lower() in _FILES
+    if is_path and not (colon and close):
+        kind = "file" if path.suffix else "file or folder"
+        said, close = f"there is no {kind} {str(place)!r}; ", []
+    else:
+        said = f"no task source {str(place)!r}; "
     return UnknownTaskError(
-        f"no task source {str(place)!r}; "
+        said
         + (f"did you mean {close[0]!r}? " if close else "")
         + f"give {BUNDLED!r}, {POLYGLOT!r}, a folder of tasks, a .jsonl, .json or .parquet file, "
         "or a dataset of the Hugging Face hub as owner/name"

@@ -9,7 +9,7 @@ import numpy as np
 from coding_gym.arguments import check_arguments, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
-from coding_gym.tasks.curriculum import AdaptiveSampler, DifficultySampler
+from coding_gym.tasks.curriculum import AdaptiveSampler, DifficultySampler, check_recorded
 
 
 class Sampler(Protocol):
@@ -29,7 +29,11 @@ class Sampler(Protocol):
         ...
 
     def record(self, task_id: str, *, resolved: bool) -> None:
-        """Takes note of how an episode of one of its tasks ended."""
+        """Takes note of how an episode of one of its tasks ended.
+
+        Raises:
+            UnknownTaskError: It has no such task.
+        """
         ...
 
     def copy(self) -> Self:
@@ -57,8 +61,9 @@ class UniformSampler:
         """Returns a task drawn with replacement."""
         return self._tasks[int(rng.integers(len(self._tasks)))]
 
-    def record(self, task_id: str, *, resolved: bool) -> None:
+    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - one signature for all
         """Takes no notice: results change nothing here."""
+        check_recorded(task_id, self._tasks)
 
     def copy(self) -> Self:
         """Returns another sampler of the same tasks."""
@@ -87,8 +92,9 @@ class SequentialSampler:
         self._at = (self._at + 1) % len(self._tasks)
         return task
 
-    def record(self, task_id: str, *, resolved: bool) -> None:
+    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - one signature for all
         """Takes no notice: results change nothing here."""
+        check_recorded(task_id, self._tasks)
 
     def copy(self) -> Self:
         """Returns another sampler at the same task."""
@@ -119,8 +125,9 @@ class ShuffledSampler:
             self._left = [int(index) for index in rng.permutation(len(self._tasks))]
         return self._tasks[self._left.pop()]
 
-    def record(self, task_id: str, *, resolved: bool) -> None:
+    def record(self, task_id: str, *, resolved: bool) -> None:  # noqa: ARG002 - one signature for all
         """Takes no notice: results change nothing here."""
+        check_recorded(task_id, self._tasks)
 
     def copy(self) -> Self:
         """Returns another sampler with the same tasks left in this epoch."""
@@ -157,10 +164,15 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
 
     Raises:
         UnknownNameError: There is no sampler of that name.
-        InvalidArgumentError: There are no tasks, or an argument cannot be used.
+        InvalidArgumentError: There are no tasks, or ``name`` is missing, or an argument cannot be
+            used.
     """
     given = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
-    name = given.pop("name", None)
+    if "name" not in given:
+        raise InvalidArgumentError(
+            f"a sampler needs 'name', one of {', '.join(sorted(_SAMPLERS))}, got {given!r}"
+        )
+    name = given.pop("name")
     if not isinstance(name, str) or name not in _SAMPLERS:
         raise unknown_name("sampler", name, _SAMPLERS)
     if not tasks:

@@ -16,9 +16,18 @@ from pydantic import (
     ValidationError,
 )
 
+from coding_gym.arguments import nearest
 from coding_gym.errors import InvalidTaskError
 
 _SHOWN = 80
+# What lists are of, in errors.
+_ITEMS = {
+    "fail_to_pass": "test ids",
+    "pass_to_pass": "test ids",
+    "excluded_tests": "test ids",
+    "install_commands": "shell commands",
+    "install_cmds": "shell commands",
+}
 
 
 def _date_text(value: Any) -> Any:
@@ -76,8 +85,8 @@ class TaskManifest(BaseModel):
     runner: Name = "pytest"
     test_command: str = ""
     test_report: str = ""
-    grading_timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
-    gold_duration_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    grading_timeout_s: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = 60.0
+    gold_duration_s: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.0
 
 
 class EnvironmentEntry(BaseModel):
@@ -130,7 +139,7 @@ def parse(model: type[Model], data: Mapping[str, Any], where: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problem = _describe(error, model)
+        problem = _describe(error, model, data)
     raise InvalidTaskError(f"{where}: {problem}")
 
 
@@ -152,17 +161,24 @@ def refuse_typos(model: type[BaseModel], data: Mapping[str, Any], where: str) ->
             )
 
 
-def _describe(error: ValidationError, model: type[BaseModel]) -> str:
-    first = error.errors(include_url=False)[0]
+def _describe(error: ValidationError, model: type[BaseModel], data: Mapping[str, Any]) -> str:
+    # An unknown key first: misspelt ones make others missing.
+    problems = sorted(
+        error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden"
+    )
+    first = problems[0]
     name = str(first["loc"][0])
     items = [part + 1 for part in first["loc"][1:2] if isinstance(part, int)]
     label = f"field {name!r}" + "".join(f" item {number}" for number in items)
     if first["type"] == "missing":
         return f"{label} is missing"
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(name, model.model_fields, n=1)
-        return f"{label} is not known" + (f"; did you mean {close[0]!r}?" if close else "")
+        near = nearest(name, model.model_fields.keys() - data.keys())
+        meant = f"did you mean {near!r}?" if near else f"there are {', '.join(model.model_fields)}"
+        return f"{label} is not known; {meant}"
     value = repr(first["input"])
     shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    if first["type"] == "tuple_type":
+        return f"{label} must be a list of {_ITEMS.get(name, 'texts')}, got {shown}"
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
     return f"{label} {message}, got {shown}"

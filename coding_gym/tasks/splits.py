@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from coding_gym.arguments import at_least_one, unknown_name
@@ -45,9 +46,11 @@ def split_tasks(
 
     Raises:
         UnknownNameError: There is no such way.
-        InvalidArgumentError: The share or the date cannot be, or the tasks cannot be divided so.
+        InvalidArgumentError: ``tasks`` holds something else, the share or the date cannot be, or
+            the tasks cannot be divided so.
         InvalidTaskError: A task has no date, and ``by`` is ``date``.
     """
+    _check_tasks(tasks)
     if by not in _WAYS:
         raise unknown_name("way to split tasks", by, _WAYS)
     _check_share(test_fraction)
@@ -82,14 +85,28 @@ def sample_tasks(
             at one task (GRPO).
 
     Raises:
-        InvalidArgumentError: There are fewer than ``n`` tasks, or a number is below 1.
+        InvalidArgumentError: ``tasks`` holds something else or fewer than ``n``, or a number is
+            below 1.
     """
+    _check_tasks(tasks)
     at_least_one("n", n)
     at_least_one("group_size", group_size)
     if n > len(tasks):
         raise InvalidArgumentError(f"n must be at most {len(tasks)}, the number of tasks, got {n}")
     drawn = sorted(tasks, key=lambda task: _digest(task.task_id, seed, "sample"))[:n]
     return tuple(task for task in drawn for _ in range(group_size))
+
+
+def _check_tasks(tasks: Any) -> None:
+    if isinstance(tasks, Sequence) and not isinstance(tasks, str):
+        odd = [one for one in tasks if not isinstance(one, Task)]
+        if not odd:
+            return
+        got, way_out = f"one that is {odd[0]!r:.80}", "load_tasks(rows) gives them"
+    else:
+        got = f"{tasks!r:.80}"
+        way_out = f"load_tasks({got if isinstance(tasks, str | Path) else '…'}) gives them"
+    raise InvalidArgumentError(f"tasks must be Tasks, got {got}; {way_out}")
 
 
 def _check_share(value: Any) -> None:

@@ -149,7 +149,8 @@ def named_commit(task: Task, field: str) -> str:
     if not _SHA.fullmatch(commit):
         raise InvalidTaskError(
             f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; git rev-parse gives it"
+            f"got {commit!r}; give clones as repositories (--repositories), where it is looked up, "
+            "or what git rev-parse says"
         )
     return commit
 

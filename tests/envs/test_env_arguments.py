@@ -73,6 +73,10 @@ def test_reset_options_pick_a_task_and_typos_are_refused(
     for value in (None, ["shapes-area"], 3):
         with pytest.raises(InvalidArgumentError, match="task_id must be a text"):
             env.reset(options={"task_id": value})
+    with pytest.raises(
+        InvalidArgumentError, match=r"options\['task'\] must be .* use 'task_id', got 'x'"
+    ):
+        env.reset(options={"task": "x"})
     with pytest.raises(InvalidArgumentError, match="takes one of its options, got task_id, task"):
         env.reset(options={"task_id": "shapes-area", "task": tiny_row})
     with pytest.raises(InvalidArgumentError, match=r"reset options are .* got 'x'"):

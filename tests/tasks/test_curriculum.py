@@ -105,7 +105,7 @@ def test_a_copy_has_a_record_of_its_own_and_a_shared_one_is_forgotten_together()
     ("given", "said"),
     [
         ({"name": "adaptive", "windw": 3}, "sampler 'adaptive' has no argument 'windw'; did you"),
-        ({"name": "adaptive", "window": 4}, "min_tries must be at most window, 4"),
+        ({"name": "adaptive", "window": 4}, "min_tries must be at most window, 4, got 8"),
         ({"name": "adaptive", "revisit": 2}, "revisit must be from 0 to 1, got 2"),
         ({"name": "difficulty", "start": 0}, "start must be above 0 and at most 1, got 0"),
         ({"name": "uniform", "window": 4}, "sampler 'uniform' has no argument 'window'"),
@@ -117,5 +117,10 @@ def test_arguments_that_cannot_be_are_refused(given: dict[str, Any], said: str):
 
 
 def test_a_sampler_without_a_name_is_refused():
-    with pytest.raises(UnknownNameError, match="no sampler is called None; there are adaptive"):
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"a sampler needs 'name', one of adaptive, .*, got {'window': 4}",
+    ):
         get_sampler({"window": 4}, THREE)
+    with pytest.raises(UnknownNameError, match="no sampler is called None; there are adaptive"):
+        get_sampler({"name": None}, THREE)

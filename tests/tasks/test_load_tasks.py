@@ -1,8 +1,10 @@
 """Choosing tasks: sources by name, and filters."""
 
+from pathlib import Path
+
 import pytest
 
-from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
 
 
@@ -75,6 +77,48 @@ def test_a_limit_below_one_is_refused(limit):
 def test_a_filter_that_is_no_text_is_refused(wanted):
     with pytest.raises(InvalidArgumentError, match="repos must be text or a list of texts"):
         ids(repos=wanted)
+
+
+def test_an_empty_list_of_ids_is_called_empty():
+    with pytest.raises(InvalidArgumentError, match="task_ids is empty; give at least one id, or N"):
+        ids(task_ids=[])
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("nofile.jsonl", "there is no file 'nofile.jsonl'; give 'bundled', "),
+        ("swe-smith:nofile.jsonl", "there is no file 'nofile.jsonl'; give 'bundled', "),
+        (Path("/nonexistent"), "there is no file or folder '/nonexistent'; give 'bundled', "),
+        ("./no/such/folder", "there is no file or folder './no/such/folder'; give 'bundled', "),
+    ],
+)
+def test_a_path_at_which_nothing_lies_is_called_missing(source, said):
+    with pytest.raises(UnknownTaskError) as refused:
+        load_tasks(source)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_test_that_must_fail_and_pass_at_the_base_is_refused_where_it_stands():
+    both = row("d", PASS_TO_PASS=["t.py::test_b", "t.py::test_a"])
+    with pytest.raises(
+        InvalidTaskError, match=r"row 2 \(d\): fields .* both name 't\.py::test_a'; name it in one"
+    ):
+        load_tasks([ROWS[0], both])
+    assert load_tasks([ROWS[0], both], task_ids="c")
+    said = {"d": {"excluded_tests": ["t.py::test_a"]}}
+    with pytest.raises(InvalidTaskError, match="leaves none of the 1 tests"):
+        load_tasks([both], environments=said)
+
+
+@pytest.mark.parametrize(
+    ("environments", "said"),
+    [("swebnch", "did you mean 'swebench'?"), ("gone.jsonl", "or give 'swebench'")],
+)
+def test_environments_that_are_not_there_are_called_missing(environments, said):
+    with pytest.raises(InvalidArgumentError) as refused:
+        load_tasks(ROWS, environments=environments)
+    assert str(refused.value).endswith(f"there is no file {environments!r}; {said}")
 
 
 def test_an_unknown_source_says_what_there_is(tmp_path):

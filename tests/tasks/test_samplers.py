@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError, UnknownNameError, UnknownTaskError
 from coding_gym.task import FilesTree, Task
 from coding_gym.tasks import get_sampler
+from coding_gym.tasks.sampling import SAMPLER_NAMES
 
 NUM_TASKS = 5
 TASKS = tuple(
@@ -54,3 +55,11 @@ def test_an_unknown_sampler_and_no_tasks_are_refused():
         get_sampler("unifrom", TASKS)
     with pytest.raises(InvalidArgumentError, match="at least one task, got none"):
         get_sampler("uniform", ())
+
+
+@pytest.mark.parametrize("name", SAMPLER_NAMES)
+def test_a_result_of_a_task_that_a_sampler_has_not_is_refused(name):
+    sampler = get_sampler(name, TASKS)
+    sampler.record("3", resolved=True)
+    with pytest.raises(UnknownTaskError, match=r"a result of task 'nope', .* such as '0'"):
+        sampler.record("nope", resolved=True)

@@ -117,3 +117,18 @@ def test_members_of_a_group_stay_together():
 def test_a_draw_that_cannot_be_is_refused(arguments):
     with pytest.raises(InvalidArgumentError, match="must be "):
         sample_tasks(TASKS, **arguments)
+
+
+@pytest.mark.parametrize("draw", [split_tasks, lambda tasks: sample_tasks(tasks, 2)])
+def test_what_holds_no_tasks_is_refused_with_what_gives_them(draw):
+    with pytest.raises(InvalidArgumentError) as refused:
+        draw("bundled")
+    assert (
+        str(refused.value) == "tasks must be Tasks, got 'bundled'; load_tasks('bundled') gives them"
+    )
+    with pytest.raises(
+        InvalidArgumentError, match=r"got one that is {'instance_id': 'x'}; load_ta"
+    ):
+        draw([*TASKS, {"instance_id": "x"}])
+    with pytest.raises(InvalidArgumentError, match=r"got None; load_tasks\(…\) gives them"):
+        draw(None)

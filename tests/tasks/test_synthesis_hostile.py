@@ -144,7 +144,7 @@ def test_an_honest_outcome_is_taken() -> None:
     ],
 )
 def test_a_forged_failure_is_told_by_nobody(forged: dict[str, Any]) -> None:
-    text = "def test_a(self, x):\n    assert f(self.Thing, x) == 1\n"
+    text = "def test_a(self, x):\n    assert f(self.Thing, x) == 1\n\n\nfrom shop import f\n"
     tests = {"t": SuiteTest("t", "test_a.py", 1, True)}
     assert find_symptoms({"t": FAILURE}, tests, {"test_a.py": text})
     assert find_symptoms({"t": FAILURE | forged}, tests, {"test_a.py": text}) == []

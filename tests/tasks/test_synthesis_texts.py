@@ -8,8 +8,8 @@ import pytest
 from coding_gym.errors import TemplateError
 from coding_gym.tasks.synthesis.hiding import hide
 from coding_gym.tasks.synthesis.pypi import unpack
-from coding_gym.tasks.synthesis.snippets import find_snippet
-from coding_gym.tasks.synthesis.statement import find_symptoms, write_statement
+from coding_gym.tasks.synthesis.snippets import Snippet, find_snippet
+from coding_gym.tasks.synthesis.statement import Symptom, find_symptoms, write_statement
 from coding_gym.tasks.synthesis.survey import SuiteTest
 
 SUITE = """\
@@ -70,6 +70,7 @@ def test_the_snippet_holds_what_the_failing_call_needs_and_no_more() -> None:
     assert found is not None
     assert found.code.splitlines() == [
         "from shop import total",
+        "LIMIT = 3",
         "given = 7",
         "prices = [given]",
         "total(prices)",
@@ -92,16 +93,178 @@ def test_an_exception_that_does_not_come_is_what_is_expected() -> None:
     ],
 )
 def test_checks_of_unittest_become_plain_python(check: str, code: str, expected: str) -> None:
-    text = f"class T:\n    def test_x(self):\n        {check}\n"
-    found = find_snippet(text, 2, failure(3), "tests/test_shop.py")
+    found = snippet_of(f"class T:\n    def test_x(self):\n        {check}\n", 3)
+    assert (found.code, found.expected) == (f"from shop import total\n{code}", expected)
+
+
+CACHE = """\
+import unittest
+from shop import Cache, cached, total
+
+
+def priced(text):
+    return Wrapped(text)
+
+
+class Wrapped:
+    def __init__(self, text):
+        self.text = text
+
+
+class CacheTest(unittest.TestCase):
+    Cache = Cache
+
+    def setUp(self):
+        self.limit = 3
+
+    def test_raises(self):
+        class Cached:
+            def __init__(self, cache):
+                self.cache = cache
+
+            @cached(lambda self: self.cache)
+            def get(self):
+                return 1
+
+        with self.assertRaises(TypeError):
+            Cached.get()
+        self.assertRaises(TypeError, Cached.get, key=1)
+        self.assertRaisesRegex(KeyError, "no .*", Cached.get, 2)
+
+    def test_same(self, key=total):
+        self.assertEqual(key(1, x=0), key(1, x=0))
+        self.assertFalse(key(1) or key(2))
+
+    def test_counts(self):
+        cache = self.Cache(self.limit)
+        with self.assertRaises(KeyError):
+            cache.pop(1)
+        self.assertEqual(cache.get(1), None)
+        self.assertEqual(cache.misses, 2)
+
+    def test_helped(self):
+        self.assertEqual(total(priced("1")), 1)
+        self.assertEqual(total(self.thing), 1)
+        total(self.thing)
+
+    def test_several(self):
+        with self.assertRaises(KeyError):
+            cache = Cache(3)
+            cache.pop(1)
+"""
+
+
+def seen_at(text: str, call: str, kind: str = "AssertionError", **more: Any) -> Snippet:
+    """The snippet of the test that fails at the line which ends in a call."""
+    lines = text.splitlines()
+    at = next(n for n, line in enumerate(lines, 1) if line.endswith(call))
+    return snippet_of(text, at, kind, **more)
+
+
+def snippet_of(text: str, at: int, kind: str = "AssertionError", **more: Any) -> Snippet:
+    text = text if "import" in text else f"{text}from shop import total\n"
+    lines = text.splitlines()[:at]
+    start = max(n for n, line in enumerate(lines, 1) if line.startswith("    def test_"))
+    found = find_snippet(text, start, failure(at, kind, **more), "tests/test_shop.py")
     assert found is not None
-    assert (found.code, found.expected) == (code, expected)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("call", "last", "raises"),
+    [
+        ("    Cached.get()", "Cached.get()", "TypeError"),
+        ("Cached.get, key=1)", "Cached.get(key=1)", "TypeError"),
+        ("Cached.get, 2)", "Cached.get(2)", "KeyError"),
+        ("    cache = Cache(3)", "cache.pop(1)", "KeyError"),
+    ],
+)
+def test_what_should_raise_is_never_expected_to_work(call: str, last: str, raises: str) -> None:
+    found = seen_at(CACHE, call, "KeyError")
+    assert (found.code.splitlines()[-1], found.raises) == (last, raises)
+    text = write_statement([Symptom("t", found, failure(3, "KeyError"))], (), ["t"])
+    assert f"I expect {raises}" in text
+    assert "to work" not in text
+
+
+def test_what_the_message_should_hold_is_said() -> None:
+    found = seen_at(CACHE, "Cached.get, 2)")
+    text = write_statement([Symptom("t", found, failure(3))], (), ["t"])
+    assert "I expect KeyError with a message that matches `'no .*'`, but" in text
+
+
+def test_a_class_of_the_test_is_shown_as_it_is() -> None:
+    code = seen_at(CACHE, "    Cached.get()", "KeyError").code
+    assert code.startswith("from shop import cached\n")
+    assert "        self.cache = cache\n" in code
+    assert "@cached(lambda self: self.cache)\n" in code
+
+
+def test_nothing_is_expected_to_be_what_it_is() -> None:
+    found = seen_at(CACHE, "key(1, x=0))")
+    assert found.expected == "True"
+    assert found.code.splitlines() == [
+        "from shop import total",
+        "key = total",
+        "key(1, x=0) == key(1, x=0)",
+    ]
+
+
+def test_a_check_of_several_parts_keeps_its_meaning() -> None:
+    assert seen_at(CACHE, "key(2))").code.endswith("\nnot (key(1) or key(2))")
+
+
+def test_what_earlier_checks_did_is_done() -> None:
+    found = seen_at(CACHE, "misses, 2)", owner={"Cache": "shop.Cache"})
+    assert found.code.splitlines() == [
+        "from shop import Cache",
+        "limit = 3",
+        "cache = Cache(limit)",
+        "try:",
+        "    cache.pop(1)",
+        "except KeyError:",
+        "    pass",
+        "cache.get(1)",
+        "cache.misses",
+    ]
+
+
+def test_helpers_of_the_test_file_come_with_what_they_name() -> None:
+    code = seen_at(CACHE, "), 1)").code
+    assert "def priced(text):" in code
+    assert "class Wrapped:\n" in code
+    assert "        self.text = text\n" in code
+    assert code.endswith("total(priced('1'))")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("AssertionError", "I expect `1`"), ("KeyError", "I expect it to work")]
+)
+def test_code_that_only_runs_in_the_test_is_not_shown(kind: str, said: str) -> None:
+    found = seen_at(CACHE, "self.thing), 1)", kind)
+    assert (found.code, found.callee) == ("", "total")
+    text = write_statement([Symptom("t", found, failure(3, kind))], (), ["t"])
+    assert "This is about a call of `total`." in text
+    assert said in text
+    assert "thing" not in text
+
+
+def test_code_that_runs_as_it_stands_is_told_first() -> None:
+    lines = CACHE.splitlines()
+    seen, tests = {}, {}
+    for number, ends in enumerate(("self.thing), 1)", "key(1, x=0))")):
+        at = next(n for n, line in enumerate(lines, 1) if line.endswith(ends))
+        start = max(n for n, line in enumerate(lines[:at], 1) if line.startswith("    def test_"))
+        seen[f"t{number}"] = failure(at)
+        tests[f"t{number}"] = SuiteTest(f"t{number}", "tests/test_shop.py", start, True)
+    symptoms = find_symptoms(seen, tests, {"tests/test_shop.py": CACHE})
+    assert [symptom.test_id for symptom in symptoms] == ["t1", "t0"]
 
 
 def test_the_issue_names_no_test_and_no_line_of_the_project() -> None:
     test_id = "tests/test_shop.py::test_one"
     message = "tests.test_shop.test_one.<locals>.Helper is not a price"
-    seen = {test_id: failure(18, "TypeError", message)}
+    seen = {test_id: failure(18, "TypeError", message, values={"given": "7"})}
     tests = {test_id: SuiteTest(test_id, "tests/test_shop.py", 13, True)}
     symptoms = find_symptoms(seen, tests, {"tests/test_shop.py": SUITE})
     text = write_statement(symptoms, (), [test_id])

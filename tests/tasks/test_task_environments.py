@@ -94,7 +94,10 @@ def test_leaving_out_every_test_to_mend_is_refused():
     ("line", "message"),
     [
         ({"instance_id": "x", "python": 3.9}, "field 'python' should be a valid string, got 3.9"),
-        ({"instance_id": "x", "install_cmds": "a"}, "field 'install_cmds' should be a valid tuple"),
+        (
+            {"instance_id": "x", "install_cmds": "a"},
+            "field 'install_cmds' must be a list of shell commands",
+        ),
         ({"python": "3.9"}, "field 'instance_id' must be text, got None"),
         (["x"], "must be an object, got ['x']"),
     ],

@@ -161,7 +161,7 @@ def test_a_task_survives_its_row(tmp_path):
         ("= 3", "not TOML in UTF-8: Invalid statement (at line"),
         (
             'excluded_tests = "x"',
-            "field 'excluded_tests' should be a valid tuple, got 'x'",
+            "field 'excluded_tests' must be a list of test ids, got 'x'",
         ),
     ],
 )
@@ -238,3 +238,31 @@ def test_two_folders_with_one_id_are_refused(tmp_path):
     make(tmp_path / "b")
     with pytest.raises(InvalidTaskError, match=r"b/task\.toml.*'calc-add' is already in .*a/task"):
         load_tasks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("fail_to_pass", "fail_to_pas", "field 'fail_to_pas' is not known; did you mean 'fail_to"),
+        ("id =", "ids =", "field 'ids' is not known; did you mean 'id'?"),
+        ("id =", "xyzzy = 1\nid =", "field 'xyzzy' is not known; there are id, problem_statement,"),
+        (
+            'fail_to_pass = ["tests/test_calc.py::test_add", "tests/test_new.py::test_new"]',
+            'fail_to_pass = "tests/test_calc.py::test_add"',
+            "field 'fail_to_pass' must be a list of test ids, got 'tests/test_calc.py::test_add'",
+        ),
+        ("id =", 'grading_timeout_s = "20"\nid =', "field 'grading_timeout_s' should be a valid n"),
+        (
+            'pass_to_pass = ["',
+            'pass_to_pass = ["tests/test_new.py::test_new", "',
+            "fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' (fail_to_pass and pass_to_pass) both name "
+            "'tests/test_new.py::test_new'; name it in one",
+        ),
+    ],
+)
+def test_a_slip_in_a_manifest_is_met_with_what_was_meant(tmp_path, old, new, said):
+    assert old in MANIFEST
+    folder = make(tmp_path / "calc", MANIFEST.replace(old, new, 1))
+    with pytest.raises(InvalidTaskError) as refused:
+        load_tasks(folder)
+    assert said in str(refused.value)

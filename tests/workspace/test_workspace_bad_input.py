@@ -66,6 +66,7 @@ def test_a_base_commit_that_is_no_full_sha(
     assert f"field 'base_commit' must be a full sha of 40 hexadecimal digits, got {name!r}" in str(
         error
     )
+    assert "give clones as repositories (--repositories)" in str(error)
 
 
 def test_a_missing_folder(

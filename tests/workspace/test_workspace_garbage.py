@@ -185,6 +185,11 @@ def test_the_command_lists_clears_and_asks_before(root: Path) -> None:
     assert "would be removed templates/old" in cli(root, "gc", "--dry-run").output
     assert "removed 1 entries, 6" in cli(root, "gc").output
     assert "removed environments/big" in cli(root, "gc", "--max-size", "100K").output
+    unknown = cli(root, "clear", "--kind", "templtes")  # nobody is asked about what there is not
+    assert str(unknown.exception).startswith("no cache entry is called 'templtes'; did you mean 't")
+    assert "Remove" not in unknown.output
+    gone = cli(root / "nope", "ls")
+    assert str(gone.exception).startswith(f"there is no folder {str(root / 'nope')!r}; leave")
     refused = CliRunner().invoke(cache_command.app, ["clear", "--folder", str(root)], input="n\n")
     assert refused.exit_code == 1
     assert len(list_cache(root)) == 1

@@ -56,7 +56,8 @@ def tasks_from_history(
         interpreter: As for `coding_gym.task.Task`.
         sandbox: What to run tests in, as ``CodingRepair-v0`` takes it.
         store: Where templates are kept; the user's cache by default.
-        on_progress: Called after every commit; the object is always the same one.
+        on_progress: Called at the start and after every commit that changes code and tests; the
+            object is always the same one.
 
     Raises:
         InvalidArgumentError: There is no such repository.
@@ -73,7 +74,10 @@ def tasks_from_history(
     progress = Progress()
     tasks: list[Task] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for fix in Commits(found, Path(scratch)).fixes():
+        commits = _Counted(found, Path(scratch))
+        progress.num_commits = commits.count()
+        on_progress(progress)
+        for fix in commits.fixes():
             progress.num_sites += 1
             bare = _bare_task(fix, found, name or found.name, install_commands, interpreter)
             try:
@@ -82,6 +86,8 @@ def tasks_from_history(
                 raise  # true of every commit on this machine
             except (MachineryError, InvalidTaskError, PatchError) as error:
                 _log.info("%s is left out: %s", bare.task_id, error)
+                progress.num_failed += 1
+                progress.failure = str(error)
                 task = None
             progress.num_tried += 1
             if task is not None:
@@ -94,6 +100,12 @@ def tasks_from_history(
             if len(tasks) >= n:
                 break
     return tuple(tasks)
+
+
+class _Counted(Commits):
+    def count(self) -> int:
+        """Returns how many commits there are, merges among them."""
+        return int(self._run("rev-list", "--count", "history"))
 
 
 def _bare_task(

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from coding_gym.arguments import at_least_one, unknown_name
+from coding_gym.arguments import at_least_one
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.synthesis.assembling import Assembler, Bug, groups_of
+from coding_gym.tasks.synthesis.choosing import COMBINATION, check_operators
 from coding_gym.tasks.synthesis.confirming import confirm
 from coding_gym.tasks.synthesis.drawing import Programs, combined, in_turn
 from coding_gym.tasks.synthesis.mutants import Mutant, Site, find_sites
@@ -24,7 +25,6 @@ from coding_gym.workspace import TemplateStore
 
 _log = logging.getLogger(__name__)
 
-_COMBINATION = "combination"
 _COMBINED_SHARE = 0.2
 
 
@@ -81,7 +81,7 @@ def synthesize(
     settings = _Settings(
         at_least_one("n", n),
         seed,
-        _check_operators(operators),
+        check_operators(operators),
         sandbox,
         at_least_one("num_workers", num_workers),
         grade_every,
@@ -101,18 +101,6 @@ def synthesize(
     finally:
         tests.close()
     return _Synthesis(project, survey, settings, open_tests, store).tasks()
-
-
-def _check_operators(operators: Collection[str]) -> tuple[str, ...]:
-    # Any name asks for libcst, whose absence is then told before any work is done.
-    list(find_sites("", b"", lambda *_: False))
-    from coding_gym.tasks.synthesis.operators import OPERATOR_NAMES
-
-    known = (*OPERATOR_NAMES, _COMBINATION)
-    for name in operators:
-        if name not in known:
-            raise unknown_name("operator", name, known)
-    return tuple(operators) or known
 
 
 class _Synthesis:
@@ -145,7 +133,7 @@ class _Synthesis:
         settings.progress.num_sites = len(sites)
         # Each stage has its own, so that how far the first one went does not show in the second.
         rngs = [Random(f"{settings.seed} {stage}") for stage in ("single", "combined")]  # noqa: S311
-        is_combining = _COMBINATION in settings.operators
+        is_combining = COMBINATION in settings.operators
         num_combined = round(_COMBINED_SHARE * settings.n) if is_combining else 0
         trials = Trials(self._survey, self._sources, self._open_tests, settings.num_workers)
         try:

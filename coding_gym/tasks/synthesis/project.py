@@ -120,8 +120,11 @@ def keep_tree(tree: Path, trees: Path, name: str) -> Path:
     if not place.exists():
         partial = trees / f".{name}-{digest}.{os.getpid()}"
         partial.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(tree, partial, symlinks=True)
-        partial.rename(place)
+        try:
+            shutil.copytree(tree, partial, symlinks=True)
+            partial.rename(place)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return place
 
 

@@ -26,6 +26,11 @@ _UNREADABLE = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, OSError, RuntimeError, ValueError),
 )
+# What pip says where it gave up on reaching an index, before it says that there is no such version.
+_NO_NETWORK = re.compile(
+    r"Retry\(total=0\b.*after connection broken|Max retries exceeded|Failed to establish a new"
+    r"|Temporary failure in name resolution|Network is unreachable|No route to host"
+)
 # pip looks at a source distribution's metadata, which runs code of its author: never on the host.
 _DOWNLOAD = """\
 set -e
@@ -67,12 +72,20 @@ def _fetch(name: str, version: str, backend: str) -> bytes:
         command = _DOWNLOAD.format(python=python.executable, name=name, version=version)
         result = sandbox.run(command, timeout_s=_TIMEOUT_S)
         if not result.ok:
-            raise TemplateError(
-                f"cannot fetch the source distribution of {name}=={version}: "
-                f"{last_line(result.output)}; download and unpack it yourself, and give its folder "
-                "as --repo"
-            )
+            raise _failure(name, version, result.output)
         return sandbox.read_file("/tmp/sdist.archive")  # noqa: S108 - inside the sandbox
+
+
+def _failure(name: str, version: str, output: str) -> TemplateError:
+    """Returns the error that tells an index out of reach from a version that it does not have."""
+    if _NO_NETWORK.search(output):
+        why = "the network, or the package index, is out of reach; try again where there is one, or"
+    else:
+        why = f"{last_line(output)}; see that name and version are right, or"
+    return TemplateError(
+        f"cannot fetch the source distribution of {name}=={version}: {why} download and unpack it "
+        "yourself, and give its folder as --repo"
+    )
 
 
 def unpack(data: bytes, into: Path) -> None:

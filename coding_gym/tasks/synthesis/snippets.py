@@ -1,39 +1,22 @@
 """What a user typed to meet a failure: the failing call of a test, without the test around it."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from coding_gym.grading.canary_source import Function
+from coding_gym.tasks.synthesis.checks import Check, is_action, name_of, read_check
 from coding_gym.tasks.synthesis.hiding import find_function
-from coding_gym.tasks.synthesis.snippet_context import needed_of, num_missing, prelude
+from coding_gym.tasks.synthesis.own_self import set_up_of, without_self
+from coding_gym.tasks.synthesis.snippet_context import (
+    is_of_tests,
+    missing,
+    needed_of,
+    prelude,
+)
 
-_MAX_LINES = 24
-_RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
-_EQUAL = {
-    "assertEqual",
-    "assertEquals",
-    "assertListEqual",
-    "assertDictEqual",
-    "assertSequenceEqual",
-}
-_OPERATORS = {
-    "assertIn": "{} in {}",
-    "assertNotIn": "{} not in {}",
-    "assertIs": "{} is {}",
-    "assertIsNot": "{} is not {}",
-    "assertNotEqual": "{} != {}",
-    "assertLess": "{} < {}",
-    "assertLessEqual": "{} <= {}",
-    "assertGreater": "{} > {}",
-    "assertGreaterEqual": "{} >= {}",
-    "assertIsInstance": "isinstance({}, {})",
-    "assertTrue": "{}",
-    "assertFalse": "not {}",
-    "assertIsNone": "{} is None",
-    "assertIsNotNone": "{} is not None",
-}
+_MAX_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +24,26 @@ class Snippet:
     """A failing call.
 
     Attributes:
-        code: Python text; the failing call or expression is at its end.
+        code: Python text that runs as it stands; the failing call or expression is at its end.
+            "" where the call needs something that only the test has.
         callee: Name of the function that is called there; "" where there is none.
         expected: What should come of it, as Python text; "" where it just should not fail.
         raises: The exception that should be raised, as Python text; "" for none.
-        num_missing: How many names the code uses without saying what they are.
+        matching: The regular expression that its message should hold, as Python text.
+        is_vague: Whether something is expected that cannot be written down.
     """
 
     code: str
     callee: str
     expected: str = ""
     raises: str = ""
-    num_missing: int = 0
+    matching: str = ""
+    is_vague: bool = False
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def rank(self) -> tuple[bool, bool, int, str]:
         """Sorts first what says most in the fewest words."""
-        return self.num_missing, len(self.code), self.code
+        return not self.code, self.is_vague, len(self.code), self.code
 
 
 def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) -> Snippet | None:
@@ -68,6 +54,9 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
         line: Where the test's function begins.
         failure: What was seen; see ``inside/seen.py``.
         path: The test file's path, as in the failure's frames.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError: What was seen is no Python.
     """
     tree = ast.parse(text)
     function = find_function(tree, line)
@@ -77,17 +66,35 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
     before, statement = _around(function.body, failing)
     if statement is None:
         return None
-    owner = failure["owner"]
-    shown = [_plain(one, owner) for one in before if not _is_check(one)]
-    made = _of_statement(_plain(statement, owner))
-    if not _is_action(ast.parse(made.code)):
+    run = [*set_up_of(tree, function), *before, statement]
+    (*shown, last), classes = without_self(run, failure["owner"])
+    check = read_check(last)
+    if not is_action(ast.parse(check.code)):
         return None
-    needed = needed_of(shown, made.code)
-    lines = [*prelude(tree, failure["values"], [*needed, made.code]), *needed, made.code]
-    code = "\n".join(lines).strip()
-    if code.count("\n") > _MAX_LINES:
-        return None
-    return Snippet(code, made.callee, made.expected, made.raises, num_missing(code))
+    needed = needed_of(shown, "\n".join((check.code, check.expected)))
+    arguments = _arguments(function, failure["values"])
+    own = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)]
+    around = _Around(tree, classes, arguments, own)
+    body = [*needed, check.code]
+    context = around.of([*body, check.expected, check.raises, check.matching])
+    code = "\n".join([*context, *body]).strip()
+    undefined = missing([code, check.expected, check.raises, check.matching])
+    if undefined or code.count("\n") > _MAX_LINES:
+        return _plainer(check, around)
+    return Snippet(code, check.callee, check.expected, check.raises, check.matching)
+
+
+def _arguments(function: Function, values: Mapping[str, str]) -> dict[str, str]:
+    """The test's arguments as texts: what they are by default, and plain ones that were seen."""
+    given = function.args
+    positional = [*given.posonlyargs, *given.args]
+    first = len(positional) - len(given.defaults)
+    pairs = [
+        *zip(positional[first:], given.defaults, strict=True),
+        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+    ]
+    defaults = {arg.arg: ast.unparse(value) for arg, value in pairs if value is not None}
+    return defaults | dict(values)
 
 
 def _failing_line(function: Function | None, failure: Mapping[str, Any], path: str) -> int | None:
@@ -105,95 +112,74 @@ def _around(body: list[ast.stmt], line: int) -> tuple[list[ast.stmt], ast.stmt |
         if (statement.end_lineno or 0) < line:
             before.append(statement)
             continue
-        if isinstance(statement, ast.With) and statement.body[0].lineno <= line:
+        if _is_transparent(statement) and statement.body[0].lineno <= line:
             inner, found = _around(statement.body, line)
             return before + inner, found
         return before, statement if statement.lineno <= line else None
     return before, None
 
 
-def _is_check(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Assert):
-        return True
-    if isinstance(statement, ast.With):
-        return any(_name(item.context_expr) in _RAISES for item in statement.items)
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    is_text = isinstance(value, ast.Constant)
-    return is_text or (isinstance(value, ast.Call) and _name(value).startswith("assert"))
+def _is_transparent(statement: ast.stmt) -> TypeGuard[ast.With]:
+    """Whether a statement changes nothing for what is in it; any other ``with`` is shown whole."""
+    return isinstance(statement, ast.With) and all(
+        name_of(item.context_expr) == "subTest" for item in statement.items
+    )
 
 
-class _WithoutSelf(ast.NodeTransformer):
-    def __init__(self, owner: Mapping[str, str]) -> None:
-        self._owner = owner
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What the code of one test can be given to stand alone."""
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            if node.attr.startswith("assert"):
-                return node
-            return ast.Name(self._owner.get(node.attr, node.attr), node.ctx)
-        return node
+    tree: ast.Module
+    classes: Iterable[str]
+    arguments: Mapping[str, str]
+    own: Iterable[str]
 
+    def of(self, code: Iterable[str]) -> list[str]:
+        wanted = missing(code)
+        values = [f"{name} = {text}" for name, text in self.arguments.items() if name in wanted]
+        imports = []
+        for path in sorted(self.classes):
+            module, _, name = path.rpartition(".")
+            if name in wanted and module not in ("", "builtins") and not is_of_tests(module):
+                imports.append(f"from {module} import {name}")
+        classes = [path.rpartition(".")[2] for path in self.classes]
+        lines = prelude(self.tree, code, [*self.own, *classes])
+        # A default is told by names of the file, whatever the test's arguments are called.
+        lines += [x for x in prelude(self.tree, values) if x not in lines]
+        return [*imports, *lines, *values]
 
-def _plain(statement: ast.stmt, owner: Mapping[str, str]) -> ast.stmt:
-    """A statement as it would stand outside of a test class."""
-    fresh = ast.parse(ast.unparse(statement)).body[0]
-    made: ast.stmt = ast.fix_missing_locations(_WithoutSelf(owner).visit(fresh))
-    return made
+    def imports(self, name: str) -> bool:
+        """Whether a name is a user's as well, not the test file's own."""
+        return any("import" in line.split() for line in self.of([name]))
 
-
-def _of_statement(statement: ast.stmt) -> Snippet:
-    if isinstance(statement, ast.Assert):
-        return _of_assertion(statement.test)
-    if isinstance(statement, ast.With) and _name(statement.items[0].context_expr) in _RAISES:
-        call = statement.items[0].context_expr
-        raised = ast.unparse(call.args[0]) if isinstance(call, ast.Call) and call.args else ""
-        code = "\n".join(ast.unparse(one) for one in statement.body)
-        return Snippet(code, _callee(statement.body[-1]), raises=raised)
-    value = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(value, ast.Call) and (made := _of_call(_name(value), value.args)):
-        return made
-    return Snippet(ast.unparse(statement), _callee(statement))
+    def explains(self, text: str) -> bool:
+        """Whether all names in a text can be given."""
+        return not missing([*self.of([text]), text])
 
 
-def _of_assertion(test: ast.expr) -> Snippet:
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
-        return Snippet(
-            ast.unparse(test.left), _callee(test), expected=ast.unparse(test.comparators[0])
-        )
-    return Snippet(ast.unparse(test), _callee(test), expected="True")
+def _plainer(check: Check, around: _Around) -> Snippet | None:
+    """The failure in words: no code, and of what is expected only what anybody understands."""
+    if check.raises and not around.explains(check.raises):
+        return None
+    root = ast.parse(check.code).body[-1]
+    callee = _shown_callee(root, around)
+    if check.raises:
+        matching = "" if missing([check.matching]) else check.matching
+        return Snippet("", callee, "", check.raises, matching)
+    is_call = isinstance(root, ast.Expr) and isinstance(root.value, ast.Call)
+    # A constant says the same wherever it stands; of a name nobody could see the value.
+    expected = check.expected if is_call and not missing([check.expected]) else ""
+    return Snippet("", callee, expected, is_vague=not expected)
 
 
-def _of_call(name: str, args: list[ast.expr]) -> Snippet | None:
-    """The snippet of one of unittest's checks."""
-    if name in _RAISES and len(args) > 1:
-        call = ast.Call(args[1], args[2:], [])
-        return Snippet(ast.unparse(call), _callee(call), raises=ast.unparse(args[0]))
-    if name in _EQUAL and len(args) >= 2:
-        # Projects write the two in either order; the expected one is that without a call.
-        got, wanted = sorted(args[:2], key=_is_action, reverse=True)
-        return Snippet(ast.unparse(got), _callee(got), expected=ast.unparse(wanted))
-    form = _OPERATORS.get(name)
-    if form is not None and len(args) >= form.count("{}"):
-        texts = [ast.unparse(arg) for arg in args[: form.count("{}")]]
-        return Snippet(form.format(*texts), _callee(args[0]), expected="True")
-    return None
-
-
-def _is_action(node: ast.AST) -> bool:
-    """Whether anything is done there, be it a call, a look-up or a comparison."""
-    acting = (ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.Attribute)
-    return any(isinstance(n, acting) for n in ast.walk(node))
-
-
-def _callee(node: ast.AST) -> str:
-    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
-    names = [name for call in calls if (name := _name(call)) and not name.startswith("assert")]
-    return names[0] if names else ""
-
-
-def _name(node: ast.expr) -> str:
-    target = node.func if isinstance(node, ast.Call) else node
-    if isinstance(target, ast.Attribute):
-        return target.attr
-    return target.id if isinstance(target, ast.Name) else ""
+def _shown_callee(node: ast.AST, around: _Around) -> str:
+    """The called function, where users have it too: a method, or what a test file imports."""
+    calls = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+    for called in calls:
+        text = ast.unparse(called)
+        if isinstance(called, ast.Attribute) and not text.startswith("self."):
+            return called.attr
+        if isinstance(called, ast.Name) and around.imports(text):
+            return text
+    return ""

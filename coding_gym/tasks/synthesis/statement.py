@@ -31,7 +31,7 @@ class Symptom:
     @property
     def title(self) -> str:
         """A line that says what is wrong."""
-        name = f"`{self._name}`" if len(self._name) <= _MAX_TITLE else "A short program"
+        name = f"`{self.name}`" if len(self.name) <= _MAX_TITLE else "A short program"
         if self.snippet.raises:
             return f"{name} does not raise {self.snippet.raises} as it should"
         if self.failure["kind"] == "AssertionError":
@@ -39,20 +39,20 @@ class Symptom:
         return f"{name} fails with {self.failure['kind']}"
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
         """What fails: the first function of the project that was called, or the call itself."""
         called = [
             str(f[2]).rpartition(".")[2] for f in self.failure["frames"] if not _is_test(f[0])
         ]
         plain = [name for name in called if name.isidentifier() and not name.startswith("_")]
         last = self.snippet.code.rpartition("\n")[2].strip()
-        return (plain[:1] or [self.snippet.callee or last])[0]
+        return next(iter(plain), self.snippet.callee or last)
 
 
 def find_symptoms(
     failures: Mapping[str, Any], tests: Mapping[str, SuiteTest], texts: Mapping[str, str]
 ) -> list[Symptom]:
-    """Returns the failures that can be shown, those first that take the fewest words.
+    """Returns the failures that can be shown, those first whose code runs as it stands.
 
     Args:
         failures: By test, what was seen.
@@ -68,8 +68,8 @@ def find_symptoms(
             snippet = find_snippet(texts[test.path], test.line, failure, test.path)
         except (SyntaxError, ValueError, RecursionError):
             continue  # Python of another version, or what code of the project made up
-        if snippet is not None:
-            found.append(Symptom(test_id, snippet, failure))
+        if snippet is not None and (symptom := Symptom(test_id, snippet, failure)).name:
+            found.append(symptom)
     return sorted(found, key=lambda s: (s.snippet.rank, s.test_id))
 
 
@@ -96,9 +96,17 @@ def write_statement(
 
 def _section(symptom: Symptom) -> str:
     snippet, failure = symptom.snippet, symptom.failure
-    parts = [f"When I run this:\n\n```python\n{snippet.code}\n```"]
+    if snippet.code:
+        parts = [f"When I run this:\n\n```python\n{snippet.code}\n```"]
+    else:
+        parts = [f"This is about a call of `{symptom.name}`."]
     if snippet.raises:
-        parts.append(f"I expect {snippet.raises}, but this is what I get:")
+        message = f" with a message that matches `{snippet.matching}`" if snippet.matching else ""
+        parts.append(f"I expect {snippet.raises}{message}, but this is what I get:")
+    elif snippet.is_vague and failure["kind"] == "AssertionError":
+        parts.append("What comes of it is wrong:")
+    elif not snippet.code and failure["kind"] != "AssertionError":
+        parts.append("I expect it to work, but this is what I get:")
     elif "\n" in snippet.expected:
         parts.append(f"I expect\n\n```python\n{snippet.expected}\n```\n\nbut this is what I get:")
     elif snippet.expected:

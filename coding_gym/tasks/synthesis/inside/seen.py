@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from typing import Any
 
 _TEMPORARY = re.compile(r"/tmp/pytest-of-[^/]+/pytest-\d+")  # noqa: S108 - a text, no file
@@ -26,8 +27,8 @@ def describe(item: Any, excinfo: Any, when: str, root: str) -> dict[str, Any]:
     Returns:
         ``kind``: the exception's name; ``message``; ``frames``: of the project and its tests, the
         outermost first, each a path, line and function; ``when``; ``values``: arguments of the
-        test that are plain, as Python text; ``owner``: by attribute of the test's object, the name
-        of the class or function that it is.
+        test that are plain, as Python text; ``owner``: by attribute of the test's object, the
+        module and name of the class that it is, with a dot between.
     """
     frames = []
     entry = excinfo.tb
@@ -81,5 +82,12 @@ def _owner(item: Any) -> dict[str, str]:
     for base in reversed(getattr(owner, "__mro__", ())):
         for name, value in vars(base).items():
             if isinstance(value, type) and not name.startswith("__"):
-                found[name] = value.__name__
+                found[name] = _path(value)
     return found
+
+
+def _path(owned: type) -> str:
+    """Where a class can be imported from; its name alone where it cannot."""
+    name = owned.__name__
+    module = sys.modules.get(str(owned.__module__))
+    return f"{owned.__module__}.{name}" if getattr(module, name, None) is owned else name

@@ -1,0 +1,271 @@
+"""``coding-gym tasks synthesize``: what it can know it asks first, and nothing is left halved."""
+
+import dataclasses
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import git
+import pytest
+from click.testing import Result
+from rich.console import Console
+from typer.testing import CliRunner
+
+from coding_gym import load_tasks
+from coding_gym.cli import synthesize as command
+from coding_gym.cli.app import app
+from coding_gym.cli.synthesis_progress import ProgressLines, summary
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MissingDependencyError,
+    TemplateError,
+    UnknownNameError,
+)
+from coding_gym.task import Task
+from coding_gym.tasks.synthesis import Progress, Project, project, pypi
+from coding_gym.tasks.synthesis.writing import Output
+
+UNREACHED = """\
+WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after \
+connection broken by 'NewConnectionError('<HTTPSConnection object>: Failed to establish a new \
+connection: [Errno -3] Temporary failure in name resolution')': /simple/toolz/
+"""
+UNKNOWN = "ERROR: No matching distribution found for toolz==1.2.0\n"
+INTERRUPTIBLE = """\
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from coding_gym.cli.app import main
+main()
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "made" / "deep" / "tasks.jsonl"
+
+
+@pytest.fixture
+def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: Any, **__: Any) -> None:
+        pytest.fail("something was fetched")
+
+    monkeypatch.setattr(command, "download", fetch)
+    monkeypatch.setattr(command, "copy_project", fetch)
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["tasks", "synthesize", *map(str, arguments)])
+
+
+def making(monkeypatch: pytest.MonkeyPatch, make: Callable[[Project], tuple[Task, ...]]) -> None:
+    """Puts ``make`` in place of what breaks the project, and all before it stays real."""
+
+    def synthesize(project: Project, *_: Any, **__: Any) -> tuple[Task, ...]:
+        assert (project.folder / "shop.py").is_file()
+        return make(project)
+
+    monkeypatch.setattr(command, "synthesize", synthesize)
+
+
+def one_task(project: Project) -> tuple[Task, ...]:
+    return (
+        dataclasses.replace(project.task("shop__one"), fail_to_pass=("test_shop.py::test_it",)),
+    )
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_operators_are_known_before_anything_is_fetched(out: Path) -> None:
+    result = run("--pypi", "toolz==1.2.0", "--operator", "comparisons", "--out", out)
+    assert isinstance(result.exception, UnknownNameError)
+    assert "did you mean 'comparison'" in str(result.exception)
+    assert not out.parent.parent.exists()
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_the_extra_is_missed_before_anything_is_fetched(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    result = run("--pypi", "toolz==1.2.0", "--out", out)
+    assert isinstance(result.exception, MissingDependencyError)
+    assert "pip install 'coding-gym[synthesis]'" in str(result.exception)
+    assert not out.parent.parent.exists()
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_a_file_that_is_there_is_kept(repo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.jsonl"
+    out.write_text("mine\n")
+    result = run("--repo", repo, "--out", out)
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert str(result.exception) == (
+        f"{out} is there already; give another --out, or --force to replace it"
+    )
+    assert out.read_text() == "mine\n"
+
+
+@pytest.mark.usefixtures("unfetched")
+def test_a_place_that_cannot_hold_the_file_is_refused(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("--repo", repo, "--out", tmp_path / "file" / "tasks.jsonl")
+    assert str(result.exception).endswith(f"{tmp_path / 'file'} is not a folder")
+    result = run("--repo", repo, "--force", "--out", tmp_path)
+    assert str(result.exception) == f"--out must be a file, got the folder {tmp_path}"
+
+
+def test_force_replaces_the_file_only_once_there_are_tasks(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "tasks.jsonl"
+    out.write_text("mine\n")
+    making(monkeypatch, lambda _: ())
+    assert run("--repo", repo, "--force", "--out", out).exit_code == 1
+    assert out.read_text() == "mine\n"
+    making(monkeypatch, one_task)
+    assert run("--repo", repo, "--force", "--out", out).exit_code == 0
+    assert [task.task_id for task in load_tasks(out)] == ["shop__one"]
+
+
+def test_the_file_and_its_tree_are_all_that_is_left(
+    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    making(monkeypatch, one_task)
+    result = run("--repo", repo, "--n", "1", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in out.parent.iterdir()) == ["tasks-trees", "tasks.jsonl"]
+    (task,) = load_tasks(out)
+    (tree,) = (out.parent / "tasks-trees").iterdir()
+    assert Path(task.tree.folder) == tree  # type: ignore[union-attr]
+    assert (tree / "shop.py").read_bytes() == (repo / "shop.py").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("failure", "exit_code"),
+    [(TemplateError("no environment"), 1), (KeyboardInterrupt(), 130), (None, 1)],
+)
+def test_nothing_is_left_where_nothing_was_made(
+    failure: BaseException | None,
+    exit_code: int,
+    repo: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def make(_: Project) -> tuple[Task, ...]:
+        if failure is not None:
+            raise failure
+        return ()
+
+    making(monkeypatch, make)
+    result = run("--repo", repo, "--out", out)
+    assert result.exit_code == exit_code
+    assert ("nothing was written" in result.output) == (not isinstance(failure, TemplateError))
+    assert not out.parent.parent.exists()
+
+
+def test_what_others_wrote_meanwhile_stays(repo: Path, out: Path) -> None:
+    place = out.parent / "tasks-trees" / "theirs"
+    with Output(out) as output:
+        project.copy_project(repo, output.staging)
+        place.mkdir(parents=True)
+    assert list(out.parent.rglob("*")) == [place.parent, place]
+
+
+def test_a_file_that_cannot_be_written_leaves_no_tree(
+    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError("No space left on device")
+
+    making(monkeypatch, one_task)
+    monkeypatch.setattr(Path, "write_text", full)
+    assert "No space left" in str(run("--repo", repo, "--out", out).exception)
+    assert not out.parent.parent.exists()
+
+
+def test_a_copy_that_was_interrupted_leaves_no_part(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: str, into: Path, **__: Any) -> None:
+        into.mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(project.shutil, "copytree", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        project.keep_tree(repo, tmp_path / "trees", "shop")
+    assert list((tmp_path / "trees").iterdir()) == []
+
+
+def test_ctrl_c_says_that_nothing_was_written(repo: Path, out: Path) -> None:
+    (repo / "test_shop.py").write_text(
+        "import threading\n\n\ndef test_it():\n    threading.Event().wait()\n"
+    )
+    arguments = ["tasks", "synthesize", "--repo", str(repo), "--out", str(out)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *arguments], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        assert process.stderr.readline() == "looking at the tests\n"
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=120)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert said.endswith("stopped; nothing was written\n")
+    assert not out.parent.parent.exists()
+
+
+def test_a_network_out_of_reach_is_no_misspelt_name() -> None:
+    unreached = str(pypi._failure("toolz", "1.2.0", UNREACHED + UNKNOWN))
+    assert "the network, or the package index, is out of reach" in unreached
+    assert "No matching distribution" not in unreached
+    unknown = str(pypi._failure("toolz", "1.2.0", UNKNOWN))
+    assert "No matching distribution found for toolz==1.2.0; see that name and ver" in unknown
+    assert "out of reach" not in unknown
+    assert all(text.endswith("give its folder as --repo") for text in (unreached, unknown))
+
+
+def test_a_history_without_fixes_says_what_was_looked_at(repo: Path, out: Path) -> None:
+    history = git.Repo.init(repo)
+    author = git.Actor("a", "a@example.org")
+    for number in range(3):
+        (repo / "shop.py").write_text(f"SIDES = {number}\n")
+        history.index.add(["shop.py"])
+        history.index.commit(f"Commit {number}", author=author, committer=author)
+    result = run("--repo", repo, "--from-history", "--out", out)
+    assert result.exit_code == 1
+    assert "no tasks, and nothing was written: of 3 commits, 3 are merges" in result.output
+    assert not out.parent.parent.exists()
+
+
+def test_a_summary_says_why_commits_were_dropped() -> None:
+    progress = Progress(num_commits=9, num_sites=5, num_tried=5, num_found=2)
+    progress.num_failed, progress.failure, progress.num_invalid = 1, "no such interpreter", 2
+    said = summary(progress)
+    assert said.startswith("of 9 commits, 4 are merges, ")
+    assert "; 1 could not be run (the last: no such interpreter); 2 have no test" in said
+    assert said.endswith("; 2 were not confirmed by the grader")
+
+
+def test_lines_come_every_ten_tasks_and_every_half_minute(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = iter([0.0, 1.0, 2.0, 3.0, 32.0, 33.0, 62.9])
+    lines = ProgressLines(Console(soft_wrap=True), 50, lambda: next(clock))
+    for num_tasks in (0, 9, 10, 19, 19, 19):
+        lines.show(Progress(num_tasks=num_tasks, num_tried=num_tasks + 5, num_found=num_tasks + 1))
+    assert capsys.readouterr().out.splitlines() == [
+        "10 of 50 tasks; 15 tried, 11 found by tests",
+        "19 of 50 tasks; 24 tried, 20 found by tests",
+    ]
