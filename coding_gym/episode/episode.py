@@ -304,9 +304,12 @@ class Episode:
 
     def _start_ahead(self, played: Played) -> None:
         """Lets the grade warm up while the policy thinks, from the first tool call on."""
-        if played.calls and self._context is not None and not self._is_warmed:
+        context = self._context
+        if played.calls and context is not None and not self._is_warmed:
             self._is_warmed = True
-            self._warm = start_ahead(self.task, self._context.template, backend=self.sandbox.name)
+            self._warm = start_ahead(self.task, context.template, backend=self.sandbox.name)
+            if self._closed:  # by another thread, meanwhile
+                self._cool()
 
     def _cool(self) -> None:
         warm, self._warm = self._warm, None

@@ -95,28 +95,6 @@ def contradict(files: Mapping[str, bytes], tests: Iterable[str], rng: Random) ->
     return Turned(tests=tuple(turned), changed=changed)
 
 
-def contradict_halves(
-    files: Mapping[str, bytes], repaired: Iterable[str], rng: Random
-) -> tuple[Turned, ...]:
-    """Returns what two runs turn, each test in one of them; nothing where none can be turned.
-
-    Which is which is drawn test by test: whoever cannot do what a test asks must guess for each,
-    in each run, whether it is to pass.
-
-    Args:
-        files: As for `contradict`.
-        repaired: Node ids of tests that passed.
-        rng: As for `contradict`.
-    """
-    names = sorted({test.partition("[")[0] for test in repaired})
-    in_first = {name: rng.random() < 0.5 for name in names}
-    halves = tuple(
-        contradict(files, [name for name in names if in_first[name] is side], rng)
-        for side in (True, False)
-    )
-    return halves if any(half.tests for half in halves) else ()
-
-
 def _parse(files: Mapping[str, bytes]) -> dict[str, SuiteFile]:
     sources = {}
     for path, data in files.items():

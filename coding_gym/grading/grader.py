@@ -3,7 +3,7 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -19,7 +19,7 @@ from coding_gym.errors import (
     UnknownNameError,
 )
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading.canaries import Turned, contradict_halves
+from coding_gym.grading.canaries import Turned, contradict
 from coding_gym.grading.retaking import retake
 from coding_gym.grading.room import roomier
 from coding_gym.grading.runners import get_runner
@@ -69,9 +69,9 @@ def grade(
 
     Code under test shares a process with the tests and can forge what that process reports. Forgery
     that makes failures pass is found out by canaries, and so are objects that claim to equal all
-    others. A patch that seems to repair anything runs twice more, at the same time, each test of
-    the bug turned against itself in one of the two: what passes there was forged, whatever it
-    spared, and what fails in the other was not repaired. ``docs/grading.md`` says what remains.
+    others. A patch that seems to repair anything runs twice more, at the same time, in one of the
+    two with the tests of the bug turned against themselves: what passes there was forged, whatever
+    it spared, and what fails in the other was not repaired. ``docs/grading.md`` says what remains.
 
     Args:
         task: The task.
@@ -124,6 +124,7 @@ class _Grading:
         self._avoid: frozenset[str] = frozenset()
         self._selection = Selection(patch, ())
         self._tests: dict[str, bytes] = {}
+        self._opened: list[Sandbox] = []
 
     def verdict(self) -> Grade:
         try:
@@ -152,46 +153,58 @@ class _Grading:
     def _confirmed_run(self) -> Run | None:
         """A run of the tests and, where they speak for the patch, two that it cannot tell apart.
 
-        Each test that the bug breaks and that passed is turned in one of them, so that it asks for
-        what is not so, and must pass in the other. Both take place at the same time, for what a
+        In one of them the tests that the bug breaks and that passed are turned, so that they ask
+        for what is not so; the other is as the first. Both take place at the same time, for what a
         clock says would tell a second run from a first. They are left out where none of these tests
         passed, or none can be turned round.
         """
         run = self._run()
-        repaired = run.repaired(self._task) if run else frozenset()
-        halves = contradict_halves(self._tests, repaired, _rng)
-        if run is None or not halves:
+        repaired = run.repaired(self._task) if run else ()
+        if run is None or not repaired:
             return run
-        with ThreadPoolExecutor(len(halves)) as pool:
-            others = list(pool.map(self._run, halves, [repaired] * len(halves)))
-        return run.confirmed([other for other in others if other], repaired)
+        turned = contradict(self._tests, run.names(repaired), _rng)
+        if not turned.tests:
+            return run
+        with ThreadPoolExecutor(1) as pool:
+            future = pool.submit(self._run, turned)
+            try:
+                plain = self._run(Turned())
+            except BaseException:
+                self._give_up()
+                raise
+            against = future.result()
+        return run.confirmed(plain, against, repaired) if plain and against else run
 
-    def _run(self, half: Turned | None = None, passed: frozenset[str] = frozenset()) -> Run | None:
+    def _give_up(self) -> None:
+        """Ends a run in another thread at once, rather than with its time."""
+        for sandbox in self._opened:
+            sandbox.close()
+
+    def _run(self, turned: Turned | None = None) -> Run | None:
         """One run in a sandbox of its own; None where there is nothing to run.
 
         Args:
-            half: Tests that were turned against themselves; None in the first run.
-            passed: Node ids of tests that passed in the first run.
+            turned: Tests that were turned against themselves; None in the first run.
         """
         sandbox = self._warm.take() if self._warm else None
         if sandbox is not None:
             # It may have died while it waited; a failure of our side is tried once more.
             with suppress(SandboxError):
-                return self._run_in(sandbox, half, passed)
-        sandbox = open_sandbox(self._spec, backend=self._backend)
-        return self._run_in(sandbox, half, passed)
+                return self._run_in(sandbox, turned)
+        return self._run_in(open_sandbox(self._spec, backend=self._backend), turned)
 
-    def _run_in(self, sandbox: Sandbox, half: Turned | None, passed: frozenset[str]) -> Run | None:
+    def _run_in(self, sandbox: Sandbox, turned: Turned | None) -> Run | None:
+        self._opened.append(sandbox)
         with sandbox:
-            if half is None:
+            if turned is None:
                 self._selection = self._select(sandbox)
             if self._selection.patch.is_empty:
                 return None
             self._apply_tests(sandbox)
             apply_patch(sandbox, self._selection.patch)
-            if half is None:  # what the gold touches is the patch's, be it a file of tests
-                self._tests = _read_files(sandbox, self._paths)
-            changed = half.changed if half else {}
+            if turned is None:  # what the gold touches is the patch's, be it a file of tests
+                self._tests = _texts(_read_files(sandbox, self._paths))
+            changed = turned.changed if turned else {}
             tests = {**self._tests, **changed}
             canaries, planted = self._runner.plant(tests, self._task, _rng, avoid=self._avoid)
             wanted = tests | planted
@@ -199,8 +212,8 @@ class _Grading:
                 sandbox.write_file(path, wanted[path])
             report = self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
             is_edited = _read_files(sandbox, wanted) != wanted
-        turned = half.tests if half else ()
-        return Run.of(report, canaries, is_edited=is_edited, turned=turned, passed=passed)
+        names = turned.tests if turned else ()
+        return Run.of(report, canaries, is_edited=is_edited, turned=names)
 
     def _select(self, sandbox: Sandbox) -> Selection:
         configs = _read_files(sandbox, self._runner.root_files)
@@ -245,6 +258,11 @@ def _read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
         except OSError:
             continue
     return found
+
+
+def _texts(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Without programs that a build made, and that the task's command makes anew."""
+    return {path: data for path, data in files.items() if b"\0" not in data}
 
 
 def _refuse(reason: GradeReason, detail: str, selection: Selection | None = None) -> Grade:

@@ -118,11 +118,6 @@ class RunReport:
         named = (test_id, *self.spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
-    def passed(self, node_id: str) -> tuple[str, ...]:
-        """Node ids of the instances of a test function that passed, with their parameters."""
-        found = self.instances(node_id).items()
-        return tuple(node_id + ending for ending, status in found if status is TestStatus.PASSED)
-
     def failing(self, names: Collection[str], message: str) -> Self:
         """Returns the report with some tests as failed, for a reason."""
         failed = dict.fromkeys(names, TestStatus.FAILED)

@@ -1,7 +1,7 @@
 """From what a run reported to the grade."""
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Self
@@ -45,7 +45,6 @@ class Run:
         *,
         is_edited: bool,
         turned: Sequence[str] = (),
-        passed: Collection[str] = (),
     ) -> Self:
         """Judges whether a run can be believed.
 
@@ -54,17 +53,13 @@ class Run:
             canaries: The canaries that were planted.
             is_edited: Whether the test files were changed while the tests ran.
             turned: Node ids (without parameters) of tests that were turned against themselves.
-            passed: Node ids of tests that passed when they were not; others may pass when they are.
         """
         if report is None:
             return cls(report=None)
         verdict = check_canaries(report, canaries)
         report = report.without({canary.node_id for canary in canaries})
         forgery = ""
-        believed = [one for name in turned for one in report.passed(name) if one in passed]
-        if believed:
-            forgery = f"a test passed that asked for the opposite of what it asks: {believed[0]}"
-        elif verdict.passed:
+        if verdict.passed:
             forgery = f"a test that always fails was reported as passed: {verdict.passed[0]}"
         elif report.is_forged:
             forgery = "something else than the reporter wrote to the report"
@@ -78,41 +73,49 @@ class Run:
             turned=frozenset(turned),
         )
 
-    def repaired(self, task: Task) -> frozenset[str]:
-        """Node ids of the tests that the bug breaks and that passed here."""
+    def repaired(self, task: Task) -> tuple[str, ...]:
+        """Ids of the tests that the bug breaks and that passed here."""
         if self.forgery or self.report is None or not (self.has_ended and self.is_final):
-            return frozenset()
-        return frozenset(
-            name
-            for test in task.fail_to_pass
-            if self.report.status(test) is TestStatus.PASSED
-            for name in self.report.names(test)
-        )
+            return ()
+        return tuple(t for t in task.fail_to_pass if self.report.status(t) is TestStatus.PASSED)
 
-    def confirmed(self, others: Sequence["Run"], repaired: Collection[str]) -> "Run":
-        """Returns what this run is worth beside others of the same tree.
+    def names(self, tests: Iterable[str]) -> tuple[str, ...]:
+        """Node ids, without parameters, of the tests that expected ids stand for here."""
+        found = (self.report.names(test) for test in tests) if self.report else ()
+        return tuple(dict.fromkeys(name.partition("[")[0] for names in found for name in names))
+
+    def confirmed(self, plain: "Run", turned: "Run", repaired: Sequence[str]) -> "Run":
+        """Returns what this run is worth beside two more of the same tree.
 
         Forgery in one of them is forgery here, and one that did not end decides. A test that passed
-        here, and did not in a run that asked it the same, has not passed.
+        here must not pass where it was turned against itself, and must where it was not.
 
         Args:
-            others: Runs in which some of the repaired tests were turned against themselves.
+            plain: A run of the same tests.
+            turned: A run of tests some of which were turned.
             repaired: From `repaired`.
         """
-        for other in others:
+        for other in (turned.with_believed(repaired, self), plain):
             if other.forgery or not other.has_ended:
                 return other
-        failed = {
-            name
-            for other in others
-            if other.report is not None
-            for name in repaired
-            if name.partition("[")[0] not in other.turned
-            and other.report.statuses.get(name) is not TestStatus.PASSED
-        }
+        failed = [t for t in repaired if plain.status(t) is not TestStatus.PASSED]
         if self.report is None or not failed:
             return self
-        return replace(self, report=self.report.failing(failed, _UNSTEADY))
+        names = {name for test in failed for name in self.report.names(test)}
+        return replace(self, report=self.report.failing(names, _UNSTEADY))
+
+    def with_believed(self, tests: Iterable[str], first: "Run") -> "Run":
+        """Returns this run of turned tests, as forged where one of them passed as it did first."""
+        for test in tests:
+            is_turned = self.turned.issuperset(first.names([test]))
+            if is_turned and self.status(test) is TestStatus.PASSED:
+                said = "a test passed that asked for the opposite of what it asks"
+                return replace(self, forgery=f"{said}: {test}")
+        return self
+
+    def status(self, test: str) -> TestStatus:
+        """Status of an expected test."""
+        return TestStatus.MISSING if self.report is None else self.report.status(test)
 
     @property
     def has_ended(self) -> bool:

@@ -70,7 +70,8 @@ def start_ahead(task: Task, template: Template, *, backend: str = "auto") -> War
     """Opens what the grade of an episode will need, and returns at once; it warms up by itself.
 
     None where that gains nothing (runners that only start programs, backends that start nothing
-    ahead), where as many wait already in this process, or where it fails: the grade will say why.
+    ahead), where an environment brings a pytest of its own, which may import the project before it
+    is repaired, where as many wait already in this process, or where it fails: the grade says why.
 
     Args:
         task: The task.
@@ -78,7 +79,9 @@ def start_ahead(task: Task, template: Template, *, backend: str = "auto") -> War
         backend: Name of the sandbox backend.
     """
     runner = get_runner(task.runner)
-    if not isinstance(runner, Preparing) or not get_backend(backend).prepares:
+    if not isinstance(runner, Preparing) or not runner.can_prepare(task):
+        return None
+    if not get_backend(backend).prepares:
         return None
     if not _slots.acquire(blocking=False):
         return None

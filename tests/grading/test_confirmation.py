@@ -81,3 +81,42 @@ def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(
     assert verdict.resolved, (draw, verdict)
     half = Patch.between(base, base | {"cart.py": base["cart.py"] + "\n\nVERSION = 2\n"})
     assert grade(task, store.get(task), half).reason is GradeReason.TESTS_FAILED
+
+
+_TOGETHER = {
+    "inherited": (
+        "from cart import total\n\n\nclass TestBase:\n    price = 9\n\n"
+        "    def test_total(self):\n        assert total([self.price], 2) == self.price - 2\n\n\n"
+        "class TestOther(TestBase):\n    price = 5\n",
+        ("TestBase::test_total", "TestOther::test_total"),
+    ),
+    "one after the other": (
+        "import pytest\n\nfrom cart import total\n\ndone = []\n\n\n"
+        "def test_first():\n    assert total([9], 2) == 7\n    done.append(1)\n\n\n"
+        "def test_second():\n    if not done:\n        pytest.skip('the first failed')\n"
+        "    assert total([9], 3) == 6\n",
+        ("test_first", "test_second"),
+    ),
+    "under two names": (
+        "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n\n\n"
+        "test_again = test_total\n",
+        ("test_total", "test_again"),
+    ),
+    "ids that differ from run to run": (
+        "import os\n\nimport pytest\n\nfrom cart import total\n\n"
+        "NAME = f'a {os.urandom(8).hex()}'\n\n\n"
+        "@pytest.mark.parametrize('x', [1], ids=[NAME])\n"
+        "def test_total(x):\n    assert total([9], 2) == 7\n",
+        ("test_total[a",),
+    ),
+}
+
+
+@pytest.mark.parametrize("draw", range(2))
+@pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())
+def test_tests_that_hang_together_are_resolved_together(
+    store: TemplateStore, hidden: str, broken: tuple[str, ...], draw: int
+) -> None:
+    task = _task(hidden, *broken)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, (draw, verdict)

@@ -164,3 +164,12 @@ def test_runners_that_only_start_programs_have_nothing_to_warm(store: TemplateSt
 
 def test_backends_that_start_nothing_ahead_open_nothing(store: TemplateStore) -> None:
     assert start_ahead(TASK, store.get(TASK), backend="process") is None
+
+
+def test_a_pytest_of_the_environment_may_need_the_project_and_starts_cold(
+    store: TemplateStore,
+) -> None:
+    """Of an editable install of pytest, or of what it needs, the base would be imported."""
+    task = replace(TASK, install_commands=("pip install pytest",))
+    assert task.has_own_pytest
+    assert start_ahead(task, store.get(TASK)) is None

@@ -86,6 +86,10 @@ class Runner(Protocol):
 class Preparing(Protocol):
     """A runner whose test process can start before the tree is as it is to be tested."""
 
+    def can_prepare(self, task: Task) -> bool:
+        """Whether nothing of the tree is imported by what `prepare` starts."""
+        ...
+
     def prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Starts ahead what `Runner.run` will ask for.
 

@@ -38,6 +38,10 @@ class PytestRunner:
         """Copies some of the tests; see `coding_gym.grading.canaries.plant`."""
         return plant(files, task.fail_to_pass, task.pass_to_pass, rng, avoid=avoid)
 
+    def can_prepare(self, task: Task) -> bool:
+        """Only with the pytest of ours: an environment's may be, or need, the project itself."""
+        return not task.has_own_pytest
+
     def prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Starts a supervisor, and a process with pytest imported; see `supervision.prepare`."""
         prepare_tests(sandbox, has_own_pytest=task.has_own_pytest)

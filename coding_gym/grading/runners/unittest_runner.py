@@ -57,6 +57,10 @@ class UnittestRunner:
         """Copies some of the methods; see `coding_gym.grading.canaries.plant`."""
         return plant_methods(files, task, rng, avoid, _roots(task))
 
+    def can_prepare(self, task: Task) -> bool:  # noqa: ARG002 — protocol
+        """Always: unittest needs nothing but Python."""
+        return True
+
     def prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Starts a supervisor and a process with unittest; see `supervision.prepare`."""
         prepare_program(sandbox, _environment(task))
