@@ -19,6 +19,7 @@ grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 
 from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
 
+from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.special_tokens import BREAK  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
 from coding_gym.errors import GradingError  # noqa: E402
@@ -230,7 +231,8 @@ def test_the_example_runs_offline_and_saves_the_tiny_model_only_if_told_where(
     monkeypatch.setattr(sys, "argv", [str(script), *options, *out])
     runpy.run_path(str(script), run_name="__main__")
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "GRPO on 7 tasks, 1 steps of 2 rollouts"
+    num_tasks = len(load_tasks(split="train"))
+    assert said[0] == f"GRPO on {num_tasks} tasks, 1 steps of 2 rollouts"
     assert said[1] == "the tiny model is random and calls no tool: a reward of 0 is expected"
     if out:
         assert said[-1] == "done: 1 steps, saved to here/checkpoint-1"
