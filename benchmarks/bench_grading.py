@@ -5,7 +5,7 @@
 The file has 20 tests that do next to nothing, so that what is measured is the way there. *Warm* is
 a run for which `coding_gym.grading.start_ahead` was called while the policy thought; *cold* one
 for which nothing was. A warm run saves waiting, not work: the same process imports pytest either
-way, only earlier. A patch that resolves its task is run twice, and only the first run is warm.
+way, only earlier. A repair is run three times, and only the first run is warm.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _bare(sandbox: Sandbox) -> None:
 def grades(template: Template, rounds: int) -> list[Figure]:
     """Measures whole grades: sandboxes, patch, canaries, verdict."""
     figures = []
-    for what, source in (("half a repair", _HALF), ("a repair, run twice", _FIXED)):
+    for what, source in (("half a repair", _HALF), ("a repair, run three times", _FIXED)):
         patch = Patch.between({"squares.py": _BROKEN}, {"squares.py": source})
         warm, cold, ahead = [], [], []
         for number in range(rounds + 1):
