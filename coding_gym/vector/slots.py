@@ -162,7 +162,7 @@ class Slots:
         """Waits for every busy slot and takes the results; nothing is under way after an error."""
         try:
             return self.take(self.wait(sum(slot.pending is not None for slot in self.all)))
-        except Exception:
+        except Exception:  # whatever an env raised goes on, and no other result is left under way
             self.drop_all()
             raise
 

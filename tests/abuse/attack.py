@@ -43,7 +43,7 @@ def attempt(name, action):
         got = action()
     except OSError as error:
         print(name, errno.errorcode.get(error.errno, type(error).__name__), flush=True)
-    except Exception as error:
+    except Exception as error:  # a refusal of any kind is what is to be told
         print(name, type(error).__name__, flush=True)
     else:
         empty = got is False or got in ("", b"", [], 0.5)

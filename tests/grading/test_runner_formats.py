@@ -103,8 +103,8 @@ test tests::adds ... ok
 
 test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
-     Running `/work/target/x86_64-unknown-linux-gnu/debug/deps/money-0123456789abcdef`
-     Running unittests src/lib.rs (/work/target/debug/deps/till_core-fedcba9876543210)
+     Running `/build/target/x86_64-unknown-linux-gnu/debug/deps/money-0123456789abcdef`
+     Running unittests src/lib.rs (/build/target/debug/deps/till_core-fedcba9876543210)
 
 running 2 tests
 test tests::rounds ... FAILED
