@@ -262,6 +262,8 @@ def test_who_plays_with_the_channel_harms_itself_only(lasting: Sandbox, attack: 
     # Our own commands never were in its hands, and a new shell is all that it takes.
     assert lasting.run("echo ours", env={"A": "b"}, timeout_s=20).output == "ours\n"
     lasting.run("kill -KILL $$; command kill -KILL $$; sleep 60", timeout_s=0.3)
+    # Where its answer was forged, the command after it meets the shell on its way out.
+    assert any(not lasting.run("true", timeout_s=20).shell_lost for _ in range(5))
     for number in range(3):
         result = lasting.run(f"echo {number}; (exit {number})", timeout_s=20)
         assert result.output.endswith(f"{number}\n")
