@@ -6,9 +6,9 @@ easily tell which failures are meant: a run in which a canary passes was tampere
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 
-from coding_gym.grading.canary_source import can_compare_wrongly
 from coding_gym.grading.suite_file import Canary, Candidate, SuiteFile
 
 MIN_CANARIES = 2
@@ -100,10 +100,16 @@ def _parse(files: Mapping[str, bytes]) -> dict[str, SuiteFile]:
     for path, data in files.items():
         if path.endswith(".py"):
             try:
-                sources[path] = SuiteFile(path, data)
+                sources[path] = _suite_file(path, data)
             except (SyntaxError, ValueError, RecursionError, LookupError):
                 continue  # another Python's syntax, or no text at all: it gets no canary
     return sources
+
+
+# Every run of a grade needs the same ones, and so do most tasks of a project.
+@lru_cache(maxsize=64)
+def _suite_file(path: str, data: bytes) -> SuiteFile:
+    return SuiteFile(path, data)
 
 
 def _pick(
@@ -121,7 +127,7 @@ def _pick(
     for group in groups:
         fit = [c for c in source.candidates(group) if f"{c.path}::{c.original}" not in avoid]
         rng.shuffle(fit)
-        for candidate in sorted(fit, key=lambda c: (not c.plain, not can_compare_wrongly(c.node))):
+        for candidate in sorted(fit, key=lambda c: (not c.plain, not c.compares)):
             ranked.setdefault(candidate.original, candidate)
     return list(ranked.values())[:number]
 

@@ -9,6 +9,7 @@ from random import Random
 
 from coding_gym.grading.canary_source import (
     Function,
+    can_compare_wrongly,
     copy_test,
     first_line,
     fresh_name,
@@ -60,6 +61,7 @@ class Candidate:
         node: Its source.
         classes: The classes around it, the outermost first.
         plain: Whether its decorators only choose arguments and fixtures.
+        compares: Whether a copy can fail by the test's own last comparison.
     """
 
     path: str
@@ -67,10 +69,11 @@ class Candidate:
     node: Function
     classes: tuple[ast.ClassDef, ...]
     plain: bool
+    compares: bool
 
 
 class SuiteFile:
-    """A test file that can hold canaries."""
+    """A test file that can hold canaries. It always says the same, and threads may share it."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
@@ -82,16 +85,24 @@ class SuiteFile:
             raise ValueError("a bare carriage return is a line end to the parser")
         self.tree = ast.parse(text)
         self.lines = _split(text)
+        self._candidates: dict[str, Candidate | None] = {}
 
     def candidates(self, wanted: Iterable[str]) -> list[Candidate]:
         """The tests among ``wanted`` (ids after the path, without parameters) fit to be copied."""
         found = []
         for original in dict.fromkeys(wanted):
-            owners, node = _find(self.tree, *_split_id(original))
-            if node is not None and _is_fit(node, owners):
-                plain = all(_mark(d) in _PLAIN_MARKS for d in node.decorator_list)
-                found.append(Candidate(self.path, original, node, owners, plain))
+            if original not in self._candidates:
+                self._candidates[original] = self._candidate(original)
+            if (candidate := self._candidates[original]) is not None:
+                found.append(candidate)
         return found
+
+    def _candidate(self, original: str) -> Candidate | None:
+        owners, node = _find(self.tree, *_split_id(original))
+        if node is None or not _is_fit(node, owners):
+            return None
+        plain = all(_mark(d) in _PLAIN_MARKS for d in node.decorator_list)
+        return Candidate(self.path, original, node, owners, plain, can_compare_wrongly(node))
 
     def contradict(self, wanted: Iterable[str], rng: Random) -> tuple[list[str], bytes]:
         """Turns tests against themselves, in their places and under their names.

@@ -16,6 +16,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FolderTree, Task
 from coding_gym.tasks.synthesis import Project, copy_project, download, synthesize, write_rows
+from coding_gym.tasks.synthesis.suite import Attempt, TestSandbox
 from coding_gym.workspace import TemplateStore
 
 N = 5
@@ -84,6 +85,24 @@ def test_tests_that_cannot_be_trusted_decide_nothing(tasks: tuple[Task, ...]) ->
         assert not any("wrong_from_the_start" in test for test in task.expected_tests)
         assert any("wrong_from_the_start" in test for test in task.excluded_tests)
         assert not any("test_chance" in test for test in task.fail_to_pass)
+
+
+@pytest.mark.parametrize(
+    ("claim", "error"),
+    [("0.2 < random.random() < 0.3", "unstable"), ("random.random() < 0", ""), ("0 == 1", "")],
+)
+def test_a_test_that_fails_by_chance_shows_no_bug(
+    project: Project, store: TemplateStore, claim: str, error: str
+) -> None:
+    text = f"import random\n\n\ndef test_draw():\n    assert {claim}\n"
+    tests = TestSandbox(store.get(project.task()).spec, "auto", has_own_pytest=False)
+    try:
+        path = "tests/test_till.py"
+        attempt = Attempt({path: text.encode()}, (path,), (f"{path}::test_draw",), cpu_s=20)
+        (outcome,) = tests.attempt([attempt], preload=())
+    finally:
+        tests.close()
+    assert outcome.error == error
 
 
 def test_issues_show_a_call_and_what_came_of_it_but_neither_tests_nor_lines(

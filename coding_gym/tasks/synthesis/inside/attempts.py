@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .forking import forked
 from .recorder import Recorder
-from .session import preload, root_folder, run_pytest
+from .session import NUM_CHANCES, preload, root_folder, run_pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,8 @@ def _attempt(attempt: dict[str, Any], root: str, options: dict[str, object]) -> 
     """Runs the tests of one broken program, and where some fail all of them once more, backwards.
 
     A test that does not end alike both times makes the attempt unstable. Chance is another each
-    time, but the same for every attempt, so that what comes of it repeats.
+    time, but the same for every attempt, so that what comes of it repeats. Tests that draw from it
+    must fail in `NUM_CHANCES` runs more.
     """
     first = _run(attempt["paths"], attempt["tests"], attempt["cpu_s"], root, options)
     if first is None:
@@ -72,9 +73,25 @@ def _attempt(attempt: dict[str, Any], root: str, options: dict[str, object]) -> 
     }
     if failed and attempt.get("twice", True):
         tests = attempt["tests"]
-        again = _run(attempt["paths"], tests, attempt["cpu_s"], root, options, is_reversed=True)
+        again = _run(
+            attempt["paths"], tests, attempt["cpu_s"], root, options, chance=1, is_reversed=True
+        )
         reply["is_stable"] = again is not None and again["outcomes"] == first["outcomes"]
+        chancy = [test for test in failed if test in first["chancy"]]
+        if chancy and reply["is_stable"]:
+            reply["is_stable"] = _fail_anyway(chancy, attempt, root, options)
     return reply
+
+
+def _fail_anyway(
+    tests: list[str], attempt: dict[str, Any], root: str, options: dict[str, object]
+) -> bool:
+    """Whether tests fail whatever chance there is."""
+    for chance in range(2, 2 + NUM_CHANCES):
+        run = _run(attempt["paths"], tests, attempt["cpu_s"], root, options, chance=chance)
+        if run is None or any(run["outcomes"].get(test) != "failed" for test in tests):
+            return False
+    return True
 
 
 def _run(
@@ -84,16 +101,18 @@ def _run(
     root: str,
     options: dict[str, object],
     *,
+    chance: int = 0,
     is_reversed: bool = False,
 ) -> Any:
     def run() -> dict[str, Any]:
-        random.seed(int(is_reversed))
+        random.seed(chance)
         recorder = Recorder(root, options, tests, is_reversed=is_reversed)
         run_pytest(paths, [recorder])
         return {
             "outcomes": recorder.outcomes,
             "functions": recorder.functions,
             "failures": recorder.failures,
+            "chancy": sorted(recorder.chancy),
             "collect_error": recorder.collect_error,
         }
 

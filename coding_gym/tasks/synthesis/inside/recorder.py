@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ class Recorder:
         lines: By test, the lines that it ran.
         imported: The lines that ran while tests were collected.
         spawning: Ids of tests that start processes.
+        chancy: Ids of tests that drew from the random generator that all share.
         collect_error: What kept a file from being collected; "" where all could be.
     """
 
@@ -58,6 +60,7 @@ class Recorder:
         self.lines: dict[str, set[tuple[str, int]]] = {}
         self.imported: set[tuple[str, int]] = set()
         self.spawning: set[str] = set()
+        self.chancy: set[str] = set()
         self.collect_error = ""
         self._root, self._options = root, options
         self._selected = None if selected is None else frozenset(selected)
@@ -94,12 +97,15 @@ class Recorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Collects the lines of one test."""
+        """Collects the lines of one test, and notes whether its outcome may be chance."""
         self._current = item.nodeid
+        before = random.getstate()
         if self._tracer is not None:
             self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
         yield
         self._current = ""
+        if random.getstate() != before:
+            self.chancy.add(item.nodeid)
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> TestReport | None:
         """Notes how a test failed, and spares pytest the readable account of it."""

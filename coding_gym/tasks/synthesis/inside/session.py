@@ -13,6 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# Runs more of a test that draws from chance: one that passes half the time does in one of 256.
+NUM_CHANCES = 8
+
 
 def root_folder() -> str:
     """Returns the project's folder, with a slash at its end."""

@@ -6,19 +6,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import resource
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .forking import forked
 from .recorder import Recorder
-from .session import foreign_modules, root_folder, run_pytest
+from .session import NUM_CHANCES, foreign_modules, root_folder, run_pytest
 from .tracing import Tracer
 
 
 def survey(request: dict[str, Any]) -> dict[str, Any]:
     """Runs all tests three times: as they come, traced, and backwards.
+
+    Chance is another each time, but the same in every survey; tests that draw from it run more.
 
     Args:
         request: ``options``: see `Recorder`; ``arguments``: what pytest is told; ``cpu_s``:
@@ -34,13 +38,18 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
     """
     arguments, cpu_s = request["arguments"], float(request["cpu_s"])
     root, options = root_folder(), request["options"]
-    plain = forked(lambda: _run(arguments, root, options), cpu_s)
-    traced = forked(lambda: _traced(arguments, root, options), 20 * cpu_s)
-    backwards = forked(lambda: _run(arguments, root, options, is_reversed=True), cpu_s)
+    plain = forked(lambda: _run(arguments, root, options, 0), cpu_s)
+    traced = forked(lambda: _traced(arguments, root, options, 1), 20 * cpu_s)
+    backwards = forked(lambda: _run(arguments, root, options, 2, is_reversed=True), cpu_s)
     if plain is None or traced is None or backwards is None:
         return {"error": "the tests took too long, or ended the process that runs them"}
     outcomes = [run["outcomes"] for run in (plain, traced, backwards)]
     trusted = {test for test in outcomes[0] if all(one.get(test) == "passed" for one in outcomes)}
+    chancy = sorted(trusted.intersection(traced["chancy"]))
+    for chance in range(3, 3 + NUM_CHANCES) if chancy else ():
+        run = partial(_run, arguments, root, options, chance, chancy)
+        ended = (forked(run, cpu_s) or {"outcomes": {}})["outcomes"]
+        trusted.difference_update(test for test in chancy if ended.get(test) != "passed")
     failed = [test for test, outcome in plain["outcomes"].items() if outcome == "failed"]
     return {
         "error": plain["collect_error"] if not trusted else "",
@@ -57,10 +66,17 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(
-    arguments: list[str], root: str, options: dict[str, object], *, is_reversed: bool = False
+    arguments: list[str],
+    root: str,
+    options: dict[str, object],
+    chance: int,
+    tests: list[str] | None = None,
+    *,
+    is_reversed: bool = False,
 ) -> dict[str, Any]:
+    random.seed(chance)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    recorder = Recorder(root, options, is_reversed=is_reversed)
+    recorder = Recorder(root, options, tests, is_reversed=is_reversed)
     run_pytest(arguments, [recorder])
     after = resource.getrusage(resource.RUSAGE_SELF)
     return {
@@ -72,7 +88,10 @@ def _run(
     }
 
 
-def _traced(arguments: list[str], root: str, options: dict[str, object]) -> dict[str, Any]:
+def _traced(
+    arguments: list[str], root: str, options: dict[str, object], chance: int
+) -> dict[str, Any]:
+    random.seed(chance)
     recorder = Recorder(root, options, tracer=Tracer(root))
     run_pytest(arguments, [recorder])
     lines = {test: sorted(found) for test, found in recorder.lines.items()}
@@ -81,6 +100,7 @@ def _traced(arguments: list[str], root: str, options: dict[str, object]) -> dict
         "lines": lines,
         "imported": sorted(recorder.imported),
         "spawning": sorted(recorder.spawning),
+        "chancy": sorted(recorder.chancy),
         "preload": foreign_modules(root),
     }
 
