@@ -1,6 +1,7 @@
 """What the tools of an episode may touch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from coding_gym.errors import PatchError
 from coding_gym.sandbox.protocol import Sandbox
@@ -15,11 +16,13 @@ class Context:
         sandbox: Where tools work.
         template: What the sandbox was opened from.
         command_timeout_s: Seconds that one tool call may take.
+        state: What the toolset keeps of the episode, JSON values.
     """
 
     sandbox: Sandbox
     template: Template
     command_timeout_s: float
+    state: dict[str, Any] = field(default_factory=dict)
 
     def is_changed(self) -> bool:
         """Whether the tree differs from the base."""

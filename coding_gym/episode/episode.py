@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,7 @@ class Episode:
             turns=self.turns,
             usage=replace(self.usage),
             outcome=self._outcome,
+            tool_state=deepcopy(self._context.state),
         )
 
     def restore(self, snapshot: EpisodeSnapshot) -> Outcome:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 from coding_gym.episode.context import Context
@@ -51,7 +52,7 @@ def open_restored(snapshot: EpisodeSnapshot, timeout_s: float) -> Context:
     template, files = snapshot.template, snapshot.files
     # By the backend's own name: "auto" may have chosen it.
     sandbox = open_sandbox(template.spec, backend=files.backend, snapshot=files)
-    return Context(sandbox, template, timeout_s)
+    return Context(sandbox, template, timeout_s, deepcopy(dict(snapshot.tool_state)))
 
 
 def open_twice(task_id: str, open_once: Callable[[], Context]) -> tuple[Context | None, str]:

@@ -1,6 +1,8 @@
 """One moment of an episode, between two turns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from coding_gym.episode.limits import Usage
 from coding_gym.episode.outcome import Outcome
@@ -24,6 +26,7 @@ class EpisodeSnapshot:
         turns: The turns so far.
         usage: What they have used of the limits.
         outcome: What the policy got last.
+        tool_state: What the toolset kept.
     """
 
     task: Task
@@ -33,3 +36,4 @@ class EpisodeSnapshot:
     turns: tuple[Turn, ...] = field(repr=False)
     usage: Usage
     outcome: Outcome = field(repr=False)
+    tool_state: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -4,6 +4,7 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.nano import NanoToolset
 from coding_gym.tools.protocol import NoCall, ToolContext, Toolset, tool_names
+from coding_gym.tools.subset import ToolSubset
 
 __all__ = [
     "NoCall",
@@ -29,14 +30,24 @@ def register_toolset(toolset: Toolset) -> None:
 
 
 def get_toolset(name: str) -> Toolset:
-    """Returns the toolset called ``name``.
+    """Returns a toolset.
+
+    Args:
+        name: Its name; with tools in brackets only these of it, as in ``"nano[shell,submit]"``.
 
     Raises:
-        UnknownNameError: There is none.
+        UnknownNameError: There is none, or no such tool in it.
+        InvalidArgumentError: The name is no text, or no tool is named in the brackets.
     """
-    if name not in _TOOLSETS:
+    if not isinstance(name, str):
+        raise InvalidArgumentError(f"toolset must be a name, such as 'nano', got {name!r}")
+    whole, bracket, tools = name.partition("[")
+    if whole not in _TOOLSETS or (bracket and not tools.endswith("]")):
         raise unknown_name("toolset", name, _TOOLSETS)
-    return _TOOLSETS[name]
+    if not bracket:
+        return _TOOLSETS[whole]
+    chosen = [tool.strip() for tool in tools[:-1].split(",")]
+    return ToolSubset(_TOOLSETS[whole], [tool for tool in chosen if tool])
 
 
 def toolset_names() -> tuple[str, ...]:
@@ -44,4 +55,5 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-register_toolset(NanoToolset())
+for _toolset in (NanoToolset(),):
+    register_toolset(_toolset)

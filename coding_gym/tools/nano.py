@@ -8,12 +8,12 @@ New is ``submit``.
 """
 
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head, scrub_runner_times
+from coding_gym.tools.files import resolve, with_line_ends_of
 from coding_gym.tools.nano_prompt import FRESH, KEPT, SCHEMAS, SYSTEM_PROMPT
 from coding_gym.tools.nano_sample import sample_call
 from coding_gym.tools.protocol import NoCall, ToolContext
@@ -36,6 +36,7 @@ class NanoToolset:
     name = "nano"
     system_prompt = SYSTEM_PROMPT
     schemas = SCHEMAS
+    text_formats = ()
 
     def prompt(self, *, keeps_shell: bool) -> str:
         """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
@@ -124,11 +125,11 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
 
 def _edit(sandbox: "Sandbox", file: str, search: bytes, replace: bytes) -> str:
     """Replaces the only occurrence of ``search``; returns why it did not, or ""."""
-    path = _resolve(sandbox, file)
+    path = resolve(sandbox, file)
     if path is None:
         return OUTSIDE
     data = sandbox.read_file(path)
-    search, replace = _match_line_ends(data, search, replace)
+    search, replace = with_line_ends_of(data, search, replace)
     num_matches = data.count(search)
     if num_matches == 0:
         return "search string not found - try using grep to find the exact text"
@@ -136,37 +137,6 @@ def _edit(sandbox: "Sandbox", file: str, search: bytes, replace: bytes) -> str:
         return f"search ambiguous: {num_matches} matches - add more context to make search unique"
     sandbox.write_file(path, data.replace(search, replace, 1))
     return ""
-
-
-def _resolve(sandbox: "Sandbox", file: str) -> str | None:
-    """Returns the file's real path as the sandbox sees it, or None where that is outside.
-
-    Raises:
-        FileNotFoundError: The path leads nowhere.
-    """
-    if "\0" in file or not file:
-        raise FileNotFoundError(file)
-    found = sandbox.run(
-        'realpath -- "$ROOT" && realpath -- "$FILE"',
-        env={"ROOT": sandbox.workdir, "FILE": file},
-    )
-    root, _, path = found.output.removesuffix("\n").partition("\n")
-    if not found.ok or not path:
-        raise FileNotFoundError(file)
-    return path if PurePosixPath(path).is_relative_to(root) else None
-
-
-def _match_line_ends(data: bytes, search: bytes, replace: bytes) -> tuple[bytes, bytes]:
-    """Gives search and replacement the file's line ends.
-
-    A policy sees and writes plain line feeds. In a file that has only CRLF, and in a mixed one that
-    does not hold the text as given, it means CRLF.
-    """
-    num_crlf = data.count(b"\r\n")
-    if not num_crlf or (num_crlf < data.count(b"\n") and search in data):
-        return search, replace
-    as_crlf = (text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") for text in (search, replace))
-    return next(as_crlf), next(as_crlf)
 
 
 def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature

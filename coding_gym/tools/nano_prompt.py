@@ -1,43 +1,22 @@
 """What a policy is told about the toolset ``nano``: its schemas and its system prompt."""
 
-from collections.abc import Mapping
-from typing import Any
+from coding_gym.tools.schemas import Schema, function
 
-
-def _function(name: str, description: str, **parameters: str) -> dict[str, Any]:
-    """Returns an OpenAI function schema whose parameters are all required strings."""
-    properties = {
-        parameter: {"type": "string", "description": text} for parameter, text in parameters.items()
-    }
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": properties,
-                "required": list(properties),
-            },
-        },
-    }
-
-
-SCHEMAS: tuple[Mapping[str, Any], ...] = (
-    _function(
+SCHEMAS: tuple[Schema, ...] = (
+    function(
         "shell",
         "Run a bash command in the repository. Standard output and error come back together, cut "
         "to the first 2000 characters.",
         cmd="The command, for example: grep -rn 'def parse' src",
     ),
-    _function(
+    function(
         "apply_patch",
         "Replace one piece of text in one file. The text to find must occur exactly once.",
         search="The text to find, copied exactly, with its whitespace and indentation",
         replace="The text to put in its place",
         file="The file's path relative to the repository, for example: src/parser.py",
     ),
-    _function("submit", "Say that the work is done. The repository is then graded as it stands."),
+    function("submit", "Say that the work is done. The repository is then graded as it stands."),
 )
 
 FRESH = "starts anew in the repository; changes of folder and variables are not kept."

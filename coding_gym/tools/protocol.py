@@ -1,6 +1,6 @@
 """What a toolset is: the tools a policy has, what it is told of them, how they answer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ToolContext(Protocol):
-    """What a tool may use: the episode's sandbox and how long a command may take."""
+    """What a tool may use: the episode's sandbox, what it keeps, how long a command may take."""
 
     @property
     def sandbox(self) -> "Sandbox":
@@ -23,6 +23,14 @@ class ToolContext(Protocol):
     @property
     def command_timeout_s(self) -> float:
         """After this many seconds a command is killed."""
+        ...
+
+    @property
+    def state(self) -> MutableMapping[str, Any]:
+        """What the toolset keeps of this episode: JSON values, part of every snapshot.
+
+        It is empty at the start, and out of the policy's reach.
+        """
         ...
 
     def is_changed(self) -> bool:
@@ -46,7 +54,10 @@ class NoCall:
 
 
 class Toolset(Protocol):
-    """A set of tools under one name. It has no state: one instance serves every episode.
+    """A set of tools under one name.
+
+    It has no state: one instance serves every episode, and what one of them needs to remember is in
+    `ToolContext.state`.
 
     What a policy gets wrong (an unknown tool, a missing argument, a failing command) is an
     answer; only `SandboxError` is raised, for failures of the machinery.
@@ -69,6 +80,11 @@ class Toolset(Protocol):
     @property
     def schemas(self) -> tuple[Mapping[str, Any], ...]:
         """The tools as OpenAI function schemas."""
+        ...
+
+    @property
+    def text_formats(self) -> tuple[str, ...]:
+        """Tool formats that ``auto`` reads too, where this toolset's own way is no JSON."""
         ...
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:

@@ -1,27 +1,17 @@
 """What nano's shell says of ends that nano-agent does not know: memory, lost shells."""
 
-from dataclasses import dataclass
-
 import pytest
+from scene import Scene
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools import get_toolset
 
 _GONE = "its folder, variables, functions and background processes are gone]"
 
 
-@dataclass
-class Context:
-    sandbox: Sandbox
-    command_timeout_s: float = 60.0
-
-    def is_changed(self) -> bool:
-        return False
-
-
-def _shell(context: Context, command: str) -> ToolResult:
+def _shell(context: Scene, command: str) -> ToolResult:
     return get_toolset("nano").execute(ToolCall("shell", {"cmd": command}), context)
 
 
@@ -29,7 +19,7 @@ def test_a_command_that_used_too_much_memory_is_told_so() -> None:
     limits = SandboxLimits(memory_bytes=64 << 20)
     with NamespaceBackend().open(SandboxSpec(python=default_interpreter(), limits=limits)) as box:
         take = "python -c \"x = b'x' * (200 << 20); import time; time.sleep(60)\""
-        result = _shell(Context(box), f"echo begun; {take}")
+        result = _shell(Scene(box, "nano"), f"echo begun; {take}")
     assert not result.ok
     assert result.content == (
         "command failed with exit code 137. Error output:\nbegun\n"
@@ -59,7 +49,7 @@ def test_a_command_that_used_too_much_memory_is_told_so() -> None:
 )
 def test_a_lost_shell_is_told_of_below_all_else(command: str, reply: str) -> None:
     with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
-        context = Context(sandbox, command_timeout_s=0.5)
+        context = Scene(sandbox, "nano", command_timeout_s=0.5)
         result = _shell(context, command)
         assert result.content.endswith(f"{reply}; {_GONE}")
         assert result.content.startswith(reply[:3]) or "truncated" in reply

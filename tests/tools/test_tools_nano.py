@@ -1,49 +1,39 @@
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from scene import Scene
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
+from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.tools import NoCall, get_toolset, tool_names
 from coding_gym.tools.formats import parse_action, render_calls
 
 NANO = get_toolset("nano")
 
 
-@dataclass
-class Context:
-    sandbox: Sandbox
-    command_timeout_s: float = 60.0
-    changed: bool = False
-
-    def is_changed(self) -> bool:
-        return self.changed
-
-
 @pytest.fixture
-def context() -> Iterator[Context]:
+def context() -> Iterator[Scene]:
     with open_sandbox(SandboxSpec()) as sandbox:
         sandbox.write_file("pkg/area.py", b"def area(w, h):\n    return w + h\n")
-        yield Context(sandbox)
+        yield Scene(sandbox, "nano")
 
 
-def call(context: Context, name: str, **arguments: Any) -> ToolResult:
+def call(context: Scene, name: str, **arguments: Any) -> ToolResult:
     return NANO.execute(ToolCall(name, arguments, "call_7"), context)
 
 
-def shell(context: Context, cmd: str) -> str:
+def shell(context: Scene, cmd: str) -> str:
     return call(context, "shell", cmd=cmd).content
 
 
-def patch(context: Context, search: str, replace: str, file: str = "pkg/area.py") -> str:
+def patch(context: Scene, search: str, replace: str, file: str = "pkg/area.py") -> str:
     return call(context, "apply_patch", search=search, replace=replace, file=file).content
 
 
-def test_shell_replies_as_nano_does(context: Context) -> None:
+def test_shell_replies_as_nano_does(context: Scene) -> None:
     assert shell(context, "echo; echo '  out '; echo err >&2") == "out \nerr"
     assert shell(context, "true") == "command succeeded"
     assert shell(context, "exit 3") == "command failed with exit code 3"
@@ -53,7 +43,7 @@ def test_shell_replies_as_nano_does(context: Context) -> None:
     assert shell(context, "pwd") == context.sandbox.workdir
 
 
-def test_shell_needs_its_argument(context: Context) -> None:
+def test_shell_needs_its_argument(context: Scene) -> None:
     assert call(context, "shell").content == "shell tool missing required 'cmd' parameter"
     assert call(context, "shell", command="ls").content == (
         "shell tool missing required 'cmd' parameter"
@@ -63,21 +53,21 @@ def test_shell_needs_its_argument(context: Context) -> None:
     )
 
 
-def test_a_command_that_cannot_be_started_is_an_answer(context: Context) -> None:
+def test_a_command_that_cannot_be_started_is_an_answer(context: Scene) -> None:
     reply = shell(context, "echo a\0b")
     assert reply.startswith("command failed with exit code 1. Error output:\nExecution failed: ")
     assert "surrogates not allowed" in shell(context, "echo '\udfff'")
     assert shell(context, "echo still here") == "still here"
 
 
-def test_a_timeout_is_reported_as_nano_does(context: Context) -> None:
+def test_a_timeout_is_reported_as_nano_does(context: Scene) -> None:
     context.command_timeout_s = 0.2
     assert shell(context, "echo before; sleep 60 & sleep 60") == (
         "command failed with exit code 124. Error output:\nCommand timed out after 0.2s"
     )
 
 
-def test_replies_are_cut_at_2000_characters(context: Context) -> None:
+def test_replies_are_cut_at_2000_characters(context: Scene) -> None:
     assert shell(context, "printf '%2000s' | tr ' ' x") == "x" * 2000
     assert shell(context, "printf '%2001s' | tr ' ' x") == "x" * 2000 + "... output truncated"
     failed = shell(context, "printf '%2000s' | tr ' ' é; exit 1")
@@ -85,7 +75,7 @@ def test_replies_are_cut_at_2000_characters(context: Context) -> None:
     assert len(failed) == 2000 + len("... output truncated")
 
 
-def test_killed_leftovers_are_mentioned_after_the_cut(context: Context) -> None:
+def test_killed_leftovers_are_mentioned_after_the_cut(context: Scene) -> None:
     assert shell(context, "sleep 60 &") == (
         "command succeeded\n(1 background process was killed when the command returned)"
     )
@@ -95,13 +85,13 @@ def test_killed_leftovers_are_mentioned_after_the_cut(context: Context) -> None:
     )
 
 
-def test_test_durations_are_scrubbed_before_the_cut(context: Context) -> None:
+def test_test_durations_are_scrubbed_before_the_cut(context: Scene) -> None:
     assert shell(context, "echo 3 passed in 1.23s") == "3 passed in 0.00s"
     cut = shell(context, "printf '%1980s\\n' | tr ' ' x; echo 3 passed in 12.34s; echo more")
     assert "12.3" not in cut
 
 
-def test_apply_patch_replaces_one_occurrence(context: Context) -> None:
+def test_apply_patch_replaces_one_occurrence(context: Scene) -> None:
     assert patch(context, "w + h", "w * h") == "patch applied successfully"
     assert context.sandbox.read_file("pkg/area.py") == b"def area(w, h):\n    return w * h\n"
     assert patch(context, "w - h", "") == (
@@ -126,7 +116,7 @@ def test_apply_patch_replaces_one_occurrence(context: Context) -> None:
     ],
 )
 def test_apply_patch_refuses_what_is_not_three_texts(
-    context: Context, arguments: dict[str, Any]
+    context: Scene, arguments: dict[str, Any]
 ) -> None:
     result = call(context, "apply_patch", **arguments)
     assert (result.content, result.ok) == ("invalid `apply_patch` arguments", False)
@@ -136,12 +126,12 @@ def test_apply_patch_refuses_what_is_not_three_texts(
     "file",
     ["/etc/passwd", "../etc/passwd", "pkg/../../etc/passwd", "link", "folder/passwd", "/tmp"],
 )
-def test_apply_patch_stays_inside_the_repository(context: Context, file: str) -> None:
+def test_apply_patch_stays_inside_the_repository(context: Scene, file: str) -> None:
     shell(context, "ln -s /etc/passwd link; ln -s /etc folder")
     assert patch(context, "root", "toor", file) == "Path must be inside the repository"
 
 
-def test_a_sibling_folder_with_the_same_beginning_is_outside(context: Context) -> None:
+def test_a_sibling_folder_with_the_same_beginning_is_outside(context: Scene) -> None:
     sandbox = context.sandbox
     sandbox.write_file("/tmp/evil.py", b"x = 1\n")
     shell(context, f"ln -s /tmp/evil.py {sandbox.workdir}/evil.py")
@@ -149,7 +139,7 @@ def test_a_sibling_folder_with_the_same_beginning_is_outside(context: Context) -
     assert sandbox.read_file("/tmp/evil.py") == b"x = 1\n"
 
 
-def test_links_inside_and_absolute_paths_inside_are_followed(context: Context) -> None:
+def test_links_inside_and_absolute_paths_inside_are_followed(context: Scene) -> None:
     shell(context, "ln -s pkg/area.py link.py")
     assert patch(context, "w + h", "w - h", "link.py") == "patch applied successfully"
     inside = f"{context.sandbox.workdir}/pkg/../pkg/area.py"
@@ -158,7 +148,7 @@ def test_links_inside_and_absolute_paths_inside_are_followed(context: Context) -
     assert shell(context, "readlink link.py") == "pkg/area.py"
 
 
-def test_awkward_names_are_files_like_any_other(context: Context) -> None:
+def test_awkward_names_are_files_like_any_other(context: Scene) -> None:
     for file in ("-n", "a b'\"$(id).py", "new\nline.py", "é.py"):
         context.sandbox.write_file(file, b"one\n")
         assert patch(context, "one", "two", file) == "patch applied successfully"
@@ -168,13 +158,13 @@ def test_awkward_names_are_files_like_any_other(context: Context) -> None:
         assert not call(context, "apply_patch", search="a", replace="b", file=hopeless).ok
 
 
-def test_a_folder_and_a_locked_file_are_answers(context: Context) -> None:
+def test_a_folder_and_a_locked_file_are_answers(context: Scene) -> None:
     assert patch(context, "a", "b", "pkg").startswith("patch operation failed: ")
     shell(context, "chmod 000 pkg/area.py")
     assert patch(context, "w", "b").startswith("patch operation failed: ")
 
 
-def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Context) -> None:
+def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Scene) -> None:
     shell(context, "echo begin > big; truncate -s 64M big")
     answer = patch(context, "begin", "begin with more", "big")
     assert answer.startswith("patch operation failed: at most ")
@@ -196,34 +186,34 @@ def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Context) -> N
     ],
 )
 def test_bytes_and_line_ends_survive(
-    context: Context, before: bytes, search: str, replace: str, after: bytes
+    context: Scene, before: bytes, search: str, replace: str, after: bytes
 ) -> None:
     context.sandbox.write_file("file", before)
     assert patch(context, search, replace, "file") == "patch applied successfully"
     assert context.sandbox.read_file("file") == after
 
 
-def test_a_file_keeps_its_mode(context: Context) -> None:
+def test_a_file_keeps_its_mode(context: Scene) -> None:
     shell(context, "chmod 755 pkg/area.py")
     patch(context, "w + h", "w * h")
     assert shell(context, "stat -c %a pkg/area.py") == "755"
 
 
-def test_the_uncut_output_is_kept_beside_the_answer(context: Context) -> None:
+def test_the_uncut_output_is_kept_beside_the_answer(context: Scene) -> None:
     long = call(context, "shell", cmd="seq 5000")
     assert long.raw.splitlines()[-1] == "5000"
     assert "5000" not in long.content
     assert call(context, "shell", cmd="echo short").raw == ""
 
 
-def test_submit_ends_and_everything_else_does_not(context: Context) -> None:
+def test_submit_ends_and_everything_else_does_not(context: Scene) -> None:
     assert call(context, "submit").submitted
     assert call(context, "submit", summary="done").submitted
     assert not call(context, "shell", cmd="true").submitted
     assert not call(context, "apply_patch").submitted
 
 
-def test_what_is_no_tool_is_said(context: Context) -> None:
+def test_what_is_no_tool_is_said(context: Scene) -> None:
     assert call(context, "bash", cmd="ls").content == "unknown tool: bash"
     broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
     assert NANO.execute(broken, context).content == (
@@ -231,13 +221,13 @@ def test_what_is_no_tool_is_said(context: Context) -> None:
     )
 
 
-def test_results_carry_the_call_and_whether_it_worked(context: Context) -> None:
+def test_results_carry_the_call_and_whether_it_worked(context: Scene) -> None:
     good = call(context, "shell", cmd="true")
     bad = call(context, "shell", cmd="false")
     assert (good.call_id, good.ok, bad.ok) == ("call_7", True, False)
 
 
-def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(context: Context) -> None:
+def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(context: Scene) -> None:
     assert NANO.on_no_call(context) == NoCall(
         "Use shell to explore or apply_patch to make changes. Do not stop working.",
         ends=False,
@@ -255,7 +245,7 @@ def test_schemas_are_openai_functions_with_nanos_names() -> None:
     assert json.loads(json.dumps(NANO.schemas)) == list(NANO.schemas)
 
 
-def test_sampled_calls_are_valid_seeded_and_varied(context: Context) -> None:
+def test_sampled_calls_are_valid_seeded_and_varied(context: Scene) -> None:
     first, second = ([NANO.sample_call(np.random.default_rng(s)) for s in range(60)] for _ in "ab")
     assert first == second
     assert {c.name for c in first} == set(tool_names(NANO))
