@@ -1,6 +1,7 @@
 """The two runs that confirm a repair cost an honest patch nothing but time."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cart_task import BASE, FIXED, TASK
@@ -8,6 +9,7 @@ from cart_task import BASE, FIXED, TASK
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -120,3 +122,23 @@ def test_tests_that_hang_together_are_resolved_together(
     task = _task(hidden, *broken)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, (draw, verdict)
+
+
+def test_a_gold_patch_is_judged_as_any_other_in_fewer_runs(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def counted(*arguments: Any, **options: Any) -> Sandbox:
+        opened.append("sandbox")
+        return open_sandbox(*arguments, **options)
+
+    monkeypatch.setattr("coding_gym.grading.grader.open_sandbox", counted)
+    task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
+    template = store.get(task)
+    assert grade(task, template, Patch(TASK.gold_patch)).resolved
+    assert len(opened) == 3
+    gold = grade(task, template, Patch(TASK.gold_patch), is_gold=True)
+    assert (gold.resolved, len(opened)) == (True, 5)
+    none = grade(task, template, _patch(BASE["cart.py"] + "\n"), is_gold=True)
+    assert (none.reason, len(opened)) == (GradeReason.TESTS_FAILED, 6)
