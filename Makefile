@@ -23,7 +23,7 @@ test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and nano
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
 
 run-test-trainers: $(VENV)/.installed-trainers
-	@$(BIN)/python -c 'import nano, ray, sb3_contrib, swebench, trl' # nothing of them may be skipped
+	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/extras tests/tasks/test_source_hub.py tests/test_docs.py
 
 check: $(VENV)/.installed-dev ## lint and types

@@ -112,8 +112,8 @@ class Task:
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
         gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
             0 where unknown.
-        max_turns: How many turns the source gives one attempt; 0 where it does not say. Nothing
-            enforces it.
+        max_turns: How many turns the source gives one attempt; 0 where it does not say. An
+            episode ends after so many, or earlier where the environment allows fewer.
     """
 
     task_id: str

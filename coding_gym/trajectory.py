@@ -21,6 +21,10 @@ class StopReason(StrEnum):
     MAX_TURNS = "max_turns"  # truncated
     MAX_TOOL_CALLS = "max_tool_calls"  # truncated
     MAX_TOKENS = "max_tokens"  # truncated
+    MAX_TIME = "max_time"  # truncated
+    MAX_COST = "max_cost"  # truncated
+    COLLAPSED = "collapsed"  # the same call over and over, warned of (truncated)
+    FORMAT_ERRORS = "format_errors"  # too many replies in a row that could not be read (truncated)
     STOPPED = "stopped"  # the caller sent a Stop (truncated)
     SANDBOX_ERROR = "sandbox_error"  # our side failed (truncated, masked)
     GRADING_ERROR = "grading_error"  # our side failed (truncated, masked)
@@ -100,6 +104,8 @@ class Trajectory:
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         error: What failed on our side, or "".
+        settings: What else the episode was made with, JSON values; empty in records of versions
+            that did not write it. `coding_gym.rollout.replay` needs it.
     """
 
     task_id: str
@@ -111,6 +117,7 @@ class Trajectory:
     toolset: str = ""
     tokenizer: str = ""
     error: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def resolved(self) -> bool:
@@ -126,6 +133,7 @@ class Trajectory:
         """Returns the trajectory as a JSON object, one line of a JSONL file."""
         data = {name: getattr(self, name) for name in self.__slots__}
         data["messages"] = list(self.messages)
+        data["settings"] = dict(self.settings)
         data["turns"] = [t.to_json() for t in self.turns]
         data["stop_reason"] = None if self.stop_reason is None else str(self.stop_reason)
         data["grade"] = None if self.grade is None else self.grade.to_json()

@@ -80,7 +80,7 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
         for number, line in enumerate(file, start=1):
             try:
                 yield Trajectory.from_json(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as problem:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
                 raise InvalidArgumentError(
                     f"{path} line {number} is not a trajectory: {problem!r}"
                 ) from None

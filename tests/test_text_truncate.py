@@ -1,12 +1,15 @@
+import doctest
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import head, scrub_runner_times
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.text import truncate
+from coding_gym.text.truncate import KEEPS, cut, ends, head, scrub_runner_times, tail
 
 
 def rule(summary: str, width: int = 80) -> str:
@@ -22,6 +25,46 @@ def test_head_keeps_what_fits_and_marks_what_does_not() -> None:
     assert head("abcd", 0, "...") == "..."
     with pytest.raises(InvalidArgumentError, match="max_chars must be at least 0, got -1"):
         head("x", -1, "")
+
+
+def test_tail_and_ends_keep_what_fits_and_mark_what_does_not() -> None:
+    assert tail("abc", 3, "...") == ends("abc", 3, "...") == "abc"
+    assert tail("abcd", 3, "...") == "...bcd"
+    assert ends("abcdef", 3, "<{left_out}>") == "ab<3>f"
+    assert tail("abcd", 0, "...") == ends("abcd", 0, "...") == "..."
+    for bound in (tail, ends):
+        with pytest.raises(InvalidArgumentError, match="max_chars must be at least 0, got -1"):
+            bound("x", -1, "")
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_a_cut_text_keeps_to_its_bound_and_says_how_much_is_missing(keep: str) -> None:
+    for length in (0, 1, 40, 99, 100, 101, 1000, 1035, 12_345):
+        text = "".join(chr(0x4E00 + i) for i in range(length))
+        for max_chars in (0, 1, 30, 60, 100, 1000):
+            kept = cut(text, max_chars, keep)
+            assert len(kept) <= max_chars
+            notice = re.search(r"\n?\[… (\d+) characters left out …\]\n?", kept)
+            if len(text) <= max_chars:
+                assert kept == text
+            elif notice:
+                first, last = kept.split(notice[0])
+                assert text.startswith(first)
+                assert text.endswith(last)
+                assert len(first) + len(last) + int(notice[1]) == length
+                assert (first != "", last != "") == (keep != "tail", keep != "head")
+            else:
+                assert len(kept) == max_chars < 40
+
+
+def test_an_unknown_way_to_cut_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'head'"):
+        cut("x", 1, "heads")
+
+
+def test_the_documented_examples_are_true() -> None:
+    result = doctest.testmod(truncate)
+    assert (result.failed, result.attempted > 4) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from coding_gym.tools.formats import render_calls
 from coding_gym.tools.functions import function_from_schema
 from coding_gym.trajectory import StopReason
 
-FORMAT = "json"  # TRL reads the policy's calls; the environment gets them in this form
+FORMAT = "auto"  # TRL reads the policy's calls, and its chat template says how to write them
 TASK_COLUMNS = ("task_id", "task")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, check_arguments, positive_seconds, unknown_name
+from coding_gym.arguments import at_least_one, check_arguments, positive_seconds
 from coding_gym.envs.forking import fork, restore
 from coding_gym.envs.randomness import Randomness
 from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
@@ -22,7 +22,7 @@ from coding_gym.tasks import find_task, get_sampler, load_tasks
 from coding_gym.text.observation import encode_observation
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import TOOL_FORMATS
+from coding_gym.tools.formats import check_format
 from coding_gym.workspace import TemplateStore
 
 Observation = dict[str, Any]
@@ -59,7 +59,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             or ``"adaptive"`` (most often those that are sometimes solved): how `reset` picks a
             task; ``{"name": "adaptive", "window": 32}`` gives a sampler arguments.
         toolset: ``"nano"``: the tools and their replies.
-        tool_format: How calls are written: ``"auto"``, ``"openai"``, ``"json"``, ``"hermes"``.
+        tool_format: How calls are written: ``"auto"``, or one of `coding_gym.tools.formats`, such
+            as ``"hermes"`` or ``"qwen3_coder"``, which the system prompt then explains.
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
         max_turns: Actions per episode.
@@ -92,13 +93,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> None:
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
-        if tool_format not in TOOL_FORMATS:
-            raise unknown_name("tool format", tool_format, TOOL_FORMATS)
         self.render_mode = render_mode
         self.toolset = get_toolset(toolset)
+        check_format(tool_format, self.toolset.schemas)
         self.tokenizer = get_tokenizer(tokenizer)
         self.limits = Limits(max_turns=max_turns)
         self._tasks = tuple(load_tasks(tasks, task_ids=task_ids))
+        self._source = tasks if isinstance(tasks, str) else ""
         self._sampler = get_sampler(sampler, self._tasks)
         self.tool_format = tool_format
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
@@ -107,7 +108,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self._episode: Episode | None = None
         self._num_dropped = 0  # episodes in a row that were played, and dropped by a reset
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
-        self.action_space = ActionText(toolset)
+        self.action_space = ActionText(toolset, tool_format)
 
     @property
     def episode(self) -> Episode:
@@ -154,6 +155,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             limits=self.limits,
             sandbox=self._sandbox,
             command_timeout_s=self._command_timeout_s,
+            source=self._source,
         )
         outcome = episode.start() if moment is None else episode.restore(moment.episode)
         return self._observe(outcome), self._info(outcome)
@@ -275,7 +277,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         twin._np_random = twin._np_random_seed = None
         twin._sampler = self._sampler.copy().fresh()
         twin.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
-        twin.action_space = ActionText(self.toolset.name)
+        twin.action_space = ActionText(self.toolset.name, self.tool_format)
         return twin
 
     def check_restorable(self, moment: EnvSnapshot) -> None:

@@ -3,25 +3,27 @@
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Stop
 from coding_gym.episode import transcript
 from coding_gym.episode.ending import Ending, finish
-from coding_gym.episode.limits import Limits, Usage
+from coding_gym.episode.limits import Limits
 from coding_gym.episode.occupancy import Occupancy, alone, shared
 from coding_gym.episode.opening import open_clean, open_restored, open_twice, warn_of_prompt
 from coding_gym.episode.outcome import Outcome
 from coding_gym.episode.playing import Played, Player
 from coding_gym.episode.recording import record_turn, with_token_ids
+from coding_gym.episode.settings import settings_of
 from coding_gym.episode.snapshot import EpisodeSnapshot
+from coding_gym.episode.usage import Usage
 from coding_gym.errors import EpisodeError, MachineryError
 from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.tools.formats import with_instructions
 from coding_gym.tools.protocol import Toolset
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
@@ -46,9 +48,10 @@ class Episode:
         toolset: The tools that the policy has.
         tokenizer: Counts tokens and encodes plain replies for the trajectory.
         tool_format: How tool calls are written; see `coding_gym.tools.formats`.
-        limits: Upper bounds.
+        limits: Upper bounds; ``bounds`` are those of them and of the task that are tighter.
         sandbox: Where commands run.
         command_timeout_s: Seconds that one tool call may take.
+        source: What the task came from, for the record.
     """
 
     def __init__(
@@ -62,11 +65,13 @@ class Episode:
         limits: Limits | None = None,
         sandbox: SandboxOptions | None = None,
         command_timeout_s: float = 120.0,
+        source: str = "",
     ) -> None:
         self.task = task
         self.toolset = toolset
         self.tokenizer = tokenizer
         self.limits = limits or Limits()
+        self.bounds = self.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.messages: list[Message] = []
         self.stop_reason: StopReason | None = None
@@ -75,6 +80,7 @@ class Episode:
         self.sandbox = sandbox or SandboxOptions()
         self._template = template
         self._timeout_s = command_timeout_s
+        self._source, self._format = source, tool_format
         self._turns: list[Turn] = []
         self._context: Context | None = None
         self._warm: WarmStart | None = None
@@ -84,7 +90,7 @@ class Episode:
         self._closed = False
         self.occupancy = Occupancy()
         self._player = Player(
-            toolset, tokenizer, tool_format=tool_format, limits=self.limits, usage=self.usage
+            toolset, tokenizer, tool_format=tool_format, limits=self.bounds, usage=self.usage
         )
 
     @property
@@ -118,10 +124,11 @@ class Episode:
             lambda: open_clean(lambda: self._template(self.task), self.sandbox, self._timeout_s),
         )
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
+        prompt = with_instructions(prompt, self._format, self.toolset.schemas)
         self.messages = transcript.opening(prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
-        self._player.count_tokens(*(m["content"] for m in self.messages))
-        warn_of_prompt(self.task.task_id, self.usage, self.limits)
+        self._player.begin(self.messages)
+        warn_of_prompt(self.task.task_id, self.usage, self.bounds)
         self._outcome = Outcome(messages=tuple(self.messages), text=text)
         return self._outcome
 
@@ -145,7 +152,7 @@ class Episode:
             files=self._context.sandbox.snapshot(),
             messages=tuple(self.messages),
             turns=self.turns,
-            usage=replace(self.usage),
+            usage=self.usage.copy(),
             outcome=self._outcome,
             tool_state=deepcopy(self._context.state),
         )
@@ -173,6 +180,7 @@ class Episode:
         )
         self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
         self.usage.become(snapshot.usage)
+        self._player.begin()
         self._outcome = snapshot.outcome
         return snapshot.outcome
 
@@ -195,7 +203,7 @@ class Episode:
         self.usage.turns += 1
         played = self._play(action)
         self.error = played.error
-        reason = played.stop_reason or self.usage.spent_turns(self.limits)
+        reason = played.stop_reason or self.usage.spent_turns(self.bounds)
         reward = self._finish(reason) if reason else 0.0
         self.messages += played.messages
         outcome = Outcome(
@@ -227,13 +235,14 @@ class Episode:
             return Played(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
         if isinstance(action, Stop):
             return Played(stop_reason=StopReason.STOPPED)
-        spent = self.usage.spent(self.limits)
-        if spent:  # only the prompt can have done that: no later turn begins with nothing left
+        spent = self.usage.spent(self.bounds)
+        if spent:  # by the prompt, or by the time since the last turn
             return Played(stop_reason=spent)
         return self._player.play(action, self._context)
 
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward."""
+        self.usage.stop_clock()
         context, self._context = self._context, None
         if context is None or reason.is_machinery:
             ending = Ending(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
@@ -269,6 +278,14 @@ class Episode:
             toolset=self.toolset.name,
             tokenizer=self.tokenizer.name,
             error=self.error,
+            settings=settings_of(
+                self.task,
+                self._source,
+                tool_format=self._format,
+                limits=self.limits,
+                sandbox=self.sandbox,
+                command_timeout_s=self._timeout_s,
+            ),
         )
 
     def render(self) -> str:
@@ -280,12 +297,15 @@ class Episode:
         return transcript.render(self.messages, footer)
 
     def info(self) -> dict[str, Any]:
-        """Returns what is known of the episode now, in JSON's types; no gold, no timings."""
+        """Returns what is known of the episode now, in JSON's types; no gold.
+
+        The only timing is what is left of ``max_seconds``.
+        """
         data: dict[str, Any] = {
             "task_id": self.task.task_id,
             "turn": self.usage.turns,
             "tool_calls": self.usage.tool_calls,
-            "budget": self.usage.left(self.limits),
+            "budget": self.usage.left(self.bounds),
             "stop_reason": None if self.stop_reason is None else str(self.stop_reason),
             "error": self.error if self.ended else "",
             "mask_sample": self.stop_reason is not None and self.stop_reason.is_machinery,

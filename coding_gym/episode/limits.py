@@ -1,12 +1,21 @@
-"""How long an episode may go on."""
+"""How long an episode may go on, and how it may go."""
 
-from dataclasses import dataclass
-from numbers import Integral
+import math
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
 
-from coding_gym.arguments import at_least_one
-from coding_gym.episode.notices import budget_warning
+from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import StopReason
+
+COUNTS = ("chat", "content")
+"""How tokens are counted: the chat as a model is sent it, or the contents of its messages alone."""
+
+CLOCKS = ("commands", "wall")
+"""What time counts: that of tool calls alone, or all since the reset."""
+
+_WHOLE = ("max_turns", "max_tool_calls", "max_tokens", "response_limit", "max_format_errors")
+_PRICES = ("input_price", "output_price", "cached_input_price")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,16 +28,27 @@ class Limits:
     episode ends when ``max_tool_calls`` are spent.
 
     Attributes:
-        max_turns: Actions.
+        max_turns: Actions. A task may allow fewer.
         max_tool_calls: Tool calls; what a toolset charges for a reply without one counts too.
-        max_tokens: Tokens of the prompt, the policy's replies and the observations together,
-            without chat-template tokens.
+        max_tokens: Tokens of the prompt, the policy's replies and the observations together.
         reserve_tokens: The episode ends as soon as no more than these are left of ``max_tokens``.
         warn_tokens: Whether replies of tools say when few tokens are left.
         warn_tool_calls: Whether replies of tools say when few tool calls are left.
+        count: One of `COUNTS`, for ``max_tokens`` and ``max_cost``.
+        response_limit: The most tokens that one reply should have; nothing cuts it off.
+        max_seconds: Time; a command gets no more than what is left.
+        clock: One of `CLOCKS`.
+        max_cost: What the tokens may cost, in the currency of the prices.
+        input_price: Of a million tokens of a prompt.
+        output_price: Of a million tokens of replies.
+        cached_input_price: Of a million tokens that were in the prompt before too; None where they
+            cost as much as others.
+        max_repeats: So many times running may the same call be made; the last of them is warned.
+        max_format_errors: So many replies in a row that cannot be read end the episode.
 
     Raises:
         InvalidArgumentError: A bound that no episode could keep.
+        UnknownNameError: No such count or clock.
     """
 
     max_turns: int | None = 50
@@ -37,13 +57,31 @@ class Limits:
     reserve_tokens: int = 0
     warn_tokens: bool = False
     warn_tool_calls: bool = False
+    count: str = "chat"
+    response_limit: int | None = None
+    max_seconds: float | None = None
+    clock: str = "commands"
+    max_cost: float | None = None
+    input_price: float = 0.0
+    output_price: float = 0.0
+    cached_input_price: float | None = None
+    max_repeats: int | None = None
+    max_format_errors: int | None = None
 
     def __post_init__(self) -> None:
         """Refuses bounds that no episode could keep."""
-        for name in ("max_turns", "max_tool_calls", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, at_least_one(name, value))
+        for name in _WHOLE:
+            self._check(name, at_least_one)
+        self._check("max_repeats", at_least_two)
+        self._check("max_seconds", positive_seconds)
+        self._check("max_cost", _above_zero)
+        for name in _PRICES:
+            self._check(name, _price)
+        for kind, name, known in (("count", self.count, COUNTS), ("clock", self.clock, CLOCKS)):
+            if name not in known:
+                raise unknown_name(kind, name, known)
+        if self.max_cost is not None and not (self.input_price or self.output_price):
+            raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
         reserve: object = self.reserve_tokens
         if isinstance(reserve, bool) or not isinstance(reserve, Integral) or reserve < 0:
             raise InvalidArgumentError(
@@ -56,53 +94,52 @@ class Limits:
                 f"got {self.max_tokens}; raise max_tokens or lower reserve_tokens"
             )
 
+    def _check(self, name: str, check: Any) -> None:
+        value = getattr(self, name)
+        if value is not None:
+            object.__setattr__(self, name, check(name, value))
 
-@dataclass(slots=True)
-class Usage:
-    """What an episode has used so far."""
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether anything here is about tokens."""
+        return self.max_tokens is not None or self.max_cost is not None
 
-    turns: int = 0
-    tool_calls: int = 0
-    tokens: int = 0
+    @property
+    def has_wall_clock(self) -> bool:
+        """Whether the time between actions counts."""
+        return self.max_seconds is not None and self.clock == "wall"
 
-    def left(self, limits: Limits) -> dict[str, int | None]:
-        """Returns what is left by name (``turns``, ``tool_calls``, ``tokens``), never below 0.
+    def with_turns(self, max_turns: int) -> "Limits":
+        """Returns these limits with at most so many turns; 0 changes nothing."""
+        if not max_turns or (self.max_turns is not None and self.max_turns <= max_turns):
+            return self
+        return replace(self, max_turns=max_turns)
 
-        The reserve is part of the tokens left.
-        """
 
-        def rest(bound: int | None, used: int) -> int | None:
-            return None if bound is None else max(0, bound - used)
+def at_least_two(name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer of at least 2.
 
-        return {
-            "turns": rest(limits.max_turns, self.turns),
-            "tool_calls": rest(limits.max_tool_calls, self.tool_calls),
-            "tokens": rest(limits.max_tokens, self.tokens),
-        }
+    Raises:
+        InvalidArgumentError: It is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 2:
+        raise InvalidArgumentError(f"{name} must be an integer of at least 2, got {value!r}")
+    return int(value)
 
-    def become(self, other: "Usage") -> None:
-        """Takes over what another episode has used."""
-        self.turns, self.tool_calls, self.tokens = other.turns, other.tool_calls, other.tokens
 
-    def warning(self, limits: Limits) -> str:
-        """Returns what to put in front of the next tool's reply, before that call is counted."""
-        left = self.left(limits)
-        return budget_warning(
-            left["tokens"] if limits.warn_tokens else None,
-            left["tool_calls"] if limits.warn_tool_calls else None,
+def _above_zero(name: str, value: Any) -> float:
+    if not _is_number(value) or value <= 0:
+        raise InvalidArgumentError(f"{name} must be a number above 0, got {value!r}")
+    return float(value)
+
+
+def _price(name: str, value: Any) -> float:
+    if not _is_number(value) or value < 0:
+        raise InvalidArgumentError(
+            f"{name} must be what a million tokens cost, a number of at least 0, got {value!r}"
         )
+    return float(value)
 
-    def spent(self, limits: Limits) -> StopReason | None:
-        """Returns the reason to stop after a tool call, or None; turns are for `spent_turns`."""
-        left = self.left(limits)
-        if left["tool_calls"] == 0:
-            return StopReason.MAX_TOOL_CALLS
-        if left["tokens"] is not None and left["tokens"] <= limits.reserve_tokens:
-            return StopReason.MAX_TOKENS
-        return None
 
-    def spent_turns(self, limits: Limits) -> StopReason | None:
-        """Returns the reason to stop after a turn, or None."""
-        if self.left(limits)["turns"] == 0:
-            return StopReason.MAX_TURNS
-        return None
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)

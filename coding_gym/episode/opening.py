@@ -6,8 +6,9 @@ from copy import deepcopy
 from dataclasses import replace
 
 from coding_gym.episode.context import Context
-from coding_gym.episode.limits import Limits, Usage
+from coding_gym.episode.limits import Limits
 from coding_gym.episode.snapshot import EpisodeSnapshot
+from coding_gym.episode.usage import Usage
 from coding_gym.errors import (
     InvalidArgumentError,
     MachineryError,

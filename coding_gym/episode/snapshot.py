@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coding_gym.episode.limits import Usage
 from coding_gym.episode.outcome import Outcome
+from coding_gym.episode.usage import Usage
 from coding_gym.sandbox import Snapshot
 from coding_gym.task import Task
 from coding_gym.trajectory import Message, Turn

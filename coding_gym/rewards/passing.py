@@ -15,6 +15,8 @@ def progress(grade: Grade) -> float:
     expected tests pass scores 1. Patches that are empty, do not apply, run out of time or tamper
     with the tests score 0.
 
+    Source: this project.
+
     >>> from dataclasses import replace
     >>> half = Grade(
     ...     resolved=False,
@@ -37,6 +39,8 @@ def fraction(grade: Grade) -> float:
     It pays for behaviour that was never broken: a patch that adds a blank line passes all of
     ``pass_to_pass``, which is most of the expected tests of most tasks. Patches that are empty, do
     not apply, run out of time or tamper with the tests score 0.
+
+    Source: this project.
 
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
     >>> blank_line = Grade(

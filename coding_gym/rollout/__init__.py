@@ -1,6 +1,7 @@
-"""Playing episodes and keeping what happened."""
+"""Playing episodes, keeping what happened, and playing it again."""
 
 from coding_gym.rollout.play import play_episode
+from coding_gym.rollout.replay import Replay, replay
 from coding_gym.trajectory_file import append_trajectory, read_trajectories
 
-__all__ = ["append_trajectory", "play_episode", "read_trajectories"]
+__all__ = ["Replay", "append_trajectory", "play_episode", "read_trajectories", "replay"]

@@ -27,6 +27,8 @@ FIXED = {
     "PYTHONHASHSEED": "0",
     # No bytecode in the workspace: it would show up in `git status` and `ls`.
     "PYTHONDONTWRITEBYTECODE": "1",
+    # Else Rust's tests are listed in the order in which their threads end.
+    "RUST_TEST_THREADS": "1",
 }
 
 

@@ -11,6 +11,8 @@ A check is a function of a backend whose name is what it claims. It raises ``Ass
 the claim does not hold. `hold` runs it, and where the backend's probe declares that it lacks the
 check's `Promise`, wants it to fail. Nothing is needed but bash, git, the usual small programs, this
 package, and a backend that pickles; none does lasting harm where there is no isolation.
+
+`toolset_checks` are the same for a toolset of your own: see `coding_gym.testing.toolset_checks`.
 """
 
 from coding_gym.testing import (
@@ -27,8 +29,9 @@ from coding_gym.testing import (
     sandbox_snapshots,
 )
 from coding_gym.testing.claims import SandboxCheck, hold
+from coding_gym.testing.toolset_checks import ToolsetCheck, toolset_checks
 
-__all__ = ["SandboxCheck", "hold", "sandbox_checks"]
+__all__ = ["SandboxCheck", "ToolsetCheck", "hold", "sandbox_checks", "toolset_checks"]
 
 _MODULES = (
     sandbox_output,

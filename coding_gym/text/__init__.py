@@ -1,1 +1,5 @@
-"""Tokens and text: tokenizers by name, observation encoding, truncation."""
+"""Tokens and text: tokenizers by name, observation encoding, truncation, neutralising."""
+
+from coding_gym.text.neutral import CONTROL_TOKENS, neutralise
+
+__all__ = ["CONTROL_TOKENS", "neutralise"]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat_layout import Layout
+from coding_gym.text.neutral import neutralise
 from coding_gym.text.tokenizers import Tokenizer
 
 _OPENING = ("system", "user")
@@ -32,6 +33,13 @@ class Part(NamedTuple):
 
     ids: list[int]
     prompt: list[int]
+
+
+class PartText(NamedTuple):
+    """What some messages add to a chat, as text; the fields are those of `Part`."""
+
+    text: str
+    prompt: str
 
 
 class _Shape(NamedTuple):
@@ -67,17 +75,24 @@ class Chat:
 
     def opening(self, messages: Sequence[Mapping[str, Any]]) -> Part:
         """Returns the messages before the policy's first reply."""
-        contents = [(message["role"], message["content"]) for message in messages]
-        if contents and contents[0][0] == "system":
-            contents[0] = ("system", contents[0][1] + self._layout.system_suffix)
-        return self._part(self._shape(tuple(role for role, _ in contents)), contents)
+        return self._part(*self._at_opening(messages))
 
     def answers(self, messages: Sequence[Mapping[str, Any]]) -> Part:
         """Returns what follows a policy's reply: its closing, then these messages."""
-        contents = [(message["role"], message["content"]) for message in messages]
-        before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(role for role, _ in contents)))
-        return self._part(_Shape(shape.texts[len(before) :], shape.prompt), contents)
+        return self._part(*self._after_reply(messages))
+
+    def opening_text(self, messages: Sequence[Mapping[str, Any]]) -> PartText:
+        """Returns `opening` as text; in contents, what looks like one of its tokens is broken."""
+        return self._text(*self._at_opening(messages))
+
+    def answers_text(self, messages: Sequence[Mapping[str, Any]]) -> PartText:
+        """Returns `answers` as text; see `opening_text`."""
+        return self._text(*self._after_reply(messages))
+
+    def neutral(self, content: str) -> str:
+        """Returns a content in which nothing spells a token of the layout."""
+        tokens = (*self._control_ids, *self._layout.look_alikes)
+        return neutralise(content, [token for token in tokens if len(token) > 1])
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
         """Returns a reply and what follows it; a closing that the policy sampled counts once."""
@@ -85,6 +100,27 @@ class Chat:
         if is_closed and answers[0] in self._control_ids.values():
             answers = answers[1:]
         return [*reply, *answers]
+
+    def _at_opening(
+        self, messages: Sequence[Mapping[str, Any]]
+    ) -> tuple[_Shape, list[tuple[str, str]]]:
+        contents = [(message["role"], message["content"]) for message in messages]
+        if contents and contents[0][0] == "system":
+            contents[0] = ("system", contents[0][1] + self._layout.system_suffix)
+        return self._shape(tuple(role for role, _ in contents)), contents
+
+    def _after_reply(
+        self, messages: Sequence[Mapping[str, Any]]
+    ) -> tuple[_Shape, list[tuple[str, str]]]:
+        contents = [(message["role"], message["content"]) for message in messages]
+        before = (*_OPENING, "assistant")
+        shape = self._shape((*before, *(role for role, _ in contents)))
+        return _Shape(shape.texts[len(before) :], shape.prompt), contents
+
+    def _text(self, shape: _Shape, contents: Sequence[tuple[str, str]]) -> PartText:
+        put = [self.neutral(self._forms[role](content)) for role, content in contents]
+        pairs = zip_longest(shape.texts, put, fillvalue="")
+        return PartText("".join(text + content for text, content in pairs), shape.prompt)
 
     def _part(self, shape: _Shape, contents: Sequence[tuple[str, str]]) -> Part:
         put = [self._forms[role](content) for role, content in contents]
@@ -112,6 +148,8 @@ class Chat:
 
     def _break_look_alikes(self, content: str) -> list[str]:
         """Splits a content inside all that would become one of the layout's own tokens."""
+        if not self._layout.look_alikes:  # the search would take as long as the encoding
+            return [content]
         cuts = [0, *(match.start() + 1 for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]
 

@@ -1,4 +1,4 @@
-"""The ids of one chat as it grows, of which the last so many are kept."""
+"""The ids of one chat as it grows, as far as they are kept."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.text.chat import Chat, Part
+from coding_gym.text.kept_ids import keep
 
 
 class TranscriptIds:
@@ -14,16 +15,18 @@ class TranscriptIds:
 
     Args:
         chat: Turns messages into ids.
-        max_tokens: How many ids are kept, the last ones.
+        max_tokens: How many ids are kept.
+        overflow: Which; see `coding_gym.text.kept_ids`.
+
+    Raises:
+        UnknownNameError: There is no such overflow.
     """
 
-    def __init__(self, chat: Chat, max_tokens: int) -> None:
+    def __init__(self, chat: Chat, max_tokens: int, overflow: str = "tail") -> None:
         self.num_messages = 0
         self.num_replies = 0
         self._chat = chat
-        self._max_tokens = max_tokens
-        self._tail = np.empty(0, dtype=np.int32)
-        self._prompt: list[int] = []
+        self._kept = keep(overflow, chat, max_tokens)
 
     def extend(
         self, messages: Sequence[Mapping[str, Any]], sampled: Sequence[Sequence[int] | None]
@@ -39,26 +42,18 @@ class TranscriptIds:
         starts = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
         bounds = [*starts, len(messages)]
         if bounds[0]:
-            self._add([], self._chat.opening(messages[: bounds[0]]))
+            self._kept.open(messages[: bounds[0]])
         for start, end, ids in zip(starts, bounds[1:], sampled, strict=True):
             if ids is None:
                 ids = self._chat.tokenizer.encode(messages[start]["content"])
             answers, prompt = self._chat.answers(messages[start + 1 : end])
-            self._add(self._prompt, Part(self._chat.join(ids, answers), prompt))
+            self._kept.add(Part(self._chat.join(ids, answers), prompt), end - start)
             self.num_replies += 1
 
-    def _add(self, before: Sequence[int], part: Part) -> None:
-        new = np.array([*before, *part.ids], dtype=np.int32)
-        self._tail = np.concatenate((self._tail, new))[-self._max_tokens :]
-        self._prompt = part.prompt
-
     def ids(self, *, asks: bool) -> NDArray[np.int32]:
-        """Returns the last ``max_tokens`` ids or fewer, int32.
+        """Returns at most ``max_tokens`` ids, int32.
 
         Args:
             asks: Whether the generation prompt, which asks for the policy's reply, ends them.
         """
-        if not asks:
-            return self._tail
-        prompt = np.array(self._prompt, dtype=np.int32)
-        return np.concatenate((self._tail, prompt))[-self._max_tokens :]
+        return self._kept.ids(asks=asks)

@@ -1,8 +1,24 @@
-"""Bounding text, and taking out of it the one thing that no seed can fix: how long tests took."""
+"""Bounding text, and taking out of it the one thing that no seed can fix: how long tests took.
+
+| name | keeps |
+|---|---|
+| `head` | the first characters |
+| `tail` | the last ones |
+| `ends` | both, with something in the middle that says how much is missing |
+
+`cut` takes one of these names and keeps to its bound, the notice included.
+"""
 
 import re
 
+from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.runner_times import scrub_other_runners
+
+KEEPS = ("head", "tail", "ends")
+"""What `cut` can keep of a text."""
+
+_LEFT_OUT = "[… {left_out} characters left out …]"
 
 _COUNT = (
     r"\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun"
@@ -25,12 +41,88 @@ def head(text: str, max_chars: int, suffix: str) -> str:
 
     The suffix comes on top, so the result may be ``max_chars + len(suffix)`` characters long.
 
+    >>> head("abcdef", 4, "...")
+    'abcd...'
+
     Raises:
         InvalidArgumentError: ``max_chars`` is negative.
     """
+    _check(max_chars)
+    return text if len(text) <= max_chars else text[:max_chars] + suffix
+
+
+def tail(text: str, max_chars: int, prefix: str) -> str:
+    """Returns the last ``max_chars`` characters, behind ``prefix`` where that left any out.
+
+    The prefix comes on top.
+
+    >>> tail("abcdef", 4, "...")
+    '...cdef'
+
+    Raises:
+        InvalidArgumentError: ``max_chars`` is negative.
+    """
+    _check(max_chars)
+    return text if len(text) <= max_chars else prefix + text[len(text) - max_chars :]
+
+
+def ends(text: str, max_chars: int, middle: str) -> str:
+    """Returns the first and the last characters, ``max_chars`` in all, around ``middle``.
+
+    Where ``max_chars`` is odd the head has one more. The middle comes on top; ``{left_out}`` in it
+    becomes the number of characters that are missing. mini-swe-agent shows long outputs so.
+
+    >>> ends("abcdefghij", 4, " [{left_out} more] ")
+    'ab [6 more] ij'
+    >>> ends("abcd", 4, "...")
+    'abcd'
+
+    Raises:
+        InvalidArgumentError: ``max_chars`` is negative.
+    """
+    _check(max_chars)
+    if len(text) <= max_chars:
+        return text
+    num_last = max_chars // 2
+    first, last = text[: max_chars - num_last], text[len(text) - num_last :]
+    return first + middle.replace("{left_out}", str(len(text) - max_chars)) + last
+
+
+def cut(text: str, max_chars: int, keep: str) -> str:
+    r"""Returns a text of at most ``max_chars`` characters that says where it is not all of it.
+
+    The notice has a line of its own, and is left out where it would not fit.
+
+    >>> cut("a" * 99 + "b" * 99, 60, "ends")
+    'aaaaaaaaaaaaaaa\n[… 169 characters left out …]\nbbbbbbbbbbbbbb'
+    >>> cut("a" * 99 + "b" * 99, 5, "tail")
+    'bbbbb'
+
+    Args:
+        text: Any text.
+        max_chars: The most characters that are returned.
+        keep: One of `KEEPS`.
+
+    Raises:
+        InvalidArgumentError: ``max_chars`` is negative.
+        UnknownNameError: There is no such name.
+    """
+    _check(max_chars)
+    if keep not in KEEPS:
+        raise unknown_name("truncation", keep, KEEPS)
+    if len(text) <= max_chars:
+        return text
+    notice = "\n" * (keep != "tail") + _LEFT_OUT + "\n" * (keep != "head")
+    room = max_chars - len(notice.format(left_out=len(text)))
+    if room < 1:
+        room, notice = max_chars, ""
+    notice = notice.format(left_out=len(text) - room)
+    return {"head": head, "tail": tail, "ends": ends}[keep](text, room, notice)
+
+
+def _check(max_chars: int) -> None:
     if max_chars < 0:
         raise InvalidArgumentError(f"max_chars must be at least 0, got {max_chars}")
-    return text if len(text) <= max_chars else text[:max_chars] + suffix
 
 
 def scrub_runner_times(text: str) -> str:
@@ -38,9 +130,9 @@ def scrub_runner_times(text: str) -> str:
 
     ``=== 3 passed in 0.12s ===`` becomes ``=== 3 passed in 0.00s ===``, with the rules redrawn to
     the line's own width, since pytest draws them shorter beside a longer time. ``Ran 3 tests in
-    0.012s`` becomes ``Ran 3 tests in 0.000s``.
+    0.012s`` becomes ``Ran 3 tests in 0.000s``; `coding_gym.text.runner_times` has other runners.
     """
-    return _UNITTEST.sub(r"\1 in 0.000s", _PYTEST.sub(_scrub_pytest, text))
+    return scrub_other_runners(_UNITTEST.sub(r"\1 in 0.000s", _PYTEST.sub(_scrub_pytest, text)))
 
 
 def _scrub_pytest(match: re.Match[str]) -> str:

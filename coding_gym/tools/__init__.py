@@ -2,9 +2,15 @@
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools.bash import BashToolset
+from coding_gym.tools.codex import CodexToolset
+from coding_gym.tools.editor import EditorToolset
+from coding_gym.tools.heavy import HeavyToolset
 from coding_gym.tools.nano import NanoToolset
+from coding_gym.tools.pdb import PdbToolset
 from coding_gym.tools.protocol import NoCall, ToolContext, Toolset, tool_names
 from coding_gym.tools.subset import ToolSubset
+from coding_gym.tools.thesis import ThesisToolset
 
 __all__ = [
     "NoCall",
@@ -55,5 +61,13 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (NanoToolset(),):
+for _toolset in (
+    BashToolset(),
+    CodexToolset(),
+    EditorToolset(),
+    HeavyToolset(),
+    NanoToolset(),
+    PdbToolset(),
+    ThesisToolset(),
+):
     register_toolset(_toolset)

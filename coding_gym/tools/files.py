@@ -19,6 +19,14 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
+# Prints which folder above a place is the workspace itself, if one is.
+_SECOND_NAME = """\
+above=$PLACE
+while [ "$above" ]; do
+    if [ "$above" -ef "$ROOT" ]; then printf %s "$above"; exit; fi
+    above=${above%/*}
+done"""
+
 
 def resolve(sandbox: "Sandbox", file: str, *, may_be_new: bool = False) -> str | None:
     """Returns a path's real place as the sandbox sees it, or None where that is outside.
@@ -44,7 +52,11 @@ def resolve(sandbox: "Sandbox", file: str, *, may_be_new: bool = False) -> str |
     root, _, path = found.output.removesuffix("\n").partition("\n")
     if not found.ok or not path:
         raise FileNotFoundError(file)
-    return path if PurePosixPath(path).is_relative_to(root) else None
+    if PurePosixPath(path).is_relative_to(root):
+        return path
+    # An image may show the workspace at a second path, as a mount: the same folder, another name.
+    second = sandbox.run(_SECOND_NAME, env={"ROOT": root, "PLACE": path}).output
+    return root + path.removeprefix(second) if second else None
 
 
 def with_line_ends_of(data: bytes, search: bytes, replace: bytes) -> tuple[bytes, bytes]:
@@ -99,6 +111,8 @@ class TextFile:
         """Returns the bytes of other text, written as this file's is."""
         if self.newline != "\n":
             text = text.replace("\r\n", "\n").replace("\n", self.newline)
+        if self.mark:
+            text = text.removeprefix("\ufeff")  # the mark, as a policy may write it itself
         handler = "surrogateescape" if self.encoding == "utf-8" else "surrogatepass"
         return self.mark + text.encode(self.encoding, handler)
 

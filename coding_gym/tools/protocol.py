@@ -46,11 +46,13 @@ class NoCall:
         reply: What the policy is told, as a user message; "" where the episode ends.
         ends: Whether the episode ends, as if the policy had submitted.
         costs_call: Whether one tool call is counted against the limit.
+        is_format_error: Whether the reply counts as one that could not be read.
     """
 
     reply: str
     ends: bool
     costs_call: bool
+    is_format_error: bool = False
 
 
 class Toolset(Protocol):

@@ -9,6 +9,7 @@ Schema = Mapping[str, Any]
 def function(
     name: str,
     description: str,
+    /,
     *,
     optional: Sequence[str] = (),
     **parameters: str | Mapping[str, Any],

@@ -169,12 +169,13 @@ class MenuActions(
             raise InvalidArgumentError(
                 f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
             )
-        return render_calls(menu.calls(int(action)), self._core.tool_format)
+        calls = menu.calls(int(action))
+        return render_calls(calls, self._core.tool_format, self._core.toolset.schemas)
 
     def _observe(
         self, menu: Menu, observation: Observation, info: Mapping[str, Any]
     ) -> Observation:
-        turns, max_turns = info["budget"]["turns"], self._core.episode.limits.max_turns
+        turns, max_turns = info["budget"]["turns"], self._core.episode.bounds.max_turns
         share = 1.0 if turns is None or max_turns is None else turns / max_turns
         return {
             **observation,

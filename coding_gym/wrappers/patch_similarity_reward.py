@@ -5,17 +5,10 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.envs import CodingRepairEnv
-from coding_gym.errors import InvalidTaskError
-from coding_gym.grade import Grade, GradeReason
-from coding_gym.rewards import patch_similarity
-from coding_gym.wrappers.shaping import Step, add_part, check_shaping, final_grade
+from coding_gym.rewards import Composite, get_reward
+from coding_gym.wrappers.shaping import Step, add_parts, check_shaping, check_task, final_parts
 
-_WORTH_NOTHING = (
-    GradeReason.EMPTY_PATCH,
-    GradeReason.PATCH_NOT_APPLIED,
-    GradeReason.TAMPERED,
-)
+_PART = "patch_similarity"
 
 
 class PatchSimilarityReward(
@@ -27,7 +20,8 @@ class PatchSimilarityReward(
     `coding_gym.rewards.patch_similarity`. What is compared is the patch as it was graded: changes
     that grading left out, such as those of tests, do not count. Patches that are empty or do not
     apply, and those that tampered with the tests, add 0. Where our own side failed
-    (``info["mask_sample"]``) there is no part.
+    (``info["mask_sample"]``) there is no part. Where patches are so large, or so hard to compare,
+    that they were compared by lines, the part is called ``patch_similarity_by_line``.
 
     Likeness is a weak guide: a change of white space in the right line nearly equals the repair,
     any change of the right file has a header like the gold's, and a good repair that looks
@@ -42,11 +36,14 @@ class PatchSimilarityReward(
         InvalidArgumentError: An argument cannot be used.
     """
 
+    part_names = (_PART,)
+
     def __init__(self, env: gym.Env[ObsType, ActType], weight: float = 0.2) -> None:
-        core, checked = check_shaping(PatchSimilarityReward, env, weight)
+        core, checked = check_shaping(PatchSimilarityReward, env, weight, _PART)
         gym.utils.RecordConstructorArgs.__init__(self, weight=checked)
         gym.Wrapper.__init__(self, env)
         self._core, self._weight = core, checked
+        self._composite = Composite(((get_reward(_PART), checked),))
 
     @property
     def shaping_weight(self) -> float:
@@ -62,26 +59,10 @@ class PatchSimilarityReward(
             InvalidTaskError: The task has no gold patch.
         """
         started = self.env.reset(seed=seed, options=options)
-        task = self._core.task
-        if not task.gold_patch.strip():
-            raise InvalidTaskError(
-                f"task {task.task_id} has no gold patch ('patch'), which PatchSimilarityReward"
-                " compares with; leave the wrapper out, or such tasks (task_ids)"
-            )
+        check_task(PatchSimilarityReward, self._core, self._composite.problem(self._core.task))
         return started
 
     def step(self, action: ActType) -> Step[ObsType]:
         """Plays one action; the step that ends the episode has the part added."""
         step = self.env.step(action)
-        grade = final_grade(self._core, step)
-        if grade is None:
-            return step
-        return add_part(step, "patch_similarity", self._weight * _likeness(self._core, grade))
-
-
-def _likeness(core: CodingRepairEnv, grade: Grade) -> float:
-    if grade.reason in _WORTH_NOTHING:
-        return 0.0
-    dropped = set(grade.dropped_paths)
-    graded = (f.text for f in core.patch().files if not dropped & {f.old_path, f.new_path})
-    return patch_similarity(core.task.gold_patch, "".join(graded))
+        return add_parts(step, final_parts(self._core, step, self._composite))

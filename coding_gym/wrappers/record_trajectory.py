@@ -10,6 +10,7 @@ from coding_gym.arguments import true_or_false
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory_file import append_trajectory
 from coding_gym.wrappers.chain import check_order, snapshot_in
+from coding_gym.wrappers.recorded import reward_entries
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
@@ -19,9 +20,9 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     """Adds every finished episode to a file, as one line of JSON.
 
     A line is a `coding_gym.Trajectory`, read back by `coding_gym.rollout.read_trajectories`: the
-    chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, and
-    the reward of every turn with its parts as they are at this place in the chain of wrappers. It
-    has the hidden tests' names: a record is not for policies.
+    chat, the sampled token ids and log-probabilities, calls, results, patch, grade, timings, how
+    the env was made, and the reward of every turn with its parts as they are at this place in the
+    chain of wrappers. It has the hidden tests' names: a record is not for policies.
 
     Any number of envs, threads and processes may write to one file. A line that cannot be written
     raises: training stops instead of losing data.
@@ -108,7 +109,10 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
         )
         turns = (*trajectory.turns[:start], *seen)
-        append_trajectory(self._path, replace(trajectory, turns=turns))
+        settings, entries = trajectory.settings, reward_entries(self.env)
+        if entries:
+            settings = {**settings, "wrappers": entries}
+        append_trajectory(self._path, replace(trajectory, turns=turns, settings=settings))
 
 
 def _usable(path: str | Path) -> Path:

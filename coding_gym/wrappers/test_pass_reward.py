@@ -14,6 +14,9 @@ MEASURES: dict[str, Callable[[Grade], float]] = {"fraction": fraction, "progress
 """How to measure what a grade is worth, by name."""
 
 
+_PART = "test_pass"
+
+
 class TestPassReward(
     gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs
 ):
@@ -36,6 +39,7 @@ class TestPassReward(
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
 
+    part_names = (_PART,)
     __test__ = False  # pytest collects classes called Test*
 
     def __init__(
@@ -44,7 +48,7 @@ class TestPassReward(
         weight: float = 0.2,
         measure: str = "progress",
     ) -> None:
-        core, checked = check_shaping(TestPassReward, env, weight)
+        core, checked = check_shaping(TestPassReward, env, weight, _PART)
         if measure not in MEASURES:
             raise unknown_name("measure", measure, MEASURES)
         gym.utils.RecordConstructorArgs.__init__(self, weight=checked, measure=measure)
@@ -63,4 +67,4 @@ class TestPassReward(
         grade = final_grade(self._core, step)
         if grade is None:
             return step
-        return add_part(step, "test_pass", self._weight * self._measure(grade))
+        return add_part(step, _PART, self._weight * self._measure(grade))

@@ -1,6 +1,5 @@
 """The whole chat as the observation."""
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -9,20 +8,17 @@ from gymnasium import spaces
 
 from coding_gym.action import Completion
 from coding_gym.arguments import at_least_one
-from coding_gym.calls import ToolCall
 from coding_gym.envs.coding_repair import Observation
+from coding_gym.episode.chats import chat_of
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.chat import Chat
-from coding_gym.text.chat_layout import get_layout
 from coding_gym.text.observation import pad
-from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.transcript_ids import TranscriptIds
-from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import render_calls
 from coding_gym.wrappers.chain import check_order, dict_space
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
+
+_NEVER_AROUND = {"TextObservation": "both replace the observation; keep one of the two"}
 
 
 class TranscriptObservation(
@@ -32,8 +28,12 @@ class TranscriptObservation(
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, hold the
     system prompt with the tools, the issue, and every reply with its results, ending with the
-    generation prompt while the episode runs. The last ``max_tokens`` ids are kept, padded on the
-    right. Other keys of the observation stay as they are.
+    generation prompt while the episode runs, padded on the right. Other keys of the observation
+    stay as they are.
+
+    *Overflow*: of a chat of more than ``max_tokens`` ids the last ones are kept (``"tail"``), or
+    system prompt and task and then the newest turns that fit (``"ends"``). A turn, a reply with its
+    answers, is left out whole; the end of the task says how many messages are missing.
 
     *Layout*: for ``hf:`` tokenizers the chat template that comes with them, given the toolset's
     schemas; for all others ChatML, with the schemas in the system message. An encoding without
@@ -55,21 +55,28 @@ class TranscriptObservation(
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         max_tokens: Length of the arrays, in tokens.
+        overflow: ``"tail"`` or ``"ends"``.
 
     Raises:
+        UnknownNameError: There is no such overflow.
         InvalidArgumentError: The tokenizer has no chat template, or one without tools, system
             prompts or tool results, or one that rewrites contents; or ``env`` cannot be wrapped.
     """
 
-    def __init__(self, env: gym.Env[Observation, Any], max_tokens: int = 8192) -> None:
-        core = check_order(TranscriptObservation, env)
+    def __init__(
+        self, env: gym.Env[Observation, Any], max_tokens: int = 8192, overflow: str = "tail"
+    ) -> None:
+        core = check_order(TranscriptObservation, env, never_around=_NEVER_AROUND)
         inner = dict_space(TranscriptObservation, env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
-        gym.utils.RecordConstructorArgs.__init__(self, max_tokens=self._max_tokens)
+        gym.utils.RecordConstructorArgs.__init__(
+            self, max_tokens=self._max_tokens, overflow=overflow
+        )
         gym.ObservationWrapper.__init__(self, env)
         self._core = core
-        self._chat = _chat(core.tokenizer.name, core.toolset.name, core.tool_format)
-        self._ids = TranscriptIds(self._chat, self._max_tokens)
+        self._overflow = overflow
+        self._chat = chat_of(core.tokenizer, core.toolset, core.tool_format)
+        self._ids = TranscriptIds(self._chat, self._max_tokens, overflow)
         self._episode: Episode | None = None
         shape = (self._max_tokens,)
         self.observation_space = spaces.Dict(
@@ -101,7 +108,7 @@ class TranscriptObservation(
         episode = self._core.episode
         if episode is not self._episode or len(episode.messages) < self._ids.num_messages:
             self._episode = episode
-            self._ids = TranscriptIds(self._chat, self._max_tokens)
+            self._ids = TranscriptIds(self._chat, self._max_tokens, self._overflow)
         messages = episode.messages[self._ids.num_messages :]
         num_replies = sum(message["role"] == "assistant" for message in messages)
         start = self._ids.num_replies
@@ -109,13 +116,3 @@ class TranscriptObservation(
         self._ids.extend(messages, [turn.token_ids if turn.exact else None for turn in turns])
         ids = self._ids.ids(asks=not episode.ended)
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}
-
-
-@cache  # compiling and trying out a template takes longer than a reset
-def _chat(tokenizer_name: str, toolset_name: str, tool_format: str) -> Chat:
-    """Returns the chat of a tokenizer and a toolset, made once per process."""
-    tokenizer, toolset = get_tokenizer(tokenizer_name), get_toolset(toolset_name)
-    call_format = "hermes" if tool_format == "auto" else tool_format
-    example = ToolCall("<name>", {"<argument>": "<value>"})
-    layout = get_layout(tokenizer, toolset.schemas, render_calls([example], call_format))
-    return Chat(tokenizer, layout)

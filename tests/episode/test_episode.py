@@ -71,7 +71,7 @@ def test_a_token_limit_counts_sampled_tokens_where_they_are_given(make: Make) ->
 def test_a_prompt_beyond_the_budget_is_logged_and_ends_with_the_first_action(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    episode = make(limits=Limits(max_tokens=10))
+    episode = make(limits=Limits(max_tokens=10, count="content"))
     episode.start()
     assert "shapes-area: the prompt has 350 tokens, of max_tokens=10 with" in caplog.text
     assert "raise max_tokens" in caplog.text

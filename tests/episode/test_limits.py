@@ -1,7 +1,9 @@
+from typing import Any
+
 import pytest
 
 from coding_gym.episode import Limits, Usage
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.trajectory import StopReason
 
 
@@ -15,12 +17,52 @@ def test_bounds_that_no_episode_could_keep_are_refused(name: str, value: object)
 def test_what_is_left_never_goes_below_zero_and_is_none_without_a_bound() -> None:
     usage = Usage(turns=3, tool_calls=9, tokens=100)
     left = usage.left(Limits(max_turns=5, max_tool_calls=4))
-    assert left == {"turns": 2, "tool_calls": 0, "tokens": None}
+    bound = {name: value for name, value in left.items() if value is not None}
+    assert bound == {"turns": 2, "tool_calls": 0}
+    assert [*left] == [
+        *("turns", "tool_calls", "tokens", "response_tokens", "seconds", "cost"),
+        *("repeats", "format_errors"),
+    ]
+
+
+def test_every_bound_says_what_is_left_of_it() -> None:
+    limits = Limits(
+        max_turns=9,
+        max_tool_calls=9,
+        max_tokens=1000,
+        response_limit=300,
+        max_seconds=9.0,
+        max_cost=2.0,
+        input_price=1.0,
+        max_repeats=3,
+        max_format_errors=3,
+    )
+    usage = Usage(1, 2, 100, 0.5, 0.25, 10, 2, "call", 1)
+    assert usage.left(limits) == {
+        "turns": 8,
+        "tool_calls": 7,
+        "tokens": 900,
+        "response_tokens": 300,
+        "seconds": 9,
+        "cost": 1.75,
+        "repeats": 2,
+        "format_errors": 2,
+    }
+    spent = Usage(99, 99, 9999, 99.0, 99.0, 0, 99, "call", 99)
+    assert list(spent.left(limits).values()) == [0, 0, 0, 256, 0, 0.0, 0, 0]
 
 
 def test_a_spent_bound_names_its_reason() -> None:
     assert Usage(tool_calls=4).spent(Limits(max_tool_calls=4)) is StopReason.MAX_TOOL_CALLS
     assert Usage(tokens=9).spent(Limits(max_tokens=8)) is StopReason.MAX_TOKENS
+    assert Usage(seconds=2.0).spent(Limits(max_seconds=2)) is StopReason.MAX_TIME
+    assert Usage(seconds=1.99).spent(Limits(max_seconds=2)) is None
+    priced = Limits(max_cost=3, output_price=1)
+    assert Usage(cost=3.0).spent(priced) is StopReason.MAX_COST
+    assert Usage(cost=2.9).spent(priced) is None
+    assert Usage(repeats=4).spent(Limits(max_repeats=3)) is StopReason.COLLAPSED
+    assert Usage(repeats=3).spent(Limits(max_repeats=3)) is None
+    assert Usage(format_errors=3).spent(Limits(max_format_errors=3)) is StopReason.FORMAT_ERRORS
     assert Usage(turns=50).spent_turns(Limits()) is StopReason.MAX_TURNS
     assert Usage(turns=49, tool_calls=999).spent(Limits()) is None
     assert Usage(turns=49).spent_turns(Limits()) is None
@@ -44,3 +86,82 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"reserve_tokens \(600\), got {max_tokens};"):
         Limits(max_tokens=max_tokens, reserve_tokens=600)
     assert Limits(max_tokens=601, reserve_tokens=600).max_tokens == 601
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"max_seconds": 0}, "max_seconds must be a number of seconds above 0"),
+        ({"max_seconds": float("nan")}, "max_seconds must be a number of seconds above 0"),
+        ({"max_cost": 0, "input_price": 1}, "max_cost must be a number above 0, got 0"),
+        ({"max_cost": float("inf"), "input_price": 1}, "max_cost must be a number above 0"),
+        ({"max_cost": True, "input_price": 1}, "max_cost must be a number above 0, got True"),
+        ({"max_cost": 1}, "max_cost needs input_price or output_price above 0"),
+        ({"max_cost": 1, "input_price": -1}, "input_price must be what a million tokens cost"),
+        ({"cached_input_price": "1"}, "cached_input_price must be what a million tokens cost"),
+        ({"max_repeats": 1}, "max_repeats must be an integer of at least 2, got 1"),
+        ({"max_format_errors": 0}, "max_format_errors must be an integer of at least 1, got 0"),
+        ({"response_limit": 0}, "response_limit must be an integer of at least 1, got 0"),
+    ],
+)
+def test_other_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        Limits(**bounds)
+
+
+def test_unknown_ways_to_count_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"no count is called 'chats'; did you mean 'chat'"):
+        Limits(count="chats")
+    with pytest.raises(UnknownNameError, match=r"no clock is called 'cpu'; there are commands, wa"):
+        Limits(clock="cpu")
+
+
+def test_a_task_may_allow_fewer_turns_and_never_more() -> None:
+    limits = Limits(max_turns=10)
+    assert limits.with_turns(0) is limits
+    assert limits.with_turns(11) is limits
+    assert limits.with_turns(3).max_turns == 3
+    assert Limits(max_turns=None).with_turns(3).max_turns == 3
+
+
+def test_a_response_may_take_half_of_what_is_left_beyond_a_tenth() -> None:
+    limits = Limits(max_tokens=8192, response_limit=4096)
+    for tokens in (0, 100, 5000, 7000, 8192, 9000):
+        expected = max(256, min(4096, max(0, 8192 - tokens - 819) // 2))
+        assert Usage(tokens=tokens).response_tokens(limits) == expected
+    assert Usage(tokens=9).response_tokens(Limits(response_limit=70)) == 70
+    assert Usage(tokens=9).response_tokens(Limits(max_tokens=700)) is None
+
+
+def test_a_reply_costs_its_whole_prompt_and_itself() -> None:
+    usage, limits = Usage(tokens=1000), Limits(max_cost=1, input_price=3, output_price=15)
+    usage.charge(limits, 200)
+    assert usage.cost == pytest.approx((1000 * 3 + 200 * 15) / 1e6, abs=1e-12)
+    usage.tokens = 1500
+    usage.charge(limits, 10)
+    assert usage.cost == pytest.approx((2500 * 3 + 210 * 15) / 1e6, abs=1e-12)
+
+
+def test_what_was_in_the_last_prompt_costs_the_cached_price() -> None:
+    usage = Usage(tokens=1000)
+    limits = Limits(max_cost=1, input_price=3, output_price=0, cached_input_price=0.5)
+    usage.charge(limits, 200)
+    usage.tokens = 1500
+    usage.charge(limits, 10)
+    assert usage.cost == pytest.approx((1500 * 3 + 1000 * 0.5) / 1e6, abs=1e-12)
+
+
+def test_the_clock_runs_from_start_to_stop_and_copies_stand_still() -> None:
+    usage = Usage(seconds=5.0)
+    usage.start_clock()
+    copy = usage.copy()
+    assert copy.since is None
+    limits = Limits(max_seconds=100.0)
+    assert 0 < (usage.seconds_left(limits) or 0) <= 95.0
+    assert copy.seconds >= 5.0
+    usage.stop_clock()
+    assert usage.seconds >= copy.seconds
+    assert usage.copy() == usage
+    other = Usage()
+    other.become(usage)
+    assert other == usage

@@ -3,11 +3,13 @@
 nano-agent's own loop runs on its local backend, with a script in place of the model. Both sides
 count tokens alike: litellm's counter is replaced by one that counts the contents of nano-agent's
 messages with our tokenizer, and its system prompt by ours, which has another length. A reply is
-the same text on both sides. So the transcripts must be equal, message by message.
+the same text on both sides. So the transcripts must be equal, message by message, and so must be
+the length that is granted to each reply. Six episodes are written out, fourteen more are drawn.
 """
 
 import importlib.metadata
 import json
+import random
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -127,6 +129,23 @@ SCRIPTS = {
 }
 
 
+def drawn(seed: int) -> Script:
+    """An episode of random replies within random limits; `signs` and ends are not foretold."""
+    rng = random.Random(seed)
+    calls = [CAT, QUIET, FAILS, LONG, UNKNOWN, MALFORMED, KEYLESS, LOST, shell("seq 1 30 | tac")]
+    replies = []
+    for _ in range(60):
+        if rng.random() < 0.15:
+            replies.append("One more thought. " * rng.randrange(1, 90))
+        else:
+            replies.append(reply(*rng.choices(calls, k=rng.choice((1, 1, 1, 2, 4)))))
+    tokens, max_tool_calls = rng.choice((2500, 4000, 6000, 50_000)), rng.randrange(3, 25)
+    return Script(replies, tokens, max_tool_calls, "", (), "")
+
+
+DRAWN = {f"drawn {seed}": drawn(seed) for seed in range(14)}
+
+
 def num_tokens(messages: Sequence[dict[str, Any]]) -> int:
     return sum(len(get_tokenizer().encode(m["content"])) for m in messages)
 
@@ -138,8 +157,9 @@ def max_tokens(script: Script, row: dict[str, Any]) -> int:
 
 def play_nano(
     script: Script, row: dict[str, Any], root: Path, patch: pytest.MonkeyPatch
-) -> list[dict[str, Any]]:
-    """Returns the chat of nano-agent's own loop over the task's files."""
+) -> tuple[list[dict[str, Any]], list[int]]:
+    """Returns the chat of nano-agent's own loop, and the lengths that it asked for."""
+    granted: list[int] = []
     for name, text in row["files"].items():
         (root / name).write_text(text, encoding="utf-8")
     for arguments in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "base"]):
@@ -147,7 +167,8 @@ def play_nano(
         subprocess.run(command, check=True)
     script_left = iter(script.replies)
 
-    def completion(**_: Any) -> dict[str, Any]:
+    def completion(*, max_tokens: int, **_: Any) -> dict[str, Any]:
+        granted.append(max_tokens)
         text = next(script_left)
         message = {"role": "assistant", "content": text}
         if text.startswith("{"):
@@ -165,22 +186,24 @@ def play_nano(
     )
     agent.run(row["problem_statement"], root)
     messages: list[dict[str, Any]] = agent.messages
-    return messages
+    return messages, granted
 
 
-def play_ours(script: Script, row: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Returns the chat of our episode, and why it ended."""
-    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[row])
-    env = ToolCallBudget(TokenBudget(env, max_tokens(script, row)), script.max_tool_calls)
+def play_ours(script: Script, row: dict[str, Any]) -> tuple[list[dict[str, Any]], list[int], str]:
+    """Returns the chat of our episode, the lengths that replies may have, and why it ended."""
+    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[row], max_turns=100)
+    env = TokenBudget(env, max_tokens(script, row), count="content", response_limit=4096)
+    env = ToolCallBudget(env, script.max_tool_calls)
     _, info = env.reset()
-    messages = info["messages"]
+    messages, granted = info["messages"], []
     for action in script.replies:
+        granted.append(info["budget"]["response_tokens"])
         _, _, terminated, truncated, info = env.step(action)
         messages += info["messages"]
         if terminated or truncated:
             break
     env.close()
-    return messages, info["stop_reason"]
+    return messages, granted, info["stop_reason"]
 
 
 def chat(messages: Sequence[dict[str, Any]]) -> Chat:
@@ -201,15 +224,35 @@ def test_the_same_replies_get_the_same_answers_and_warnings(
     name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = SCRIPTS[name]
-    ours, stop_reason = play_ours(script, tiny_row)
-    theirs = play_nano(script, tiny_row, tmp_path, monkeypatch)
+    ours, granted, stop_reason = play_ours(script, tiny_row)
+    theirs, asked = play_nano(script, tiny_row, tmp_path, monkeypatch)
     assert chat(ours) == chat(theirs[: len(ours)])
+    assert granted == asked[: len(granted)]
     assert stop_reason == script.stop_reason
     assert tuple(m["role"] for m in theirs[len(ours) :]) == script.nano_goes_on
     assert signs(ours) == script.signs
     if script.stop_reason == "max_tokens":
         left = max_tokens(script, tiny_row) - num_tokens(ours)
         assert left <= nano_agent.Agent.MINIMUM_TOKENS
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_episodes_are_warned_at_the_same_calls(
+    name: str, tiny_row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = DRAWN[name]
+    ours, granted, stop_reason = play_ours(script, tiny_row)
+    theirs, asked = play_nano(script, tiny_row, tmp_path, monkeypatch)
+    assert stop_reason in ("max_tokens", "max_tool_calls")
+    assert chat(ours) == chat(theirs[: len(ours)])
+    assert granted == asked[: len(granted)]
+    # What nano-agent says after our end belongs to one reply: the same one, or one more.
+    assert sum(m["role"] == "assistant" for m in theirs[len(ours) :]) <= 1
+
+
+def test_the_drawn_episodes_show_every_warning(tiny_row: dict[str, Any]) -> None:
+    shown = "".join(signs(play_ours(script, tiny_row)[0]) for script in DRAWN.values())
+    assert set(shown) == {*SIGNS.values(), "."}
 
 
 @pytest.mark.parametrize("calls_left", [1, 2, 3, 4, 5, 6, 30])

@@ -4,16 +4,18 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import UnknownNameError
+from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import ParsedAction, parse_action, render_calls
+from coding_gym.tools.schemas import function as schema
 
-TOOLS = ("shell", "apply_patch", "submit")
+SCHEMAS = get_toolset("nano").schemas
 LS = ToolCall("shell", {"cmd": "ls"}, "call_0")
 LS_JSON = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
-    return parse_action(text, tool_format, TOOLS)
+    return parse_action(text, tool_format, SCHEMAS)
 
 
 def message(*calls: Any, **extra: Any) -> str:
@@ -136,7 +138,7 @@ def test_an_attempt_that_cannot_be_read_says_why_in_one_line(text: str, said: st
 )
 def test_broken_json_is_repaired_only_for_tools_that_exist(text: str) -> None:
     assert parse(text).calls == (LS,)
-    assert parse_action(text, "auto", ("bash",)).calls == ()
+    assert parse_action(text, "auto", [schema("bash", "", command="")]).calls == ()
     assert parse_action(text, "auto").calls == ()
     assert parse_action(text, "auto").error
 
@@ -192,5 +194,5 @@ def test_a_named_format_reads_only_that_format() -> None:
 
 def test_an_unknown_format_is_refused() -> None:
     for use in (lambda: parse_action("", "xml"), lambda: render_calls((), "xml")):
-        with pytest.raises(InvalidArgumentError, match="one of auto, openai, json, hermes, got 'x"):
+        with pytest.raises(UnknownNameError, match="no tool format is called 'xml'; there are ap"):
             use()

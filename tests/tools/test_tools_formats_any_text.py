@@ -8,14 +8,16 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
 
-TOOLS = ("shell", "apply_patch", "submit")
+SCHEMAS = get_toolset("nano").schemas
+JSON_FORMATS = ("auto", "openai", "json", "hermes", "nanoagent", "llama3", "mistral")
 LS_JSON = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
-    return parse_action(text, tool_format, TOOLS)
+    return parse_action(text, tool_format, SCHEMAS)
 
 
 def test_line_ends_inside_strings_are_taken_as_written() -> None:
@@ -26,8 +28,8 @@ def test_line_ends_inside_strings_are_taken_as_written() -> None:
 def test_tags_and_fences_inside_arguments_are_only_text() -> None:
     cmd = "echo '</tool_call> <tool_call> </think>\n```json\n{}\n```'"
     calls = (ToolCall("shell", {"cmd": cmd}, "call_0"),)
-    for tool_format in TOOL_FORMATS:
-        assert parse(render_calls(calls, tool_format)).calls == calls
+    for tool_format in (*JSON_FORMATS, "qwen3_coder", "swe_agent"):
+        assert parse(render_calls(calls, tool_format, SCHEMAS)).calls == calls
 
 
 def test_what_is_not_json_cannot_be_rendered() -> None:
@@ -55,11 +57,10 @@ def test_rendering_then_reading_gives_the_same_calls() -> None:
             ToolCall(rng.choice(["shell", "naïve"]), {"a": random_value(rng)}, given)
             for given in ids
         )
-        for tool_format in TOOL_FORMATS:
+        for tool_format in JSON_FORMATS:
             text = render_calls(calls, tool_format)
-            if calls or tool_format != "hermes":
-                assert parse(text, tool_format).calls == calls
-            assert parse(text).calls == calls
+            for reader in ("auto", tool_format, f"{tool_format}[strict]"):
+                assert parse(text, reader).calls == calls
 
 
 def test_no_text_makes_reading_raise() -> None:
@@ -74,13 +75,26 @@ def test_no_text_makes_reading_raise() -> None:
         "NaN",
         "\ud800",
         '"tool_calls"',
+        "<function=shell>",
+        "<function=",
+        "</function>",
+        "<parameter=cmd>",
+        "</parameter>",
+        "<|python_tag|>",
+        "[TOOL_CALLS]",
+        "shell[ARGS]",
+        "\n```bash\n",
+        "\n*** Begin Patch\n",
+        "\n*** End Patch",
+        ";",
     ]
-    pieces += ['"function"', "null", LS_JSON, '"\\ud800"', "x"]
-    for _ in range(3000):
+    pieces += ['"function"', "null", LS_JSON, '"\\ud800"', "x", "\x85", "\u2028"]
+    for number in range(2000):
         text = "".join(rng.choices(pieces, k=rng.randrange(25)))
         for tool_format in TOOL_FORMATS:
-            parsed = parse(text, tool_format)
-            assert "\n" not in parsed.error
+            name = tool_format + "[strict]" * (number % 2)
+            parsed = parse_action(text, name, SCHEMAS, text_formats=("bash_block", "apply_patch"))
+            assert len(parsed.error.splitlines()) <= 1
             json.dumps([call.to_json() for call in parsed.calls], allow_nan=False)
             (parsed.text + parsed.error).encode()
 
@@ -95,10 +109,41 @@ def test_a_megabyte_of_anything_is_answered(unit: str) -> None:
         assert parse(text).calls == ()
 
 
+@pytest.mark.parametrize(
+    ("tool_format", "start", "unit"),
+    [
+        ("auto", "<function=", "a"),
+        ("auto", "<function=shell>", " x"),
+        ("auto", "<function=shell><parameter=cmd>", "\n"),
+        ("auto", "<function=shell><parameter=cmd>", "\n</function>x"),
+        ("auto", "<function=shell><parameter=cmd>", "\n<parameter=other>"),
+        ("auto", "", "<function=shell>"),
+        ("auto", "", "\n<parameter=cmd>"),
+        ("auto", "", "<tool_call>\n<function=shell>\n"),
+        ("auto", "", "[TOOL_CALLS]"),
+        ("auto", "[TOOL_CALLS]", "a"),
+        ("auto", "[TOOL_CALLS]", "["),
+        ("auto", "<|python_tag|>", "{};"),
+        ("auto", "<|python_tag|>", ";"),
+        ("auto", "", "```bash\n"),
+        ("bash_block", "", "```bash\n"),
+        ("bash_block", "", "```bash\n```\n"),
+        ("apply_patch", "", "*** Begin Patch\n"),
+    ],
+)
+def test_a_megabyte_of_what_only_looks_like_calls_is_answered(
+    tool_format: str, start: str, unit: str
+) -> None:
+    text = start + unit * (1_000_000 // len(unit))
+    assert parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"]).calls == ()
+
+
 def test_a_megabyte_of_argument_is_read() -> None:
     calls = (ToolCall("shell", {"cmd": "é\n" * 500_000}, "call_0"),)
     for tool_format in TOOL_FORMATS:
-        assert parse(render_calls(calls, tool_format)).calls == calls
+        if tool_format != "apply_patch":
+            text = render_calls(calls, tool_format, SCHEMAS)
+            assert parse(text, tool_format).calls == calls
 
 
 def test_lone_surrogates_are_replaced() -> None:

@@ -16,7 +16,7 @@ def test_every_toolset_describes_itself(name: str) -> None:
     toolset = get_toolset(name)
     assert toolset.name == name
     assert toolset.system_prompt.strip()
-    assert "submit" in tool_names(toolset)
+    assert "submit" in toolset.system_prompt  # by a tool of that name, or in another way
     for schema in toolset.schemas:
         assert schema["type"] == "function"
         assert schema["function"]["description"]
@@ -24,7 +24,7 @@ def test_every_toolset_describes_itself(name: str) -> None:
 
 
 def test_an_unknown_toolset_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"'nanoo'; did you mean 'nano'\? there are nano"):
+    with pytest.raises(UnknownNameError, match=r"'nanoo'; did you mean 'nano'\? there are bash, "):
         get_toolset("nanoo")
 
 
@@ -53,7 +53,7 @@ def test_a_subset_has_only_its_tools_and_says_so() -> None:
     [
         ("nano[shel]", "'shel'; did you mean 'shell'"),
         ("nano[]", "name at least one tool of nano"),
-        ("nano[shell", "there are nano"),
+        ("nano[shell", "there are bash, "),
         (7, "must be a name"),
     ],
 )

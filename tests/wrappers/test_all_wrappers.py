@@ -19,16 +19,25 @@ from coding_gym import Stop
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import read_trajectories
 
+COMPOSITE = [{"name": "file_match", "weight": 0.125}, {"name": "diff_size", "weight": 0.0625}]
+
 # Arguments other than the defaults, by wrapper; `path` stands for a file of the test's own.
 ARGUMENTS: dict[str, dict[str, Any]] = {
+    "CollapseDetector": {"repeats": 5},
+    "CostBudget": {"max_cost": 2.5, "input_price": 3.0, "output_price": 15.0},
+    "FormatErrorLimit": {"max_errors": 4},
     "MenuActions": {"num_candidates": 5},
+    "CompositeReward": {"parts": COMPOSITE},
     "PatchSimilarityReward": {"weight": 0.125},
     "RecordTrajectory": {"path": "path"},
     "TestPassReward": {"weight": 0.25, "measure": "fraction"},
+    "TextObservation": {"scope": "transcript", "max_chars": 500, "overflow": "ends"},
+    "TimeBudget": {"max_seconds": 700.0, "clock": "wall"},
     "TokenActions": {"max_new_tokens": 7},
-    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100, "warnings": False},
+    "TokenBudget": {"max_tokens": 4000, "reserve_tokens": 100, "response_limit": 512},
     "ToolCallBudget": {"max_tool_calls": 9, "warnings": False},
-    "TranscriptObservation": {"max_tokens": 64},
+    "TranscriptObservation": {"max_tokens": 64, "overflow": "ends"},
+    "VisibleTestShaping": {"weight": 0.0625, "gamma": 0.99},
 }
 NAMES = sorted(ARGUMENTS)
 
@@ -38,14 +47,21 @@ REFUSED = {
     ("TokenActions", "MenuActions"),
     ("PatchSimilarityReward", "RecordTrajectory"),
     ("TestPassReward", "RecordTrajectory"),
+    ("CompositeReward", "RecordTrajectory"),
+    ("VisibleTestShaping", "RecordTrajectory"),
+    ("TextObservation", "TranscriptObservation"),
+    ("TranscriptObservation", "TextObservation"),
+    ("MenuActions", "TextObservation"),
 }
 
 
 # Around one another, from the inside out: chains with all wrappers between them.
-INNER = ["TokenBudget", "ToolCallBudget", "PatchSimilarityReward", "TestPassReward"]
+INNER = ["TokenBudget", "ToolCallBudget", "TimeBudget", "CostBudget", "CollapseDetector"]
+INNER += ["FormatErrorLimit", "PatchSimilarityReward", "TestPassReward"]
+INNER += ["CompositeReward", "VisibleTestShaping"]
 CHAINS = [
-    [*INNER, "TranscriptObservation", actions, "RecordTrajectory"]
-    for actions in ("MenuActions", "TokenActions")
+    [*INNER, "TranscriptObservation", "MenuActions", "RecordTrajectory"],
+    [*INNER, "TokenActions", "TextObservation", "RecordTrajectory"],
 ]
 
 
@@ -164,9 +180,12 @@ def play(env: gym.Env[Any, Any], actions: list[Any]) -> list[str]:
     return [as_text(*env.step(action)) for action in actions]
 
 
-def as_text(observation: Any, *rest: Any) -> str:
-    arrays = {key: (str(value.dtype), value.tolist()) for key, value in observation.items()}
-    return json.dumps([arrays, *rest])
+def as_text(observation: Any, *others: Any) -> str:
+    if isinstance(observation, dict):
+        observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
+    *rest, info = others
+    budget = info["budget"] | {"seconds": None}  # a clock's
+    return json.dumps([observation, *rest, info | {"budget": budget}])
 
 
 def outcomes(tmp_path: Path) -> list[Any]:

@@ -70,8 +70,8 @@ def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
     )
 
 
-def test_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> None:
-    wrapped = TokenBudget(env, max_tokens=5000)
+def test_contents_of_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> None:
+    wrapped = TokenBudget(env, max_tokens=5000, count="content")
     _, info = wrapped.reset()
     left = 5000 - num_tokens(*(m["content"] for m in info["messages"]))
     assert info["budget"]["tokens"] == left
@@ -84,7 +84,7 @@ def test_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> 
 
 
 def test_a_completion_counts_as_it_was_sampled(env: gym.Env[Any, Any]) -> None:
-    wrapped = TokenBudget(env)
+    wrapped = TokenBudget(env, count="content")
     left = wrapped.reset()[1]["budget"]["tokens"]
     action = shells("echo one")
     assert num_tokens(action) != 123
@@ -114,7 +114,7 @@ def test_warnings_come_at_the_token(env: gym.Env[Any, Any], left: int, warning: 
 def test_truncates_at_the_reserve_and_not_before(
     env: gym.Env[Any, Any], left: int, stop_reason: str | None
 ) -> None:
-    wrapped = TokenBudget(env)
+    wrapped = TokenBudget(env, count="content")
     budget = wrapped.reset()[1]["budget"]
     left_before = left + num_tokens(CRITICAL + "one")  # the warning is part of the observation
     _, _, terminated, truncated, info = wrapped.step(
@@ -220,7 +220,7 @@ def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: gym.Env[Any, A
 def test_a_prompt_beyond_the_budget_ends_with_the_first_step(
     env: gym.Env[Any, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    wrapped = TokenBudget(env, max_tokens=601)
+    wrapped = TokenBudget(env, max_tokens=601, count="content")
     _, info = wrapped.reset()
     assert caplog.messages == [
         f"shapes-area: the prompt has {prompt_tokens(info)} tokens, of max_tokens=601 with "

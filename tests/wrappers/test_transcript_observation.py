@@ -77,16 +77,28 @@ def test_the_chat_is_observed_with_its_roles_until_it_ends(env: TranscriptObserv
     assert not text(env, observation).endswith(PROMPT)
 
 
-@pytest.mark.parametrize("tool_format", ["auto", "hermes", "json", "openai"])
+@pytest.mark.parametrize("tool_format", ["auto", "openai"])
 def test_the_way_to_call_that_is_shown_is_one_that_is_read(
     tiny_row: dict[str, Any], tool_format: str
 ) -> None:
     env = TranscriptObservation(CodingRepairEnv(tasks=[tiny_row], tool_format=tool_format))
     shown = text(env, env.reset()[0]).split("A call is written like this:\n")[1]
     form = shown.split("<|im_end|>")[0]
-    assert ("<tool_call>" in form) == (tool_format in ("auto", "hermes"))
+    assert ("<tool_call>" in form) == (tool_format == "auto")
     info = env.step(form)[4]
     assert info["text"] == "unknown tool: <name>"
+    env.close()
+
+
+@pytest.mark.parametrize("tool_format", ["json", "hermes", "qwen3_coder", "bash_block"])
+def test_a_format_chosen_by_name_is_explained_once_and_as_it_is_read(
+    tiny_row: dict[str, Any], tool_format: str
+) -> None:
+    env = TranscriptObservation(CodingRepairEnv(tasks=[tiny_row], tool_format=tool_format))
+    shown = text(env, env.reset()[0])
+    assert shown.count("<tools>") == 1
+    info = env.step(shown.split("For example:\n")[1].split("<|im_end|>")[0])[4]
+    assert "shapes.py" in info["text"]
     env.close()
 
 

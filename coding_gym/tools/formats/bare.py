@@ -1,37 +1,42 @@
 """Format ``json``: calls as bare JSON objects, alone in the reply or in fenced blocks."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.tools.formats.format import Format, Reading
+from coding_gym.tools.formats.known_tools import KnownTools
 from coding_gym.tools.formats.objects import (
+    are_calls,
+    check_exact,
     flat_object,
-    is_flat_call,
-    is_openai_call,
     read_calls,
     to_json,
 )
 from coding_gym.tools.formats.parsed import FormatError, ParsedAction
 from coding_gym.tools.formats.reading import Reader
 
-EXPECTED = '{"name": "<tool>", "arguments": {…}}'
-
 _FENCES = ("```json", "```tool_call", "```")
 
 
-def parse(text: str, read: Reader) -> ParsedAction | None:
+def parse(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls, or returns None where the text holds none.
 
     Raises:
         FormatError: There is one and it cannot be read.
     """
     if text.startswith(("{", "[")):
-        values = read(text)
-        return ParsedAction(read_calls(values)) if _are_calls(values) else None
+        values = reading.json(text)
+        if reading.exact:
+            check_exact(values[0] if isinstance(values[0], list) else values[:1])
+        if not are_calls(values) or (reading.exact and len(values) > 1):
+            return None
+        return ParsedAction(read_calls(values))
+    if reading.exact:
+        return None
     calls: list[ToolCall] = []
     prose: list[str] = []
     for fenced, part in _split_fences(text):
-        found = _read_block(part, read) if fenced else ()
+        found = _read_block(part, reading.json) if fenced else ()
         calls += found
         prose += () if found else (part,)
     return ParsedAction(tuple(calls), "\n".join(prose).strip()) if calls else None
@@ -47,12 +52,7 @@ def _read_block(block: str, read: Reader) -> tuple[ToolCall, ...]:
         if '"arguments"' in block:
             raise
         return ()
-    return read_calls(values) if _are_calls(values) else ()
-
-
-def _are_calls(values: Sequence[Any]) -> bool:
-    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return all(is_flat_call(item) or is_openai_call(item) for item in items)
+    return read_calls(values) if are_calls(values) else ()
 
 
 def _split_fences(text: str) -> Iterator[tuple[bool, str]]:
@@ -72,7 +72,16 @@ def _split_fences(text: str) -> Iterator[tuple[bool, str]]:
     yield fenced, "\n".join(part)
 
 
-def render(calls: Sequence[ToolCall]) -> str:
+def render(calls: Sequence[ToolCall], tools: KnownTools) -> str:  # noqa: ARG001 - one signature
     """Writes one call as an object, any other number as a list."""
     objects = [flat_object(call, i) for i, call in enumerate(calls)]
     return to_json(objects[0] if len(objects) == 1 else objects)
+
+
+FORMAT = Format(
+    name="json",
+    parse=parse,
+    render=render,
+    expected='{"name": "<tool>", "arguments": {…}}',
+    explained="Reply with a call as a JSON object and nothing else, or with several in a list.",
+)

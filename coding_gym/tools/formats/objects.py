@@ -29,8 +29,28 @@ def read_calls(values: Sequence[Any]) -> tuple[ToolCall, ...]:
     Raises:
         FormatError: A value is neither.
     """
-    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return tuple(_read_call(item) for item in items)
+    return tuple(_read_call(item) for item in flattened(values))
+
+
+def flattened(values: Sequence[Any]) -> list[Any]:
+    """Returns the values, and the items of those that are lists instead of these."""
+    return [item for value in values for item in (value if isinstance(value, list) else [value])]
+
+
+def are_calls(values: Sequence[Any]) -> bool:
+    """Whether every value is a call, or a list of calls."""
+    return all(is_flat_call(item) or is_openai_call(item) for item in flattened(values))
+
+
+def check_exact(items: Sequence[Any], key: str = "arguments") -> None:
+    """Raises FormatError unless each item is a call as `flat_object` writes it."""
+    for item in items:
+        is_object = isinstance(item, dict) and {"name", key} <= item.keys() <= {"id", "name", key}
+        if not is_object or not isinstance(item[key], dict):
+            raise FormatError(
+                f'an object with "name" and an object "{key}", and no more than an "id" beside '
+                f"them, is needed, got {_shape(item)}"
+            )
 
 
 def _read_call(item: Any) -> ToolCall:
@@ -71,9 +91,9 @@ def _shape(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def flat_object(call: ToolCall, index: int) -> dict[str, Any]:
+def flat_object(call: ToolCall, index: int, key: str = "arguments") -> dict[str, Any]:
     """Returns a call in the flat shape; its id only where it is not the one given by position."""
-    data: dict[str, Any] = {"name": call.name, "arguments": dict(call.arguments)}
+    data: dict[str, Any] = {"name": call.name, key: dict(call.arguments)}
     return data if call.call_id in ("", f"call_{index}") else {"id": call.call_id} | data
 
 

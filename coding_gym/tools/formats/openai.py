@@ -4,17 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.tools.formats.format import Format, Reading
+from coding_gym.tools.formats.known_tools import KnownTools
 from coding_gym.tools.formats.objects import is_openai_call, read_calls, to_json
 from coding_gym.tools.formats.parsed import FormatError, ParsedAction
-from coding_gym.tools.formats.reading import Reader
-
-EXPECTED = (
-    'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
-    '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}'
-)
 
 
-def parse(text: str, read: Reader) -> ParsedAction | None:
+def parse(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls, or returns None where the text is no message and no list of calls.
 
     Raises:
@@ -22,13 +18,15 @@ def parse(text: str, read: Reader) -> ParsedAction | None:
     """
     if not text.startswith(("{", "[")):
         return None
-    values = read(text)
+    values = reading.json(text)
     value = values[0] if len(values) == 1 else values
     if isinstance(value, dict) and ("tool_calls" in value or value.get("role") == "assistant"):
         calls = value.get("tool_calls")
         if calls is not None and not isinstance(calls, list):
             raise FormatError('"tool_calls" must be a list')
         return ParsedAction(read_calls(calls or []), _content(value.get("content")))
+    if reading.exact:
+        return None
     items = value if isinstance(value, list) else [value]
     return ParsedAction(read_calls(items)) if items and all(map(is_openai_call, items)) else None
 
@@ -41,7 +39,7 @@ def _content(content: Any) -> str:
     return content.strip() if isinstance(content, str) else ""
 
 
-def render(calls: Sequence[ToolCall]) -> str:
+def render(calls: Sequence[ToolCall], tools: KnownTools) -> str:  # noqa: ARG001 - one signature
     """Writes an assistant message."""
     tool_calls = [
         {
@@ -52,3 +50,15 @@ def render(calls: Sequence[ToolCall]) -> str:
         for i, call in enumerate(calls)
     ]
     return to_json({"role": "assistant", "content": "", "tool_calls": tool_calls})
+
+
+FORMAT = Format(
+    name="openai",
+    parse=parse,
+    render=render,
+    expected=(
+        'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
+        '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}'
+    ),
+    explained="Reply with an assistant message as JSON, whose tool_calls are the calls.",
+)

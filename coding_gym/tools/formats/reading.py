@@ -1,13 +1,13 @@
-"""JSON from untrusted text: strict first, repaired only where that gives a known tool.
+"""JSON from untrusted text.
 
-Whatever the text, reading ends in time linear in its length or raises `FormatError`: nesting,
-numbers and the length of what is repaired are bounded.
+Whatever the text, reading ends in time linear in its length or raises `FormatError`: nesting and
+numbers are bounded.
 """
 
 import json
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from coding_gym.text.unicode import well_formed
@@ -16,7 +16,6 @@ from coding_gym.tools.formats.parsed import FormatError
 MAX_CALLS = 128
 MAX_DEPTH = 64
 MAX_DIGITS = 1000
-MAX_REPAIRED_CHARS = 1 << 16
 
 Reader = Callable[[str], list[Any]]
 
@@ -60,6 +59,15 @@ def decode_value(text: str, start: int = 0) -> tuple[Any, int]:
         FormatError: There is none, or it is not one that can be written again.
     """
     return _decode(_STRICT, text, start)
+
+
+def decode_loosely(text: str, start: int = 0) -> tuple[Any, int]:
+    """Returns what `decode_value` does, with raw line ends let stand inside strings.
+
+    Raises:
+        FormatError: There is no value, or it is not one that can be written again.
+    """
+    return _decode(_LOOSE, text, start)
 
 
 def _decode(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int]:
@@ -126,47 +134,10 @@ def read_strictly(text: str) -> list[Any]:
     return _decode_all(_STRICT, text)
 
 
-def lenient_reader(tool_names: Collection[str], num_chars: int) -> Reader:
-    """Returns a reader that forgives: raw line ends in strings, then what json_repair mends.
+def read_loosely(text: str) -> list[Any]:
+    """Returns what `read_strictly` does, with raw line ends let stand inside strings.
 
-    A repair counts only where every value that it gives is a call of one of ``tool_names``. None
-    is tried on text that breaks off inside a string (half a command must not run as if it were
-    whole), nor on replies of more than `MAX_REPAIRED_CHARS`, ``num_chars`` being this reply's.
+    Raises:
+        FormatError: Anything else is in it.
     """
-
-    def read(text: str) -> list[Any]:
-        try:
-            return _decode_all(_LOOSE, text)
-        except FormatError as error:
-            if not tool_names or num_chars > MAX_REPAIRED_CHARS or not _is_mendable(error):
-                raise
-            value = _repaired(text)
-            if not _names_tools(value, tool_names):
-                raise
-            return [value]
-
-    return read
-
-
-def _is_mendable(error: FormatError) -> bool:
-    """Whether syntax is what is wrong, and not a value, nor an end inside a string."""
-    cause = error.__cause__
-    return isinstance(cause, json.JSONDecodeError) and not cause.msg.startswith("Unterminated")
-
-
-def _repaired(text: str) -> Any:
-    import json_repair
-
-    try:
-        value = json_repair.loads(text, skip_json_loads=True)
-        return decode_value(json.dumps(value))[0]
-    except Exception:  # noqa: BLE001 - a heuristic on arbitrary text; failing means not repaired
-        return None
-
-
-def _names_tools(value: Any, tool_names: Collection[str]) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return bool(items) and all(
-        isinstance(item, dict) and str(item.get("name")) in tool_names and "arguments" in item
-        for item in items
-    )
+    return _decode_all(_LOOSE, text)

@@ -1,0 +1,110 @@
+"""How the tokens of a chat are counted as it grows. Every text is encoded a fixed number of times.
+
+So a step costs what its own messages cost, however long the episode: only numbers are kept of what
+came before. See `coding_gym.text.transcript_ids` for the ids themselves.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from coding_gym.text.chat import Chat
+from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.trajectory import Message
+
+_EMPTY: Message = {"role": "tool", "content": ""}
+
+
+class TokenCount(Protocol):
+    """Counts a chat message by message; every method returns by how much the count grows."""
+
+    def opening(self, messages: Sequence[Message]) -> int:
+        """Counts the messages before the policy's first reply."""
+        ...
+
+    def reply(self, ids: Sequence[int]) -> int:
+        """Counts a reply of the policy."""
+        ...
+
+    def answer(self, message: Message) -> int:
+        """Counts one message that answers the reply."""
+        ...
+
+    def close(self) -> int:
+        """Counts what comes with the end of a turn; may take something back."""
+        ...
+
+
+class ContentCount:
+    """Counts the contents of messages and nothing around them.
+
+    Args:
+        tokenizer: The policy's.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def opening(self, messages: Sequence[Message]) -> int:
+        """Counts the contents."""
+        return sum(map(self.answer, messages))
+
+    def reply(self, ids: Sequence[int]) -> int:
+        """Counts the ids."""
+        return len(ids)
+
+    def answer(self, message: Message) -> int:
+        """Counts the content."""
+        return len(self._tokenizer.encode(message["content"]))
+
+    def close(self) -> int:
+        """Counts nothing."""
+        return 0
+
+
+class ChatCount:
+    """Counts the chat as the policy is sent it, what asks for its next reply included.
+
+    After every turn the count is exact. Within a turn it is exact up to the first answer; the ones
+    after it count as they would behind an empty one, since what stands around several answers can
+    depend on all of them.
+
+    Args:
+        chat: How it is laid out.
+    """
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._num_empty = len(chat.answers([_EMPTY]).ids)
+        self._ids: Sequence[int] = ()
+        self._answers: list[Message] = []
+        self._counted = 0
+
+    def opening(self, messages: Sequence[Message]) -> int:
+        """Counts the prompt."""
+        part = self._chat.opening(messages)
+        return len(part.ids) + len(part.prompt)
+
+    def reply(self, ids: Sequence[int]) -> int:
+        """Counts the ids; what closes the reply comes with what follows it."""
+        self._ids, self._answers, self._counted = ids, [], len(ids)
+        return self._counted
+
+    def answer(self, message: Message) -> int:
+        """Counts an answer."""
+        self._answers.append(message)
+        if len(self._answers) == 1:
+            return self._grow_to(self._exact())
+        beside = len(self._chat.answers([_EMPTY, message]).ids) - self._num_empty
+        return self._grow_to(self._counted + beside)
+
+    def close(self) -> int:
+        """Counts all answers together, where there is not one alone."""
+        return 0 if len(self._answers) == 1 else self._grow_to(self._exact())
+
+    def _exact(self) -> int:
+        part = self._chat.answers(self._answers)
+        return len(self._chat.join(self._ids, part.ids)) + len(part.prompt)
+
+    def _grow_to(self, count: int) -> int:
+        before, self._counted = self._counted, count
+        return count - before

@@ -1,0 +1,52 @@
+"""AReno's reward for a coding agent, from a verdict that the policy cannot write."""
+
+from collections.abc import Sequence
+
+from coding_gym.grade import Grade
+from coding_gym.trajectory import Turn
+
+SOLVED = "solved"
+
+
+def areno(grade: Grade, turns: Sequence[Turn]) -> float:
+    """Returns 1.0, 0.5, -0.5 or -1.0 for what was achieved and what was said of it.
+
+    | | submitted as solved | not so |
+    |---|---|---|
+    | the tests pass | 1.0 | 0.5 |
+    | they do not | -0.5 | -1.0 |
+
+    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Mended: there the tests
+    have passed if each command once exited with 0 in the policy's own shell, so that a weakened
+    test counts, and so does a tree that was broken later. Here they pass if the grade is resolved:
+    in a clean sandbox, with the final patch, and with our tests. A resolved patch changes code, so
+    its condition that ``apply_patch`` was called holds, whichever tool made the change.
+
+    Args:
+        grade: The verdict.
+        turns: The episode's turns; a ``submit`` without a ``status`` says solved.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> from coding_gym.grade import GradeReason
+    >>> def submit(**arguments):
+    ...     done = ToolResult("submitted", submitted=True)
+    ...     return Turn(action="", calls=(ToolCall("submit", arguments),), results=(done,))
+    >>> good = Grade(resolved=True, reason=GradeReason.RESOLVED)
+    >>> areno(good, [submit(status="solved")]), areno(good, [submit(status="blocked")])
+    (1.0, 0.5)
+    >>> bad = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
+    >>> areno(bad, [submit()]), areno(bad, [Turn(action="I give up.")])
+    (-0.5, -1.0)
+    """
+    is_said = _says_solved(turns)
+    if grade.resolved:
+        return 1.0 if is_said else 0.5
+    return -0.5 if is_said else -1.0
+
+
+def _says_solved(turns: Sequence[Turn]) -> bool:
+    last = turns[-1] if turns else Turn(action="")
+    for call, result in zip(last.calls, last.results, strict=False):
+        if result.submitted:
+            return bool(call.arguments.get("status", SOLVED) == SOLVED)
+    return False

@@ -1,0 +1,84 @@
+"""What a policy examined before it knew where the bug is, and how much of it mattered."""
+
+import posixpath
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from coding_gym.patch import Patch
+from coding_gym.rewards.commands import paths_in, shell_commands
+from coding_gym.trajectory import Turn
+
+_PATH_ARGUMENTS = ("path", "file", "file_path")
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What an episode looked at.
+
+    Attributes:
+        files: Files that successful calls name: the ``path`` or ``file`` of a tool, and what looks
+            like a path in a shell command.
+        num_commands: Calls of all tools but ``submit``, failed ones too.
+    """
+
+    files: frozenset[str]
+    num_commands: int
+
+
+def explored(turns: Sequence[Turn]) -> Exploration:
+    """Returns which files an episode examined, and with how many calls.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> call, result = ToolCall("shell", {"cmd": "cat ./shapes.py"}), ToolResult("def area")
+    >>> explored([Turn(action="", calls=(call,), results=(result,))])
+    Exploration(files=frozenset({'shapes.py'}), num_commands=1)
+    """
+    files: set[str] = set()
+    num_commands = 0
+    for turn in turns:
+        num_commands += sum(call.name != "submit" for call in turn.calls)
+        for call, result in zip(turn.calls, turn.results, strict=False):
+            if result.ok and not call.error:
+                given = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
+                files.update(posixpath.normpath(v) for v in given if isinstance(v, str) and v)
+    for command in shell_commands(turns):
+        if command.ok:
+            files |= {posixpath.normpath(path) for path in paths_in(command.text)}
+    return Exploration(frozenset(files), num_commands)
+
+
+def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
+    """Returns how few looks it took to see the files that matter, from 0 to 1.
+
+    It is the number of gold files that were examined, over the number of files examined or of calls
+    made, whichever is more (`explored`): 1 where every call was about a file of the gold patch that
+    no call before was about, 0 where none of them was seen.
+
+    Source: this project, from the two counts by which CodeRepairRL evaluates exploration: files
+    examined and commands run.
+
+    Args:
+        gold_files: Paths that the gold patch changes.
+        turns: The episode's turns.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> def run(cmd):
+    ...     call, result = ToolCall("shell", {"cmd": cmd}), ToolResult("")
+    ...     return Turn(action="", calls=(call,), results=(result,))
+    >>> exploration_efficiency({"shapes.py"}, [run("cat shapes.py")])
+    1.0
+    >>> exploration_efficiency({"shapes.py"}, [run("ls"), run("cat shapes.py test_shapes.py")])
+    0.5
+    """
+    seen = explored(turns)
+    looks = max(len(seen.files), seen.num_commands)
+    return len(seen.files & set(gold_files)) / looks if looks else 0.0
+
+
+def gold_files(gold: str) -> frozenset[str]:
+    """Returns the paths in the base tree that a gold patch changes; new files have none.
+
+    Raises:
+        PatchError: It cannot be read.
+    """
+    return frozenset(change.old_path for change in Patch(gold).files if change.old_path)

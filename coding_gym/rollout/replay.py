@@ -1,0 +1,250 @@
+"""Recorded actions played again, and all that comes of them compared with the record.
+
+A record may come from anybody. It decides what is done inside a sandbox, but not which sandbox that
+is, nor where tasks are loaded from, nor what is imported: backend, image and tasks are the
+caller's, and of wrappers only the rewards of this package are made again.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import Any
+
+import gymnasium as gym
+
+from coding_gym.action import Completion, Stop
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.episode.limits import Limits
+from coding_gym.episode.settings import task_digest
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import Grade
+from coding_gym.rollout.difference import Difference
+from coding_gym.rollout.recorded_rewards import rebuilt
+from coding_gym.task import Task
+from coding_gym.trajectory import StopReason, Trajectory, Turn
+
+_CLOCK = "max_seconds"
+_NO_REWARDS = "rewards were not compared: a wrapper of the record is not known"
+_PLAYED = "played"
+_Pairs = Iterator[tuple[str, Any, Any]]  # what it is, recorded, replayed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What came of playing a record again.
+
+    Attributes:
+        task_id: The task.
+        num_turns: How many turns were played again.
+        difference: The first difference, or None where all is equal.
+        skipped: Why nothing was played, or "".
+        note: What was not compared, or "".
+    """
+
+    task_id: str
+    num_turns: int = 0
+    difference: Difference | None = None
+    skipped: str = ""
+    note: str = ""
+
+
+def replay(
+    trajectory: Trajectory, task: Task, *, sandbox: str | Mapping[str, Any] = "auto"
+) -> Replay:
+    """Plays the actions of a record again, up to the first difference.
+
+    Compared are the prompt, every observation, reward and its parts, how the episode ended, the
+    patch, and whether it is resolved; times are not. An episode that the clock ended is stopped
+    where it ended, and one that our own side ended is not played at all.
+
+    Args:
+        trajectory: The record; it may be unfinished.
+        task: The task that it is of.
+        sandbox: As for ``CodingRepair-v0``. Shell and limits are the record's unless given here.
+
+    Raises:
+        InvalidArgumentError: The record lacks what a replay needs, or names what there is not.
+    """
+    if trajectory.stop_reason is not None and trajectory.stop_reason.is_machinery:
+        reason = f"our own side failed in it: {trajectory.error}"
+        return Replay(task_id=trajectory.task_id, skipped=reason)
+    check_replayable(trajectory)
+    if trajectory.settings["task_digest"] != task_digest(task):
+        there = Difference("the task", "as it was recorded", "another one of the same name")
+        return Replay(task_id=trajectory.task_id, difference=there)
+    with closing(_core(trajectory, task, sandbox)) as core:
+        env, is_whole = rebuilt(core, trajectory.settings.get("wrappers", ()))
+        played = _Replay(trajectory, core, env, compares_rewards=is_whole)
+        difference, num_turns = played.run()
+    return Replay(
+        task_id=trajectory.task_id, num_turns=num_turns, difference=difference, note=played.note
+    )
+
+
+def check_replayable(trajectory: Trajectory) -> None:
+    """Looks whether a record has what `replay` needs; many files are JSON, and few are records.
+
+    Raises:
+        InvalidArgumentError: It has not.
+    """
+    settings: object = trajectory.settings
+    if not settings:
+        raise InvalidArgumentError(
+            "it was recorded by a version that did not write how the env was made; record it again"
+        )
+    wanted: dict[str, type | tuple[type, ...]] = {
+        "task_digest": str,
+        "tool_format": str,
+        "limits": dict,
+        "sandbox": dict,
+        "command_timeout_s": (int, float),
+    }
+    if not isinstance(settings, dict):
+        raise InvalidArgumentError(f"settings must be an object, got {settings!r:.80}")
+    for name, kind in wanted.items():
+        if not isinstance(settings.get(name), kind):
+            raise InvalidArgumentError(
+                f"settings[{name!r}] is missing or of another kind, got {settings.get(name)!r:.80}"
+            )
+    if not all(_is_message(message) for message in trajectory.messages):
+        raise InvalidArgumentError("messages must be objects with a role and a text as content")
+    for number, turn in enumerate(trajectory.turns, 1):
+        if not isinstance(turn.action, str) or not isinstance(turn.observation, str):
+            raise InvalidArgumentError(f"turn {number} has no text for its action or observation")
+
+
+def _is_message(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(name), str) for name in ("role", "content")
+    )
+
+
+def _core(trajectory: Trajectory, task: Task, sandbox: str | Mapping[str, Any]) -> CodingRepairEnv:
+    """Makes the env at the core, as it was when the record was made."""
+    settings = trajectory.settings
+    recorded = settings["sandbox"]
+    given = {"name": sandbox} if isinstance(sandbox, str) else sandbox
+    if recorded.get("image") and not given.get("image"):
+        raise InvalidArgumentError(
+            f"it was recorded in the image {recorded['image']!r}; if you trust that, give "
+            f"--sandbox '{json.dumps({'image': recorded['image']})}'"
+        )
+    kept = {name: recorded[name] for name in ("shell", "limits") if name in recorded}
+    core = CodingRepairEnv(
+        tasks=[task.to_row()],
+        toolset=trajectory.toolset,
+        tokenizer=trajectory.tokenizer,
+        tool_format=settings["tool_format"],
+        sandbox={**kept, **given},
+        command_timeout_s=settings["command_timeout_s"],
+    )
+    core.limits = _limits(settings["limits"])
+    return core
+
+
+def _limits(recorded: Mapping[str, Any]) -> Limits:
+    """Returns the bounds of the record, without those that the clock decides."""
+    known = {one.name for one in fields(Limits)}
+    strange = ", ".join(sorted(recorded.keys() - known))
+    if strange:
+        raise InvalidArgumentError(f"this version knows no limit {strange}")
+    return Limits(**{name: value for name, value in recorded.items() if name != _CLOCK})
+
+
+class _Replay:
+    """One record being played again."""
+
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        core: CodingRepairEnv,
+        env: gym.Env[Any, str],
+        *,
+        compares_rewards: bool,
+    ) -> None:
+        self._record, self._core, self._env = trajectory, core, env
+        self._compares_rewards = compares_rewards
+        self._is_by_clock = trajectory.stop_reason is StopReason.MAX_TIME
+        self.note = "" if compares_rewards else _NO_REWARDS
+
+    def run(self) -> tuple[Difference | None, int]:
+        """Returns the first difference, or None, and how many turns were played."""
+        num_played = 0
+        for name, recorded, replayed in self._pairs():
+            if name == _PLAYED:
+                num_played = replayed
+            elif recorded != replayed:
+                return Difference(name, _text(recorded), _text(replayed)), num_played
+        return None, num_played
+
+    def _pairs(self) -> _Pairs:
+        record = self._record
+        _, info = self._env.reset(seed=0)
+        yield "the prompt", _opening(record.messages), _opening(info["messages"])
+        for number, turn in enumerate(record.turns, 1):
+            is_last = number == len(record.turns)
+            action = _action(turn, stops=is_last and record.stop_reason is StopReason.STOPPED)
+            _, reward, terminated, truncated, info = self._env.step(action)
+            yield _PLAYED, None, number
+            is_cut = is_last and self._is_by_clock and len(turn.results) < len(turn.calls)
+            if is_cut:
+                self.note = "the clock cut off the last action: what came of it was not compared"
+                return
+            yield from _turn_pairs(f"turn {number}", turn, self._core.episode.turns[-1])
+            ends = is_last and record.stop_reason is not None
+            if ends and self._is_by_clock and not (terminated or truncated):
+                _, reward, _, _, info = self._env.step(Stop("by the clock"))
+            else:
+                recorded = str(record.stop_reason) if ends else "the episode goes on"
+                yield f"turn {number}: the end", recorded, _end(info)
+            if self._compares_rewards:
+                yield f"turn {number}: reward", turn.reward, float(reward)
+                parts = {name: float(part) for name, part in info["reward_parts"].items()}
+                yield f"turn {number}: reward parts", turn.reward_parts, parts
+        if record.stop_reason is not None:
+            yield "the patch", record.patch, self._core.episode.trajectory().patch
+            yield "the grade", _verdict(record.grade), _verdict(self._core.episode.grade)
+
+
+def _turn_pairs(name: str, recorded: Turn, replayed: Turn) -> _Pairs:
+    yield f"{name}: tool calls", _calls(recorded), _calls(replayed)
+    yield f"{name}: observation", recorded.observation, replayed.observation
+
+
+def _action(turn: Turn, *, stops: bool) -> str:
+    """Returns what was handed to ``step``: only a `Stop` is exact without having any tokens."""
+    if not turn.exact:
+        return turn.action
+    if turn.token_ids:
+        try:
+            return Completion(turn.action, turn.token_ids, turn.logprobs)
+        except (ValueError, TypeError) as problem:
+            raise InvalidArgumentError(f"the tokens of an action are not: {problem}") from problem
+    return Stop(turn.action) if turn.action or stops else Completion("", ())
+
+
+def _opening(messages: Iterable[Mapping[str, Any]]) -> str:
+    texts = []
+    for message in messages:
+        if message["role"] == "assistant":
+            break
+        texts.append(f"{message['role']}: {message['content']}")
+    return "\n".join(texts[:2])
+
+
+def _calls(turn: Turn) -> list[dict[str, Any]]:
+    return [call.to_json() for call in turn.calls]
+
+
+def _end(info: Mapping[str, Any]) -> str:
+    reason = info["stop_reason"] or "the episode goes on"
+    return f"{reason}: {info['error']}" if info["error"] else reason
+
+
+def _verdict(grade: Grade | None) -> str:
+    return "none" if grade is None else f"resolved={grade.resolved} ({grade.reason})"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=1, sort_keys=True)

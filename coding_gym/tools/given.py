@@ -1,0 +1,171 @@
+"""The arguments of a call, read by type: what is missing or wrong is refused by name.
+
+Where a policy's way of writing leaves the meaning plain it is taken: XML formats give every value
+as text, so ``"12"`` is a whole number and ``"true"`` a truth value.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, overload
+
+from coding_gym.calls import ToolCall
+from coding_gym.tools.answers import Refusal, quoted
+
+_NUMBER = re.compile(r"[+-]?\d{1,18}")
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def is_given(call: ToolCall, name: str) -> bool:
+    """Returns whether an argument is there; null counts as left out."""
+    return call.arguments.get(name) is not None
+
+
+@overload
+def text(call: ToolCall, name: str) -> str: ...
+@overload
+def text(call: ToolCall, name: str, default: str) -> str: ...
+@overload
+def text(call: ToolCall, name: str, default: None) -> str | None: ...
+def text(call: ToolCall, name: str, default: str | None = "\0") -> str | None:
+    """Returns an argument that is a string.
+
+    Args:
+        call: The call.
+        name: The argument's name.
+        default: What it is where it is left out; a NUL, which no tool takes, for "it must not be".
+
+    Raises:
+        Refusal: It is missing, no string, or not what a file can hold.
+    """
+    value = call.arguments.get(name)
+    if value is None:
+        if default == "\0":
+            raise _missing(call, name)
+        return default
+    if not isinstance(value, str):
+        raise _wrong(name, "a string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Refusal(f"`{name}` holds a lone surrogate, which is no Unicode text") from error
+    return value
+
+
+@overload
+def whole_number(call: ToolCall, name: str) -> int: ...
+@overload
+def whole_number(call: ToolCall, name: str, default: int) -> int: ...
+@overload
+def whole_number(call: ToolCall, name: str, default: None) -> int | None: ...
+def whole_number(call: ToolCall, name: str, default: int | None = -1 << 64) -> int | None:
+    """Returns an argument that is a whole number, or says one.
+
+    Raises:
+        Refusal: It is missing (where ``default`` is left out), or no whole number.
+    """
+    value = call.arguments.get(name)
+    if value is None:
+        if default == -1 << 64:
+            raise _missing(call, name)
+        return default
+    number = as_integer(value)
+    if number is None:
+        raise _wrong(name, "a whole number", value)
+    return number
+
+
+def truth(call: ToolCall, name: str, *, default: bool) -> bool:
+    """Returns an argument that is true or false, or says so.
+
+    Raises:
+        Refusal: It is neither.
+    """
+    value = call.arguments.get(name)
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    said = _TRUTHS.get(str(value).strip().strip("\"'").lower())
+    if said is None:
+        raise _wrong(name, "true or false", value)
+    return said
+
+
+def seconds(call: ToolCall, name: str, default: float, *, least: float, most: float) -> float:
+    """Returns an argument that is a number of seconds, brought into bounds.
+
+    Raises:
+        Refusal: It is no number.
+    """
+    value = call.arguments.get(name)
+    if value is None or isinstance(value, bool):
+        if value is None:
+            return default
+        raise _wrong(name, "a number of seconds", value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _wrong(name, "a number of seconds", value) from error
+    if number != number:  # NaN
+        raise _wrong(name, "a number of seconds", value)
+    return min(max(number, least), most)
+
+
+def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
+    """Returns an argument that is a list of two whole numbers, or None where it is left out.
+
+    Raises:
+        Refusal: It is anything else.
+    """
+    value: Any = call.arguments.get(name)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise _wrong(name, "a list of two line numbers", value) from error
+    if value is None or value == []:
+        return None
+    numbers = [as_integer(item) for item in value] if isinstance(value, list) else []
+    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
+        raise _wrong(name, "a list of two line numbers", value)
+    return numbers[0], numbers[1]
+
+
+def one_of(call: ToolCall, name: str, choices: Sequence[str]) -> str:
+    """Returns an argument that is one of some words.
+
+    Raises:
+        Refusal: It is not.
+    """
+    value = text(call, name).strip()
+    if value not in choices:
+        raise Refusal(f"`{name}` must be one of {', '.join(choices)}, got {quoted(value)}")
+    return value
+
+
+def as_integer(value: Any) -> int | None:
+    """Returns the whole number that a value is or says, or None.
+
+    >>> as_integer("12"), as_integer(3.0), as_integer(True), as_integer("3.5")
+    (12, 3, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 62 else None
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 62:
+        return int(value)
+    if isinstance(value, str):
+        plain = value.strip().strip("\"'")
+        return int(plain) if _NUMBER.fullmatch(plain) else None
+    return None
+
+
+def _missing(call: ToolCall, name: str) -> Refusal:
+    names = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
+    return Refusal(f"{call.name} needs the argument `{name}`, got {names}")
+
+
+def _wrong(name: str, wanted: str, value: Any) -> Refusal:
+    return Refusal(f"`{name}` must be {wanted}, got {quoted(value)}")

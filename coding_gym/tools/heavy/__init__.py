@@ -1,0 +1,5 @@
+"""Toolset ``heavy``: a repository map, fault localisation, checked edits, notes."""
+
+from coding_gym.tools.heavy.toolset import HeavyToolset
+
+__all__ = ["HeavyToolset"]

@@ -1,0 +1,178 @@
+"""How hunks are put into a text: exactly, or with white space forgiven.
+
+A hunk goes where the patch says if the text there fits. Otherwise it goes where it fits, if that is
+one place only; a hunk of a Codex envelope, which has no line numbers, goes to the first such place
+behind the hunk before it, as Codex does.
+"""
+
+import bisect
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import accumulate
+
+from coding_gym.tools.answers import Refusal
+from coding_gym.tools.file_patch import Hunk
+
+# How lines are compared, in this order; the first way that finds a place wins.
+STRICT: tuple[Callable[[str], str], ...] = (str, str.rstrip)
+LOOSE: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip)
+_MAX_NAMED = 5
+
+
+class _Lines:
+    """A text's lines, searchable for runs of lines in time linear in the text."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._folded = cache(self._fold)
+
+    def _fold(self, way: Callable[[str], str]) -> tuple[str, list[int]]:
+        folded = [way(line) for line in self.lines]
+        starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
+        return "\n" + "\n".join(folded) + "\n", starts
+
+    def fits(self, wanted: Sequence[str], at: int, way: Callable[[str], str]) -> bool:
+        found = self.lines[at : at + len(wanted)]
+        return [way(line) for line in found] == [way(line) for line in wanted]
+
+    def places(
+        self, wanted: Sequence[str], begin: int, way: Callable[[str], str], most: int
+    ) -> list[int]:
+        """Returns where a run of lines begins, from a line on, at most so many places."""
+        if not self.lines:
+            return []
+        text, starts = self._folded(way)
+        needle = "\n" + "\n".join(way(line) for line in wanted) + "\n"
+        found: list[int] = []
+        position = text.find(needle, starts[min(begin, len(starts) - 1)])
+        while position >= 0 and len(found) < most:
+            found.append(bisect.bisect_left(starts, position))
+            position = text.find(needle, position + 1)
+        return found
+
+
+def apply_hunks(
+    text: str, hunks: Sequence[Hunk], ways: Sequence[Callable[[str], str]]
+) -> tuple[str, list[int]]:
+    """Puts hunks into a text, in their order.
+
+    Args:
+        text: With line feeds for line ends.
+        hunks: From the top of the text to its end.
+        ways: `STRICT` or `LOOSE`.
+
+    Returns:
+        The new text, and the line of the old one, from 1, at which each hunk went in.
+
+    Raises:
+        Refusal: One of them fits nowhere, or at more places than one.
+    """
+    source = _Lines(text.removesuffix("\n").split("\n") if text else [])
+    ends_bare = bool(text) and not text.endswith("\n")
+    result: list[str] = []
+    taken, drift, numbers = 0, 0, []
+    for number, hunk in enumerate(hunks, 1):
+        try:
+            at = _locate(source, hunk, taken, drift, ways)
+        except Refusal as why:
+            raise Refusal(f"hunk {number}: {why}") from why
+        if hunk.start is not None:
+            drift = at - _stated(hunk)
+        result += source.lines[taken:at]
+        taken = at + len(hunk.before)
+        result += _merged(hunk, source.lines[at:taken])
+        numbers.append(at + 1)
+        if taken == len(source.lines) and hunk.lines:
+            ends_bare = _ends_bare(hunk, ends_bare)
+    result += source.lines[taken:]
+    if not result:
+        return "", numbers
+    return "\n".join(result) + ("" if ends_bare else "\n"), numbers
+
+
+def _ends_bare(hunk: Hunk, was_bare: bool) -> bool:
+    """Returns whether the text ends without a line end, after a hunk at its end."""
+    if hunk.is_bare_after:
+        return True
+    return was_bare and not hunk.is_bare_before and hunk.lines[-1][0] == " "
+
+
+def _merged(hunk: Hunk, source: Sequence[str]) -> list[str]:
+    """Returns the lines that a hunk leaves; those that stay are the text's own."""
+    result: list[str] = []
+    at = 0
+    for line in hunk.lines:
+        if line[0] == "+":
+            result.append(line[1:])
+            continue
+        if line[0] == " ":
+            result.append(source[at])
+        at += 1
+    return result
+
+
+def _stated(hunk: Hunk) -> int:
+    """Returns the index of the line where the patch says that a hunk goes in."""
+    start = hunk.start or 0
+    return start - 1 if hunk.before else start  # one that takes nothing names the line above it
+
+
+def _locate(
+    source: _Lines, hunk: Hunk, begin: int, drift: int, ways: Sequence[Callable[[str], str]]
+) -> int:
+    for anchor in hunk.anchors:
+        begin = _anchored(source, anchor, begin, ways)
+    wanted = hunk.before
+    if not wanted:
+        return _place_of_addition(source, hunk, begin, drift)
+    if hunk.at_end:
+        at = len(source.lines) - len(wanted)
+        if at >= begin and any(source.fits(wanted, at, way) for way in ways):
+            return at
+        raise Refusal(f"the file does not end with its lines, which begin with {wanted[0]!r:.80}")
+    stated = None if hunk.start is None else _stated(hunk) + drift
+    for way in ways:
+        if stated is not None and stated >= begin and source.fits(wanted, stated, way):
+            return stated
+    for way in ways:
+        found = source.places(wanted, begin, way, 1 if hunk.takes_first else _MAX_NAMED + 1)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            lines = ", ".join(str(at + 1) for at in found[:_MAX_NAMED])
+            more = " and more" if len(found) > _MAX_NAMED else ""
+            raise Refusal(
+                f"it fits at lines {lines}{more}, and the line that it says is none of them; "
+                "correct the line or add more context"
+            )
+    raise Refusal(_mismatch(source, wanted, stated, begin))
+
+
+def _mismatch(source: _Lines, wanted: Sequence[str], stated: int | None, begin: int) -> str:
+    """Says which line of a hunk is the first that is not in the text."""
+    if stated is not None and begin <= stated < len(source.lines):
+        for i, line in enumerate(wanted):
+            there = source.lines[stated + i] if stated + i < len(source.lines) else None
+            if there is None or there.rstrip() != line.rstrip():
+                got = "the end of the file" if there is None else f"{there!r:.80}"
+                return f"at line {stated + i + 1} it wants {line!r:.80}, but there is {got}"
+    return f"its lines, which begin with {wanted[0]!r:.80}, are not in the file in this order"
+
+
+def _anchored(source: _Lines, anchor: str, begin: int, ways: Sequence[Callable[[str], str]]) -> int:
+    for way in ways:
+        found = source.places([anchor], begin, way, 1)
+        if found:
+            return found[0] + 1
+    raise Refusal(f"there is no line {anchor!r:.80} behind the hunk before")
+
+
+def _place_of_addition(source: _Lines, hunk: Hunk, begin: int, drift: int) -> int:
+    if not source.lines:
+        return 0
+    if hunk.start is not None:
+        at = _stated(hunk) + drift
+        if not begin <= at <= len(source.lines):
+            raise Refusal(f"it adds behind line {hunk.start}, and the file has {len(source.lines)}")
+        return at
+    return begin if hunk.anchors else len(source.lines)

@@ -1,0 +1,46 @@
+"""Whether a file's text is valid Python or JSON, as the sandbox's own Python sees it."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def answer(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
+    """Replies with what is wrong with texts.
+
+    Args:
+        request: ``texts``, with lone surrogates for bytes that are no text; ``language``,
+            ``python`` or ``json``.
+        reply: Takes ``errors``, for each text None or its ``message`` and ``line``.
+    """
+    check = _python_error if request["language"] == "python" else _json_error
+    reply({"errors": [check(text) for text in request["texts"]]})
+
+
+def _python_error(text: str) -> dict[str, Any] | None:
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(data, "file", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        kind = type(error).__name__
+        return {"message": f"{kind}: {error.msg}"[:300], "line": error.lineno or 0}
+    except (ValueError, RecursionError, MemoryError) as error:
+        return {"message": f"{type(error).__name__}: {error}"[:300], "line": 0}
+    return None
+
+
+def _json_error(text: str) -> dict[str, Any] | None:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return {"message": f"JSONDecodeError: {error.msg}"[:300], "line": error.lineno}
+    except (ValueError, RecursionError) as error:
+        return {"message": f"{type(error).__name__}: {error}"[:300], "line": 0}
+    return None

@@ -1,0 +1,158 @@
+"""Toolset ``pdb``: Python's debugger on the program inside the sandbox, after debug-gym's idea."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.text.truncate import scrub_runner_times
+from coding_gym.tools.answers import Refusal, answer, name_of, submitted
+from coding_gym.tools.commands import elided, run_command, told
+from coding_gym.tools.editing import lines_of, numbered, open_file, save
+from coding_gym.tools.given import is_given, text, whole_number
+from coding_gym.tools.pdb_prompt import SCHEMAS, SYSTEM_PROMPT
+from coding_gym.tools.pdb_session import pdb_answer
+from coding_gym.tools.programs import ask, rows_of, text_of
+from coding_gym.tools.prompt_parts import with_kept_shell
+from coding_gym.tools.protocol import NoCall, ToolContext
+from coding_gym.tools.samples import COMMANDS, draw_call
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+MAX_REPLY_CHARS = 8000
+NUDGE = (
+    "Call a tool: `pdb`, `bash` or `view` to look, `rewrite` to change, `submit` when it is done."
+)
+_MAX_LINES = 200
+_TESTS = "python -m pytest -q"
+
+
+class PdbToolset:
+    """The tools ``pdb``, ``bash``, ``view``, ``rewrite``, ``eval`` and ``submit``."""
+
+    name = "pdb"
+    system_prompt = SYSTEM_PROMPT
+    schemas = SCHEMAS
+    text_formats = ()
+
+    def prompt(self, *, keeps_shell: bool) -> str:
+        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
+        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
+
+    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Runs one call and returns its answer."""
+        if call.error:
+            return answer(call, f"Error: the arguments are no JSON: {call.error}", ok=False)
+        if call.name not in _TOOLS:
+            known = ", ".join(_TOOLS)
+            said = f"Error: unknown tool: {name_of(call.name)}; there are {known}"
+            return answer(call, said, ok=False)
+        try:
+            return _TOOLS[call.name](call, context)
+        except Refusal as refused:
+            return answer(call, f"Error: {refused}", ok=False)
+
+    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - the protocol's signature
+        """Says what was expected, and counts a call."""
+        return NoCall(NUDGE, ends=False, costs_call=True)
+
+    def sample_call(self, rng: "Generator") -> ToolCall:
+        """Draws a valid call whose answer does not depend on clock or machine."""
+        return draw_call(rng, _EXAMPLES, ToolCall("submit"))
+
+
+def _pdb(call: ToolCall, context: ToolContext) -> ToolResult:
+    said = scrub_runner_times(pdb_answer(text(call, "command"), context))
+    return answer(call, elided(said, MAX_REPLY_CHARS))
+
+
+def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
+    return _run(call, text(call, "command"), context)
+
+
+def _eval(call: ToolCall, context: ToolContext) -> ToolResult:
+    return _run(call, text(call, "command", _TESTS), context)
+
+
+def _run(call: ToolCall, command: str, context: ToolContext) -> ToolResult:
+    end = run_command(command, context)
+    return answer(call, told(end, MAX_REPLY_CHARS), ok=end.ok, raw=end.raw)
+
+
+def _view(call: ToolCall, context: ToolContext) -> ToolResult:
+    path = text(call, "path")
+    lines = lines_of(open_file(context.sandbox, path).text)
+    first, last = whole_number(call, "start", 1), whole_number(call, "end", len(lines))
+    if not lines:
+        return answer(call, f"{name_of(path)} is empty")
+    first, last = max(1, first), min(last, len(lines))
+    if first > last:
+        raise Refusal(f"{name_of(path)} has {len(lines)} lines, and none from {first} to {last}")
+    end = min(last, first + _MAX_LINES - 1)
+    said = elided(numbered(lines[first - 1 : end], first), 2 * MAX_REPLY_CHARS)
+    if end < len(lines):
+        said += f"\n({len(lines) - end} more lines)"
+    return answer(call, said)
+
+
+def _rewrite(call: ToolCall, context: ToolContext) -> ToolResult:
+    path, new_code = text(call, "path"), text(call, "new_code").replace("\r\n", "\n")
+    file = open_file(context.sandbox, path)
+    lines = file.text.split("\n")
+    if lines[-1] == "":
+        del lines[-1]
+    first, last = 1, len(lines)
+    if is_given(call, "start"):
+        first = whole_number(call, "start")
+        last = whole_number(call, "end", first)
+        if not 1 <= first <= last <= len(lines):
+            raise Refusal(
+                f"`start` and `end` must be lines of {name_of(path)}, from 1 to {len(lines)}, got "
+                f"{first} and {last}"
+            )
+    new_lines = lines_of(new_code)
+    if any(line.endswith("\r") for line in lines[first - 1 : last]):  # line ends are mixed
+        new_lines = [f"{line}\r" for line in new_lines]
+    lines[first - 1 : last] = new_lines
+    changed = "".join(f"{line}\n" for line in lines)
+    save(context.sandbox, file, changed)
+    now = elided(numbered(new_lines, first), MAX_REPLY_CHARS) if new_lines else "(deleted)"
+    said = f"{name_of(path)}: lines {first} to {last} are now\n{now}"
+    return answer(call, said + _complaint(file.place, changed, context))
+
+
+def _complaint(place: str, code: str, context: ToolContext) -> str:
+    """Returns a line that says that a Python file does not parse, or ""."""
+    if not place.endswith(".py"):
+        return ""
+    reply = ask(context, "syntax", {"texts": [code], "language": "python"})
+    errors = reply.value.get("errors")
+    found = rows_of(errors)
+    if not found:
+        return ""
+    return f"\n[{text_of(found[0].get('message'))}, line {found[0].get('line')}]"
+
+
+def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
+    return submitted(call)
+
+
+_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
+    "pdb": _pdb,
+    "bash": _bash,
+    "view": _view,
+    "rewrite": _rewrite,
+    "eval": _eval,
+    "submit": _submit,
+}
+
+_EXAMPLES = (
+    ToolCall("pdb", {"command": "w"}),
+    ToolCall("pdb", {"command": "start notes.py"}),
+    ToolCall("pdb", {"command": "start -m no_such_module"}),
+    ToolCall("view", {"path": "README.md"}),
+    ToolCall("view", {"path": "README.md", "start": 1, "end": 5}),
+    ToolCall("rewrite", {"path": "README.md", "start": 1, "end": 1, "new_code": "# Notes"}),
+    ToolCall("eval", {"command": "python -m pytest -q no_such_test.py"}),
+    *(ToolCall("bash", {"command": command}) for command in COMMANDS),
+)

@@ -1,0 +1,98 @@
+"""`matching`: difflib's own blocks, what bounds their price, and what stands in for them."""
+
+import random
+from collections.abc import Callable
+from difflib import SequenceMatcher
+
+import pytest
+
+from coding_gym.rewards import Similarity, matching, patch_similarity
+from coding_gym.rewards.matching import MAX_CHARS, MAX_LINE_CHARS, Comparer, Effort, matching_blocks
+
+
+def letters(rng: random.Random, num_kinds: int, size: int) -> str:
+    return "".join(chr(0x4E00 + rng.randrange(num_kinds)) for _ in range(size))
+
+
+@pytest.mark.parametrize("autojunk", [True, False])
+@pytest.mark.parametrize("seed", range(60))
+def test_blocks_are_difflibs(seed: int, autojunk: bool) -> None:
+    rng = random.Random(seed)
+    sizes = [0, 1, 30, 199, 200, 201, 600]
+    kinds = rng.choice([1, 2, 5, 40, 150])
+    a, b = (letters(rng, kinds, rng.choice(sizes)) for _ in range(2))
+    b = rng.choice([b, a[: len(a) // 2] + b, a, a[::-1]])
+    found = matching_blocks(a, b, Effort(10**9), autojunk=autojunk)
+    assert found is not None
+    theirs = SequenceMatcher(None, a, b, autojunk)
+    assert sum(size for _, _, size in found) == sum(
+        size for _, _, size in theirs.get_matching_blocks()
+    )
+    assert {i + n for i, _, size in found for n in range(size)} == {
+        i + n for i, _, size in theirs.get_matching_blocks() for n in range(size)
+    }
+    assert Comparer(autojunk=autojunk).ratio(a, b) == theirs.ratio()
+
+
+def rare_letters(rng: random.Random) -> tuple[str, str]:
+    return letters(rng, 101, 40_000), letters(rng, 101, 40_000)
+
+
+def neighbours_swapped(_rng: random.Random) -> tuple[str, str]:
+    each = "".join(chr(0x4E00 + number) for number in range(20_000))
+    return each, "".join(each[number ^ 1] for number in range(20_000))
+
+
+def block_reversed(rng: random.Random) -> tuple[str, str]:
+    block = letters(rng, 400, 490)
+    return block * 100, (block * 100)[::-1]
+
+
+def lines_of_few_kinds(rng: random.Random) -> tuple[str, str]:
+    lines = [f"{rng.randrange(120)}\n" for _ in range(100_000)]
+    return "".join(lines), "".join(reversed(lines))
+
+
+HARD = [rare_letters, neighbours_swapped, block_reversed, lines_of_few_kinds]
+
+
+@pytest.mark.parametrize("pair", HARD)
+def test_no_pair_costs_more_than_its_share(
+    pair: Callable[[random.Random], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "MAX_COMPARISONS", 500_000)
+    monkeypatch.setattr(matching, "MAX_LINE_COMPARISONS", 300_000)
+    gold, patch = pair(random.Random(0))
+    comparer = Comparer()
+    score = comparer.ratio(gold, patch)
+    assert 0 <= score <= 1
+    assert comparer.by_line
+    effort = Effort(500_000)
+    assert matching_blocks(gold, patch, effort) is None
+    assert -max(len(gold), len(patch)) * 2 <= effort.left < 0  # the last step goes over, no more
+
+
+def test_what_was_compared_by_line_says_so() -> None:
+    gold = "diff --git a/x b/x\n" + "".join(f"+line {n}\n" for n in range(5_000))
+    half = gold[: len(gold) // 2]
+    assert patch_similarity(gold, half).by_line
+    assert not patch_similarity(gold[:10_000], half[:10_000]).by_line
+    assert not patch_similarity(gold, gold).by_line  # equal texts need no comparison
+    assert repr(Similarity(0.5, by_line=True)) == "0.5"
+
+
+def test_a_hard_file_does_not_make_the_next_one_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "MAX_COMPARISONS", 9_000)
+    rng = random.Random(1)
+    hard, other = (letters(rng, 500, 3_000) for _ in range(2))
+    comparer = Comparer()
+    assert comparer.ratio(hard, other) < 0.1
+    assert comparer.by_line
+    assert comparer.ratio("a + b\n", "a + b\n") == 1
+
+
+def test_nothing_is_compared_in_part_beyond_the_last_bound() -> None:
+    huge = "+x\n" * (MAX_LINE_CHARS // 3 + 1)
+    assert Comparer().ratio(huge, huge) == 1
+    assert Comparer().ratio(huge, huge + "+y\n") == 0
+    assert len(huge) > MAX_LINE_CHARS > MAX_CHARS

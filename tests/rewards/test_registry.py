@@ -1,0 +1,216 @@
+"""Rewards by name and their weighted sums: ranges, what cannot count, what is refused."""
+
+import random
+from typing import Any
+
+import pytest
+
+from coding_gym import Grade, GradeReason, TestStatus
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.patch import Patch
+from coding_gym.rewards import Composite, Sample, get_reward, reward_names
+from coding_gym.task import FilesTree, Task
+from coding_gym.trajectory import Turn
+
+BASE = {"x.py": "def f(a, b):\n    return a + b\n"}
+GOLD = Patch.between(BASE, {"x.py": "def f(a, b):\n    return a * b\n"})
+WRONG = Patch.between(BASE, {"x.py": "def f(a, b):\n    return a - b\n"})
+TESTS = Patch.between({}, {"test_x.py": "def test_f():\n    assert f(2, 3) == 6\n"})
+TASK = Task(
+    task_id="t",
+    tree=FilesTree(BASE),
+    problem_statement="",
+    gold_patch=GOLD.text,
+    test_patch=TESTS.text,
+    fail_to_pass=("test_x.py::test_f",),
+)
+OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "calibrated_similarity"]
+OF_PATCH += ["file_match", "exact_match", "diff_size", "swe_rl_similarity", "curation_score"]
+OF_PATCH += ["test_patch_similarity", "progress", "fraction"]
+
+
+def submit(text: str = "") -> Turn:
+    done = ToolResult("submitted", submitted=True)
+    return Turn(action=text, calls=(ToolCall("submit"),), results=(done,))
+
+
+def sample(
+    patch: Patch, reason: GradeReason, *turns: Turn, dropped: tuple[str, ...] = ()
+) -> Sample:
+    resolved = reason is GradeReason.RESOLVED
+    status = TestStatus.PASSED if resolved else TestStatus.FAILED
+    grade = Grade(
+        resolved=resolved,
+        reason=reason,
+        fail_to_pass={"test_x.py::test_f": status},
+        dropped_paths=dropped,
+    )
+    return Sample.of(TASK, grade, patch, turns or (submit(),))
+
+
+@pytest.mark.parametrize("name", OF_PATCH)
+def test_an_unchanged_tree_scores_nothing(name: str) -> None:
+    assert get_reward(name).value(sample(Patch(), GradeReason.EMPTY_PATCH)) == 0
+
+
+@pytest.mark.parametrize("name", reward_names())
+def test_tampering_earns_nothing(name: str) -> None:
+    shown = "<think>\nx\n</think>\n<answer>\nx.py\n</answer>"
+    ls = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
+    caught = sample(GOLD, GradeReason.TAMPERED, ls, submit(shown))
+    assert get_reward(name).value(caught) <= 0
+
+
+@pytest.mark.parametrize("name", reward_names())
+def test_values_keep_to_the_range_that_is_said(name: str) -> None:
+    reward, rng = get_reward(name), random.Random(name)
+    replies = [
+        "",
+        "<answer>x.py</answer>",
+        "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE",
+        "\udcff",
+    ]
+    patches = [
+        Patch(),
+        GOLD,
+        WRONG,
+        TESTS,
+        Patch(GOLD.text + TESTS.text),
+        Patch("diff --git a/x"),
+        Patch("?"),
+    ]
+    values = []
+    for _ in range(150):
+        turns = [
+            Turn(
+                action=rng.choice(replies),
+                calls=(
+                    ToolCall("shell", {"cmd": rng.choice(["ls", "rg -n x", "sed -n 1,2p x.py"])}),
+                ),
+                results=(ToolResult("x.py", ok=rng.random() < 0.7),),
+            )
+            for _ in range(rng.randint(0, 8))
+        ]
+        grown = sample(rng.choice(patches), rng.choice(list(GradeReason)), *turns)
+        values.append(reward.value(grown))
+    assert reward.lowest <= min(values)
+    assert max(values) <= reward.highest
+
+
+def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:
+    gold, wrong = sample(GOLD, GradeReason.RESOLVED), sample(WRONG, GradeReason.TESTS_FAILED)
+    for name in ("patch_similarity", "calibrated_similarity", "exact_match", "swe_rl_similarity"):
+        reward = get_reward(name)
+        assert reward.value(wrong) < reward.value(gold) == 1
+    assert get_reward("areno").value(gold) == 1
+    assert get_reward("areno").value(wrong) == -0.5
+
+
+def test_what_grading_left_out_counts_only_as_tests() -> None:
+    both = Patch(GOLD.text + TESTS.text)
+    graded = sample(both, GradeReason.RESOLVED, dropped=("test_x.py",))
+    assert get_reward("file_match").value(graded) == 1
+    assert get_reward("test_patch_similarity").value(graded) == 0.5
+    only = sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))
+    assert get_reward("patch_similarity_max_files").value(only) == 0
+    assert get_reward("test_patch_similarity").value(only) == 1
+
+
+def test_a_patch_that_does_not_apply_is_a_format_error_of_swe_rl() -> None:
+    assert get_reward("swe_rl_similarity").value(sample(WRONG, GradeReason.PATCH_NOT_APPLIED)) == -1
+
+
+def test_the_parts_of_a_composite_are_named_and_sum_up() -> None:
+    parts = [{"name": "file_match", "weight": 0.2}, {"name": "diff_size", "weight": 0.1}]
+    composite = Composite.parse([*parts, {"name": "exact_match", "weight": -0.1}])
+    assert composite.bound == pytest.approx(0.4)
+    large = Patch.between(BASE, {"x.py": "def f(a, b):\n    c = a * b\n    return c\n"})
+    found = composite.parts(sample(large, GradeReason.RESOLVED))
+    assert found == {"file_match": 0.2, "diff_size": pytest.approx(-0.1 / 3), "exact_match": 0.0}
+    assert Composite.parse([{"name": "areno", "weight": 0.25}]).bound == 0.5
+
+
+def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
+    composite = Composite.parse([{"name": "patch_similarity", "weight": 0.5}])
+    assert set(composite.parts(sample(WRONG, GradeReason.TESTS_FAILED))) == {"patch_similarity"}
+    long = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(9_000))})
+    task = Task(task_id="t", tree=FilesTree(BASE), problem_statement="", gold_patch=long.text)
+    other = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(8_000))})
+    grade = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
+    found = composite.parts(Sample.of(task, grade, other))
+    assert list(found) == ["patch_similarity_by_line"]
+    assert 0.4 < found["patch_similarity_by_line"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ([], "parts must be a list such as"),
+        ("file_match", "parts must be a list such as"),
+        ({"name": "file_match", "weight": 0.1}, "parts must be a list such as"),
+        (["file_match"], r"parts\[0\] must be an object"),
+        ([{"name": "file_match"}], r"parts\[0\] has no 'weight'"),
+        ([{"weight": 0.1}], r"parts\[0\] has no 'name'"),
+        ([{"name": "file_match", "wieght": 0.1}], "did you mean 'weight'"),
+        (
+            [{"name": "file_match", "weight": 0}],
+            "'file_match' must be .* got 0; leave the part out",
+        ),
+        ([{"name": "file_match", "weight": 1}], "between -1 and 1, got 1$"),
+        ([{"name": "file_match", "weight": float("nan")}], "got nan"),
+        ([{"name": "file_match", "weight": True}], "got True"),
+        ([{"name": "file_match", "weight": "0.1"}], "got '0.1'"),
+        ([{"name": "file_match", "weight": 0.1}] * 2, "name 'file_match' twice"),
+    ],
+)
+def test_lists_that_cannot_be_used_are_refused(parts: Any, said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        Composite.parse(parts)
+
+
+def test_an_unknown_name_is_refused_with_what_is_near() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'file_match'"):
+        Composite.parse([{"name": "fiel_match", "weight": 0.1}])
+    with pytest.raises(UnknownNameError, match="no reward is called 3"):
+        get_reward(3)  # type: ignore[arg-type]
+
+
+def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
+    rng = random.Random(1)
+    for _ in range(40):
+        names = rng.sample(reward_names(), 4)
+        weights = [rng.choice([-1, 1]) * rng.random() for _ in names]
+        spans = sum(abs(w) * get_reward(n).span for n, w in zip(names, weights, strict=True))
+        parts = [
+            {"name": n, "weight": w * 0.999 / spans if spans > 1 else w}
+            for n, w in zip(names, weights, strict=True)
+        ]
+        composite = Composite.parse(parts)
+        assert composite.bound < 1
+        good = [
+            sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit("x"),))
+        ]
+        bad = [
+            sample(p, reason, Turn(action="<answer>x.py</answer>"))
+            for p in (GOLD, WRONG, Patch())
+            for reason in GradeReason
+            if reason is not GradeReason.RESOLVED
+        ]
+        least = min(1 + sum(composite.parts(each).values()) for each in good)
+        assert max(sum(composite.parts(each).values()) for each in bad) < least
+
+
+def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
+    composite = Composite.parse([{"name": "curation_score", "weight": 0.1}])
+    assert composite.problem(TASK) == ""
+    bare = Task(task_id="t", tree=FilesTree(BASE), problem_statement="", gold_patch=GOLD.text)
+    assert "has no hidden tests ('test_patch'), which 'curation_score'" in composite.problem(bare)
+    cut = Task(
+        task_id="t",
+        tree=FilesTree(BASE),
+        problem_statement="",
+        gold_patch=GOLD.text.replace("+1,2", "+1,7"),
+        test_patch=TESTS.text,
+    )
+    assert "cannot be read: patch for x.py is cut off" in composite.problem(cut)

@@ -1,0 +1,161 @@
+"""Rewards for looking around: the cases that CodeRepairRL itself gives, and what is mended."""
+
+import pytest
+
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.rewards import (
+    exploration_depth,
+    exploration_efficiency,
+    explored,
+    terminal_habits,
+    tool_call_validity,
+)
+from coding_gym.rewards.commands import paths_in, shell_commands
+from coding_gym.tools import get_toolset
+from coding_gym.trajectory import Turn
+
+FAILED = "command failed with exit code 1"
+Run = tuple[str, str]
+
+
+def turns(*runs: Run, tool: str = "shell", argument: str = "cmd") -> list[Turn]:
+    return [
+        Turn(
+            action="",
+            calls=(ToolCall(tool, {argument: command}),),
+            results=(ToolResult(output, ok=output != FAILED),),
+        )
+        for command, output in runs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "score"),
+    [
+        ([("ls -la", ""), ("echo done", "done")], 0.3),
+        ([("echo x", "x"), ("pwd", "/"), ("ls -la", "")], 0.0),
+        ([("echo hi", "hi"), ("rg -n 'p' src/file.py", "1:match")], 0.4),
+        ([("grep -n p file.py", FAILED)], 0.0),
+        ([("echo hi", "hi"), ("pwd", "/"), ("sed -n '10,20p' f.py", "lines")], 0.3),
+        ([("cat bigfile.py", "...")], 0.0),
+        ([("echo", "ok"), ("pwd", "/"), ("head -n 9 f.py | sed -n '1,2p'", "lines")], 0.3),
+        ([("ls", ""), ("rg -l 'x'", "file.py"), ("sed -n '1,2p' file.py", "1:a")], 1.0),
+        ([("echo hi", "hi"), ("rg -n 'x' f.py", FAILED), ("sed -n '1,2p' f.py", "1:a")], 0.3),
+        ([], 0.0),
+    ],
+)
+def test_habits(runs: list[Run], score: float) -> None:
+    assert terminal_habits(turns(*runs)) == pytest.approx(score)
+    assert terminal_habits(turns(*runs, tool="bash", argument="command")) == pytest.approx(score)
+
+
+HALF = [("echo ok", "ok"), ("rg -n 'x' file.py", FAILED), ("pwd", "/")]
+HALF += [("grep -n y missing.py", FAILED), ("echo ok2", "ok2"), ("find . -name no", FAILED)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "score"),
+    [
+        ([("rg -l 'WSIReader'", "src/a.py"), ("sed src/a.py", "...")], 0.25),
+        (HALF, 0.10),
+        ([("sed -n '10,20p' src/a.py", "lines")], 0.20),
+        ([("rg -n 'pattern'", "match")], 0.15),
+        ([("rg 'foo' src/", "file")], 0.15),
+        ([("echo a", "a"), ("echo a", "a")], 0.0),
+        ([("rg -n 'x' file.py", FAILED)] * 2, 0.0),
+        ([("rg -l 'x'", "file.py"), ("echo big", "output truncated")], 0.05),
+        ([("echo big", "output truncated")], 0.0),
+        ([("rg -n x", "src/a.py"), ("rg -n x", "src/a.py")], 0.15 - 0.07),
+        # what is mended
+        ([("rg -l 'x'", "src/a.py"), ("sed src/b.py", "...")], 0.15),
+        ([("rg -l x", "src/a.py"), ("sed -n 1,9p src/a.py", "t"), ("cat b", "truncated")], 0.25),
+    ],
+)
+def test_depth(runs: list[Run], score: float) -> None:
+    assert exploration_depth(turns(*runs)) == pytest.approx(score)
+
+
+def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:
+    bad = [("echo a", "a"), ("echo a", "a"), ("grep y z", FAILED), ("grep y z", FAILED)]
+    bad += [("cat big", "... output truncated"), ("true", "")]
+    assert exploration_depth(turns(*bad)) == 0
+    good = [
+        ("rg -n x src/", "src/a.py"),
+        ("sed 5q src/a.py", "x"),
+        *bad[:2],
+        ("true", ""),
+        ("id", ""),
+    ]
+    assert exploration_depth(turns(*good)) == pytest.approx(0.25 + 0.20 - 0.07)
+
+
+def test_commands_without_a_result_have_failed_and_other_tools_are_no_shell() -> None:
+    cut = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}), ToolCall("view", {"cmd": "ls"})))
+    assert [(c.text, c.ok) for c in shell_commands([cut])] == [("ls", False)]
+    odd = Turn(action="", calls=(ToolCall("shell", {"cmd": 3}), ToolCall("shell", error="no")))
+    assert shell_commands([odd]) == []
+
+
+def test_hostile_output_is_read_in_linear_time() -> None:
+    assert paths_in("a" * 10_000_000) == set()
+    assert exploration_depth(turns(("rg x", "/" * 5_000_000), ("sed " + " " * 1_000_000, ""))) >= 0
+
+
+def test_efficiency_counts_files_and_calls() -> None:
+    looked = turns(("cat ./src/a.py", "x"), ("cat src/a.py src/b.py", "x"), ("cat c.py", FAILED))
+    view = Turn(
+        action="", calls=(ToolCall("view_file", {"path": "./d.py"}),), results=(ToolResult("x"),)
+    )
+    submit = Turn(action="", calls=(ToolCall("submit"),), results=(ToolResult("", submitted=True),))
+    seen = explored([*looked, view, submit])
+    assert (seen.files, seen.num_commands) == ({"src/a.py", "src/b.py", "d.py"}, 4)
+    assert exploration_efficiency({"src/a.py", "d.py"}, [*looked, view, submit]) == 0.5
+    assert exploration_efficiency({"z.py"}, looked) == exploration_efficiency({"z.py"}, []) == 0
+
+
+def test_validity_is_by_the_toolsets_own_schemas() -> None:
+    schemas = get_toolset("nano").schemas
+
+    def call(*calls: ToolCall) -> Turn:
+        return Turn(action="", calls=calls)
+
+    good, bad = ToolCall("shell", {"cmd": "ls"}), ToolCall("shell", {"cmd": 3})
+    assert tool_call_validity([call(good, good)], schemas) == 1
+    for wrong in (
+        bad,
+        ToolCall("shell", {"cmd": "ls", "x": 1}),
+        ToolCall("shell", error="no JSON"),
+    ):
+        assert tool_call_validity([call(good, wrong)], schemas) == 0.5
+    assert tool_call_validity([Turn(action="hm"), call(good)], schemas) == 0.5
+    assert tool_call_validity([call(good), Turn(action="Done.")], schemas) == 1
+    assert tool_call_validity([Turn(action="Done.")], schemas) == 0
+
+
+def test_types_enums_and_lists_of_a_schema_are_looked_at() -> None:
+    schema = {
+        "function": {
+            "name": "view",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "lines": {"type": "array", "items": {"type": "integer"}},
+                    "mode": {"type": "string", "enum": ["a", "b"]},
+                    "deep": {"type": ["boolean", "null"]},
+                },
+            },
+        }
+    }
+
+    def is_valid(**arguments: object) -> bool:
+        return (
+            tool_call_validity([Turn(action="", calls=(ToolCall("view", arguments),))], [schema])
+            == 1
+        )
+
+    assert is_valid()
+    assert is_valid(lines=[1, 2], mode="a", deep=None)
+    assert not is_valid(lines=[1, "2"])
+    assert not is_valid(lines=[True])
+    assert not is_valid(mode="c")
+    assert not is_valid(deep=1)

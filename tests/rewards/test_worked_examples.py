@@ -1,0 +1,32 @@
+"""Every formula has worked examples, and they hold."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+from coding_gym import rewards
+
+MODULES = [found.name for found in pkgutil.iter_modules(rewards.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_the_documentation_hold(name: str) -> None:
+    module = importlib.import_module(f"coding_gym.rewards.{name}")
+    assert doctest.testmod(module).failed == 0
+
+
+def test_every_formula_has_examples_and_says_where_it_comes_from() -> None:
+    formulas = [
+        value
+        for name, value in vars(rewards).items()
+        if inspect.isfunction(value) and name not in ("get_reward", "problem")
+    ]
+    assert len(formulas) > 20
+    finder = doctest.DocTestFinder(recurse=False)
+    without = {f.__name__ for f in formulas if not finder.find(f)[0].examples}
+    assert without <= {"gold_files"}
+    unsourced = {f.__name__ for f in formulas if "Source:" not in (f.__doc__ or "")}
+    assert unsourced <= {"gold_files", "explored", "reward_names"}

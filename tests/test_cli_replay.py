@@ -1,0 +1,230 @@
+"""Recorded episodes played again, by the command in a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from coding_gym import Completion, Stop, StopReason, Trajectory
+from coding_gym.agents.registry import agent_factory
+from coding_gym.cli.replay import replay as replay_command
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout import append_trajectory, play_episode, read_trajectories, replay
+from coding_gym.rollout.difference import show
+from coding_gym.tasks import load_tasks
+from coding_gym.vector.sub_envs import make_envs
+
+COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "replay"]
+SUBMIT = '{"name": "submit", "arguments": {}}'
+FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; pytest -q | tail -n 1"}}'
+# One that the agent repairs, and another one.
+TASKS = {"bundled": ["ledgerline-month-overlap", "slate-guest-book"]}
+ALL_ARE_EQUAL = "2 of 2 episodes equal"
+
+Play = Callable[..., Trajectory]
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(tiny_row) + "\n")
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "episodes.jsonl"
+
+
+@pytest.fixture
+def played(rows: Path, file: Path) -> Play:
+    """Plays actions on the tiny task in a chain of wrappers, and returns what was recorded."""
+
+    def play(*actions: str, wrappers: Any = (), close: bool = False, **kwargs: Any) -> Trajectory:
+        recorder = {"name": "RecordTrajectory", "kwargs": {"path": str(file), "unfinished": close}}
+        (env,) = make_envs(1, [*wrappers, recorder], {"tasks": str(rows), **kwargs})
+        try:
+            env.reset(seed=0)
+            for action in actions:
+                env.step(action)
+        finally:
+            env.close()
+        *_, last = read_trajectories(file)
+        return last
+
+    return play
+
+
+def test_episodes_on_bundled_tasks_are_equal_in_another_process(file: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('"Hm."\n{"name": "shell", "arguments": {"cmd": "env | sort; ls -l"}}\n')
+    first, second = TASKS["bundled"]
+    env = gym.make("CodingRepair-v0", disable_env_checker=True)
+    try:
+        repair = play_episode(env, agent_factory("template-repair"), task_id=first)
+        scripted = agent_factory("scripted", script=str(script))
+        append_trajectory(file, play_episode(env, scripted, task_id=second))
+    finally:
+        env.close()
+    append_trajectory(file, repair)
+    assert repair.resolved
+    assert ALL_ARE_EQUAL in run(file)
+
+
+def test_every_kind_of_action_and_end_is_played_as_it_was(
+    played: Play, rows: Path, file: Path
+) -> None:
+    wrappers = [
+        {"name": "TokenBudget", "kwargs": {"max_tokens": 9000}},
+        {"name": "ToolCallBudget", "kwargs": {"max_tool_calls": 3}},
+        {"name": "TestPassReward", "kwargs": {"weight": 0.25}},
+    ]
+    ends = {
+        played(FIX, SUBMIT, wrappers=wrappers).stop_reason,
+        played(*[FIX] * 3, wrappers=wrappers).stop_reason,
+        played(Completion(FIX, [1, 2, 3], [-1.0] * 3), Stop("enough")).stop_reason,
+        played(
+            "Hm.", f"<tool_call>{FIX}</tool_call>", "Done.", tool_format="hermes[strict]"
+        ).stop_reason,
+        played(FIX, "", max_turns=2).stop_reason,
+        played(FIX, FIX, close=True).stop_reason,
+        played(
+            "cd /tmp",
+            '{"name": "shell", "arguments": {"cmd": "cd /tmp"}}',
+            FIX,
+            SUBMIT,
+            sandbox={"shell": "persistent"},
+        ).stop_reason,
+    }
+    assert len(ends) >= 5
+    text = run(file, "--task-source", rows, "--workers", "1")
+    assert "7 of 7 episodes equal" in text
+
+
+def test_the_first_difference_is_shown_and_the_exit_code_tells(
+    played: Play, rows: Path, file: Path, tmp_path: Path
+) -> None:
+    was = played(FIX, SUBMIT)
+    turn = replace(was.turns[0], observation=was.turns[0].observation.replace("passed", "past \r"))
+    changed = {
+        "turn 1: observation": replace(was, turns=(turn, was.turns[1])),
+        "turn 2: reward": replace(was, turns=(was.turns[0], replace(was.turns[1], reward=0.5))),
+        "turn 2: the end": replace(was, stop_reason=StopReason.MAX_TURNS),
+        "the patch": replace(was, patch=was.patch.replace("*", "//")),
+        "the grade": replace(was, grade=None),
+        "the prompt": replace(was, messages=was.messages[1:]),
+        "the task": replace(was, settings={**was.settings, "task_digest": "another"}),
+    }
+    other = tmp_path / "changed.jsonl"
+    for trajectory in (was, *changed.values()):
+        append_trajectory(other, trajectory)
+    text = run(other, "-s", rows, code=1)
+    for name in changed:
+        assert f"turns, {name}\n" in text
+    assert "past \\r" in text
+    assert "1 of 8 episodes equal, 7 different" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "holds no trajectory"),
+        ("{}", "line 1 is not a trajectory: KeyError"),
+        ('{"task_id": "x", "messages": [', "line 1 is not a trajectory"),
+        ("\x00\xff", "line 1 is not a trajectory"),
+        ("[" * 200_000, "line 1 is not a trajectory: RecursionError"),
+    ],
+)
+def test_files_of_others_are_refused(file: Path, text: str, told: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match=told):
+        replay_command(file)
+
+
+def test_records_that_cannot_be_played_are_refused_before_anything_runs(
+    played: Play, rows: Path, file: Path, tmp_path: Path
+) -> None:
+    was = played(SUBMIT)
+    no_text = replace(was.turns[0], action=7)  # type: ignore[arg-type]
+    told = {
+        "it was recorded by a version": replace(was, settings={}),
+        "no task 'shapes-aria' among 1; did you mean": replace(was, task_id="shapes-aria"),
+        r"settings\['limits'\] is missing": replace(was, settings={**was.settings, "limits": 3}),
+        "turn 1 has no text": replace(was, turns=(no_text,)),
+        "messages must be objects": replace(was, messages=({"role": "user"},)),
+        r"settings\['task_digest'\] is missing": replace(was, settings={"tasks": "bundled"}),
+    }
+    for number, (message, trajectory) in enumerate(told.items()):
+        path = tmp_path / f"{number}.jsonl"
+        append_trajectory(path, was)
+        append_trajectory(path, trajectory)
+        with pytest.raises(InvalidArgumentError, match=f"episode 2: .*{message}"):
+            replay_command(path, str(rows))
+    text = run(file, code=2)
+    assert f"names the source {str(rows)!r}; say it by --task-source" in text
+    assert "Traceback" not in text
+
+
+def test_a_file_decides_neither_the_sandbox_nor_what_is_imported(
+    played: Play, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    was = played(SUBMIT)
+    (task,) = load_tasks([tiny_row])
+    sandbox = {"name": "process", "image": "", "shell": "fresh", "limits": {}}
+    unsafe = replace(was, settings={**was.settings, "sandbox": sandbox})
+    assert replay(unsafe, task).difference is None  # `process` would warn, which is an error here
+    sandbox["image"] = "evil:latest"
+    with pytest.raises(InvalidArgumentError, match="if you trust that, give --sandbox"):
+        replay(replace(was, settings={**was.settings, "sandbox": sandbox}), task)
+    target = tmp_path / "written"
+    for name, kwargs in (("RecordTrajectory", {"path": str(target)}), ("os:system", {})):
+        wrappers = [{"name": name, "kwargs": kwargs}]
+        again = replay(replace(was, settings={**was.settings, "wrappers": wrappers}), task)
+        assert again.note.startswith("rewards were not compared")
+        assert again.difference is None
+    assert not target.exists()
+
+
+def test_what_our_own_side_ended_is_not_played(
+    played: Play, tiny_row: dict[str, Any], rows: Path, tmp_path: Path
+) -> None:
+    was = replace(played(SUBMIT), stop_reason=StopReason.SANDBOX_ERROR, error="it died")
+    path = tmp_path / "lost.jsonl"
+    append_trajectory(path, was)
+    assert "not played: our own side failed in it: it died" in run(path, "-s", rows)
+
+
+def test_an_episode_that_the_clock_ended_is_stopped_where_it_was(
+    played: Play, tiny_row: dict[str, Any]
+) -> None:
+    (task,) = load_tasks([tiny_row])
+    was = played(FIX, Stop("out of time"))
+    last = replace(was.turns[0], reward=1.0, reward_parts={"resolved": 1.0})
+    by_clock = replace(was, turns=(last,), stop_reason=StopReason.MAX_TIME)
+    assert replay(by_clock, task).difference is None
+
+
+def test_a_difference_shows_the_place_and_what_does_not_print() -> None:
+    old, new = "a\nb\n" + "x" * 500 + "1\nsame\n", "a\nb\n" + "x" * 500 + "2\nsame\n"
+    lines = show(old, new).splitlines()
+    assert lines[:3] == ["line 3:", "  a\\n", "  b\\n"]
+    assert lines[3].startswith("- …xxx")
+    assert lines[3].endswith("1\\n")
+    assert len(lines[3]) < 200
+    assert show("one", "one\n").splitlines() == ["line 1:", "- one", "+ one\\n"]
+    assert "+ (nothing more)" in show("one\ntwo\n", "one\n")
+    assert "- (93 more lines)" in show("".join(f"{i}\n" for i in range(99)), "")

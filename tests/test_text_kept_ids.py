@@ -1,0 +1,111 @@
+"""What is kept of a chat that is too long: its tail, or its two ends."""
+
+import re
+from typing import Any
+
+import pytest
+
+from coding_gym.errors import UnknownNameError
+from coding_gym.text.chat import Chat
+from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.text.transcript_ids import TranscriptIds
+
+TOKENIZER = get_tokenizer()
+OPENING = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Mend it."},
+]
+PROMPT = "<|im_start|>assistant\n"
+NOTICE = re.compile(r"Mend it\.\n\n\[(\d+) messages of this chat are left out here\.\]<\|im_end\|>")
+
+
+@pytest.fixture
+def chat() -> Chat:
+    return Chat(TOKENIZER, get_layout(TOKENIZER, [], "CALL"))
+
+
+def turn(number: int, num_tools: int = 1, size: int = 1) -> list[dict[str, str]]:
+    tools = [{"role": "tool", "content": f"out {number} " * size} for _ in range(num_tools)]
+    return [{"role": "assistant", "content": f"call {number}"}, *tools]
+
+
+def growing(chat: Chat, max_tokens: int, turns: list[Any], overflow: str = "ends") -> list[Any]:
+    """Returns the ids after the opening and after every turn."""
+    ids = TranscriptIds(chat, max_tokens, overflow)
+    ids.extend(OPENING, [])
+    seen = [ids.ids(asks=True)]
+    for messages in turns:
+        ids.extend(messages, [None])
+        seen.append(ids.ids(asks=True))
+    return seen
+
+
+def test_a_chat_that_fits_is_the_same_either_way(chat: Chat) -> None:
+    turns = [turn(i) for i in range(5)]
+    ends, tail = (growing(chat, 5000, turns, overflow) for overflow in ("ends", "tail"))
+    assert [ids.tolist() for ids in ends] == [ids.tolist() for ids in tail]
+
+
+@pytest.mark.parametrize("max_tokens", [200, 233, 300])
+def test_the_prompt_stays_and_the_newest_turns_that_fit_stand_whole_behind_it(
+    chat: Chat, max_tokens: int
+) -> None:
+    turns = [turn(i, num_tools=1 + i % 3, size=1 + i % 4) for i in range(30)]
+    for number, ids in enumerate(growing(chat, max_tokens, turns)):
+        text = TOKENIZER.decode(ids.tolist())
+        assert len(ids) <= max_tokens
+        assert text.startswith("<|im_start|>system\nBe brief.")
+        assert text.endswith(PROMPT)
+        notice = NOTICE.search(text)
+        first = int(text.partition(f"{PROMPT}call ")[2].partition("<")[0]) if number else 0
+        left_out = sum(map(len, turns[:first]))
+        assert (int(notice[1]) if notice else 0) == left_out
+        behind = text.partition("Mend it.")[2].partition("<|im_end|>\n")[2]
+        assert behind == "".join(map(spelled, turns[first:number])) + PROMPT
+        if first:  # one turn more would not have fitted
+            assert len(ids) + len(TOKENIZER.encode(spelled(turns[first - 1]))) > max_tokens - 20
+
+
+def spelled(messages: list[dict[str, str]]) -> str:
+    return "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages)
+
+
+def test_the_ids_kept_are_those_of_the_whole_chat_at_their_places(chat: Chat) -> None:
+    turns = [turn(i, size=3) for i in range(12)]
+    *_, whole = growing(chat, 50_000, turns)
+    *_, ends = growing(chat, 250, turns)
+    start = TOKENIZER.special_tokens["<|im_start|>"]
+    behind = [i for i, token in enumerate(ends.tolist()) if token == start][2]
+    assert ends.tolist()[behind:] == whole.tolist()[behind - len(ends) :]
+
+
+def test_a_newest_turn_that_is_too_long_by_itself_is_cut_at_its_beginning(chat: Chat) -> None:
+    turns = [turn(0), turn(1), turn(2, size=400)]
+    *_, ids = growing(chat, 200, turns)
+    text = TOKENIZER.decode(ids.tolist())
+    assert len(ids) == 200
+    assert NOTICE.search(text)
+    assert text.endswith(f"out 2 <|im_end|>\n{PROMPT}")
+
+
+def test_a_prompt_that_is_too_long_leaves_the_tail(chat: Chat) -> None:
+    turns = [turn(i) for i in range(4)]
+    for max_tokens in (1, 5, 20):
+        for ids, whole in zip(
+            growing(chat, max_tokens, turns), growing(chat, 5000, turns), strict=True
+        ):
+            assert len(ids) == max_tokens
+            assert ids.tolist()[-5:] == whole.tolist()[-max_tokens:][-5:]
+
+
+def test_an_end_has_no_generation_prompt(chat: Chat) -> None:
+    ids = TranscriptIds(chat, 5000, "ends")
+    ids.extend([*OPENING, *turn(0)], [None])
+    assert TOKENIZER.decode(ids.ids(asks=False).tolist()).endswith("out 0 <|im_end|>\n")
+    assert ids.ids(asks=True).tolist()[: len(ids.ids(asks=False))] == ids.ids(asks=False).tolist()
+
+
+def test_an_unknown_overflow_is_refused(chat: Chat) -> None:
+    with pytest.raises(UnknownNameError, match="no overflow is called 'head'; there are ends, ta"):
+        TranscriptIds(chat, 9, "head")

@@ -1,0 +1,96 @@
+"""What is mended keeps every string as it was written, and half a call is none."""
+
+import json
+import random
+
+import pytest
+
+from coding_gym.calls import ToolCall
+from coding_gym.tools.formats import parse_action, render_calls
+from coding_gym.tools.schemas import array, function, integer
+
+SCHEMAS = (
+    function("edit", "", path="", text="", line=integer(""), lines=array("", "integer")),
+    function("run", "", cmd=""),
+)
+RUN = '{"name": "run", "arguments": {"cmd": "ls\\n"}}'
+
+
+def read(text: str, tool_format: str = "auto") -> list[tuple[str, dict[str, object]]]:
+    calls = parse_action(text, tool_format, SCHEMAS).calls
+    return [(call.name, dict(call.arguments)) for call in calls if not call.error]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RUN[:-1],
+        RUN[:-2],
+        f"{RUN}}}",
+        f"{RUN}}}]",
+        f"[{RUN[:-1]}]",
+        f"[{RUN}",
+        RUN.replace("\\n", "\n"),
+        RUN[:-1].replace("\\n", "\n"),
+        f"<tool_call>{RUN[:-1]}</tool_call>",
+        f"<tool_call>[{RUN}</tool_call>",
+    ],
+)
+def test_brackets_are_closed_without_a_change_to_any_string(text: str) -> None:
+    assert read(text) in ([("run", {"cmd": "ls\n"})], [])
+    assert read(text) or text == f"[{RUN[:-1]}]"  # which bracket is missing is not clear
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("{'name': 'run', 'arguments': {'cmd': 'ls \"a\"'}}", 'ls "a"'),
+        ('{name: "run", arguments: {cmd: "ls"}}', "ls"),
+        ('{"name": "run", "arguments": {"cmd": "ls",},}', "ls"),
+        ('{"name": "run", "arguments": {"cmd": "echo "hi" > f"}}', 'echo "hi" > f'),
+        ('{"name": "run" "arguments": {"cmd": "ls"}}', "ls"),
+    ],
+)
+def test_quotes_and_commas_are_mended(text: str, command: str) -> None:
+    assert read(text) == [("run", {"cmd": command})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{RUN[:-2]},}}}}",  # json_repair would strip the line end of the command
+        f"{RUN}\n{RUN} done",  # and keep one of these two
+        '{"name": "run", "arguments": {"cmd":',
+        '{"name": "run", "arguments": {"cmd"',
+        '{"name": "run", "arguments": {"cmd": "ls -',
+        '{"name": "run", "arguments": {"cmd": "ls [a]',
+        '{"name": "run", "arguments": {"cmd": "ls", "n": 1',
+        '{"name": "run", "arguments": {"cmd": "ls", "sure": tr',
+        '{"name": "run", "arguments": {"cmd": "ls", "xs": [{"a": 1}',
+    ],
+)
+def test_what_would_lose_or_invent_something_is_not_mended(text: str) -> None:
+    assert read(text) == []
+    assert parse_action(text, "auto", SCHEMAS).error
+
+
+def test_a_call_that_is_read_from_a_text_that_breaks_off_is_one_that_was_written() -> None:
+    rng = random.Random(11)
+    num_read = 0
+    for _ in range(1500):
+        text = "".join(rng.choices(["a", "\n", '"', "\\", "{", "]", "7", "é", " ", ","], k=5))
+        line, lines = rng.randrange(1000), [10, 20, 30][: rng.randrange(4)]
+        calls = [
+            ToolCall("edit", {"path": "a.py", "text": text, "line": line, "lines": lines}),
+            ToolCall("run", {"cmd": text}),
+        ]
+        name = rng.choice(
+            ("openai", "json", "hermes", "nanoagent", "llama3", "mistral", "qwen3_coder")
+        )
+        whole = render_calls(calls, name, SCHEMAS)
+        for found, written in zip(read(whole[: rng.randrange(len(whole))]), calls, strict=False):
+            num_read += 1
+            assert found[0] == written.name
+            items = {key: json.dumps(value) for key, value in found[1].items()}
+            assert items.items() <= {k: json.dumps(v) for k, v in written.arguments.items()}.items()
+    assert num_read > 100

@@ -1,0 +1,84 @@
+"""The toolsets inside an environment: spaces, texts, what an episode keeps."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import coding_gym
+from coding_gym.tools import get_toolset
+
+Env = gym.Env[Any, Any]
+
+
+@contextmanager
+def made(row: dict[str, Any], toolset: str) -> Iterator[Env]:
+    with gym.make("coding_gym:CodingRepair-v0", tasks=[row], toolset=toolset) as env:
+        env.reset(seed=3)
+        yield env
+
+
+def call(name: str, **arguments: Any) -> str:
+    return json.dumps({"name": name, "arguments": arguments})
+
+
+def text(env: Env, action: str) -> str:
+    return str(env.step(action)[4]["text"])
+
+
+@pytest.mark.parametrize("toolset", ["codex", "editor"])
+def test_gymnasiums_checks_pass(tiny_row: dict[str, Any], toolset: str) -> None:
+    with made(tiny_row, toolset) as env:
+        check_env(env.unwrapped, skip_render_check=True)
+        assert env.action_space.contains(env.action_space.sample())
+
+
+def test_a_block_of_bash_is_a_call_and_its_submit_line_ends_the_episode(
+    tiny_row: dict[str, Any],
+) -> None:
+    with made(tiny_row, "bash") as env:
+        seen = text(env, "Let me look.\n\n```bash\nls\n```")
+        assert seen == "<returncode>0</returncode>\n<output>\nshapes.py\ntest_shapes.py\n</output>"
+        assert "Expected exactly 1 action, found 0." in text(env, "I do not know.")
+        env.step("```bash\nsed -i 's/width + height/width * height/' shapes.py\n```")
+        submit = "```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"
+        _, reward, terminated, truncated, info = env.step(submit)
+        assert (reward, terminated, truncated) == (1.0, True, False)
+        assert info["stop_reason"] == "submitted"
+
+
+def test_an_envelope_as_the_whole_reply_is_a_patch(tiny_row: dict[str, Any]) -> None:
+    with made(tiny_row, "codex") as env:
+        envelope = (
+            "*** Begin Patch\n*** Update File: shapes.py\n@@\n-    return width + height\n"
+            "+    return width * height\n*** End Patch"
+        )
+        assert json.loads(text(env, f"The sum is wrong.\n\n{envelope}"))["applied"] is True
+        assert env.step(call("submit", status="solved"))[1] == 1.0
+
+
+def test_a_fork_has_the_editors_history(tiny_row: dict[str, Any]) -> None:
+    with made(tiny_row, "editor") as env:
+        edit = {"command": "str_replace", "path": "shapes.py", "new_str": "width * height"}
+        env.step(call("str_replace_editor", old_str="width + height", **edit))
+        with coding_gym.fork(env) as other:
+            undo = call("str_replace_editor", command="undo_edit", path="shapes.py")
+            assert "undone successfully" in text(other, undo)
+            assert "undone successfully" in text(env, undo)
+            assert "No edit history found" in text(env, undo)
+
+
+@pytest.mark.parametrize("toolset", ["bash", "codex", "editor", "thesis"])
+def test_the_prompt_says_what_becomes_of_a_shells_state(
+    tiny_row: dict[str, Any], toolset: str
+) -> None:
+    whole = get_toolset(toolset)
+    assert "starts anew" in whole.prompt(keeps_shell=False)
+    assert "goes on in the same shell" in whole.prompt(keeps_shell=True)
+    with made(tiny_row, toolset) as env:
+        said = env.unwrapped.episode.messages[0]["content"]  # type: ignore[attr-defined]
+        assert whole.prompt(keeps_shell=False).strip() in said

@@ -1,0 +1,157 @@
+"""What every tool that changes files keeps, and what it refuses."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from scene import Scene
+
+from coding_gym.calls import ToolResult
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+Edit = Callable[[Scene, str, str, str], ToolResult]
+
+
+def by_thesis(scene: Scene, path: str, old: str, new: str) -> ToolResult:
+    scene.toolset = "thesis"
+    return scene.call("str_replace", path=path, old_str=old, new_str=new)
+
+
+def by_editor(scene: Scene, path: str, old: str, new: str) -> ToolResult:
+    scene.toolset = "editor"
+    return scene.call(
+        "str_replace_editor", command="str_replace", path=path, old_str=old, new_str=new
+    )
+
+
+def by_replace_text(scene: Scene, path: str, old: str, new: str) -> ToolResult:
+    scene.toolset = "codex"
+    return scene.call("replace_text", path=path, old_text=old, new_text=new)
+
+
+def by_patch(scene: Scene, path: str, old: str, new: str) -> ToolResult:
+    """By lines: what is replaced is the only line of that text, or several."""
+    scene.toolset = "codex"
+    lines = [f"-{line}" for line in old.split("\n")] + [f"+{line}" for line in new.split("\n")]
+    envelope = ("*** Begin Patch", f"*** Update File: {path}", *lines, "*** End Patch")
+    return scene.call("apply_patch", patch="\n".join(envelope))
+
+
+EDITS: list[Edit] = [by_thesis, by_editor, by_replace_text, by_patch]
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    with open_sandbox(SandboxSpec()) as sandbox:
+        yield Scene(sandbox, "thesis")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_bytes_encodings_marks_and_line_ends_survive(scene: Scene, edit: Edit) -> None:
+    for number, (before, after) in enumerate(
+        [
+            (b"a\r\nb\r\n", b"a\r\nc\r\nd\r\n"),
+            (b"\xef\xbb\xbfa\xff\nb\n", b"\xef\xbb\xbfa\xff\nc\nd\n"),
+            (b"a\rz\nb", b"a\rz\nc\nd"),
+            ("\ufeffé\nb\n".encode("utf-16-le"), "\ufeffé\nc\nd\n".encode("utf-16-le")),
+            ("\ufeffé\r\nb\r\n".encode("utf-16-be"), "\ufeffé\r\nc\r\nd\r\n".encode("utf-16-be")),
+        ]
+    ):
+        scene.sandbox.write_file(f"file{number}", before)
+        assert edit(scene, f"file{number}", "b", "c\nd").ok
+        assert scene.sandbox.read_file(f"file{number}").rstrip(b"\n") == after.rstrip(b"\n")
+
+
+@pytest.mark.parametrize("edit", EDITS[:3])
+def test_in_mixed_line_ends_those_of_the_place_are_kept(scene: Scene, edit: Edit) -> None:
+    scene.sandbox.write_file("file", b"a\r\nb\r\nc\nd\n")
+    assert edit(scene, "file", "a\nb", "x\ny").ok
+    assert edit(scene, "file", "c\nd", "z\nz").ok
+    assert scene.sandbox.read_file("file") == b"x\r\ny\r\nz\nz\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_modes_and_links_stay(scene: Scene, edit: Edit) -> None:
+    scene.sandbox.write_file("run.sh", b"one\n")
+    scene.sandbox.run("chmod 750 run.sh; ln -s run.sh link")
+    assert edit(scene, "link", "one", "two").ok
+    assert scene.sandbox.run("stat -c '%a %F' run.sh link; cat run.sh").output == (
+        "750 regular file\n777 symbolic link\ntwo\n"
+    )
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_names_may_be_awkward_and_absolute(scene: Scene, edit: Edit) -> None:
+    for path in ("-n", "a b'\"$(id).py", "é.py", "deep/er/file"):
+        scene.sandbox.write_file(path, b"one\n")
+        assert edit(scene, path, "one", "two").ok
+        assert edit(scene, f"{scene.sandbox.workdir}/{path}", "two", "three").ok
+        assert scene.sandbox.read_file(path) == b"three\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_what_is_no_text_file_is_an_answer_that_names_it(scene: Scene, edit: Edit) -> None:
+    scene.sandbox.write_file("data", b"one\0\n")
+    scene.sandbox.write_file("locked", b"one\n")
+    scene.sandbox.write_file("read-only", b"one\n")
+    scene.sandbox.run("chmod 000 locked; chmod 444 read-only; mkdir folder; mkfifo fifo")
+    scene.sandbox.run("truncate -s 5M large; ln -s loop loop")
+    for path, why in {
+        "data": "binary file",
+        "locked": "permission denied",
+        "read-only": "permission denied",
+        "folder": "folder, not a file",
+        "fifo": "not a regular file",
+        "large": "larger than 4 MiB",
+        "loop": "loop",
+        "nowhere": "nowhere does not exist",
+        "no/where": "no/where does not exist",
+    }.items():
+        result = edit(scene, path, "one", "two")
+        assert not result.ok
+        assert why in result.content
+        assert path in result.content
+    assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_sibling_folder_of_the_same_beginning_and_links_out_are_outside(
+    scene: Scene, edit: Edit
+) -> None:
+    scene.sandbox.write_file("/tmp/work-evil/file", b"one\n")
+    scene.sandbox.run("ln -s /tmp/work-evil out; ln -s /tmp/work-evil/file link")
+    for path in ("out/file", "link", "/tmp/work-evil/file", "../tmp/work-evil/file", "/etc/passwd"):
+        result = edit(scene, path, "one", "two")
+        assert not result.ok
+        assert "outside the repository" in result.content
+    assert scene.sandbox.read_file("/tmp/work-evil/file") == b"one\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_full_disk_is_an_answer_and_changes_nothing(edit: Edit) -> None:
+    limits = SandboxLimits(disk_bytes=1 << 20)
+    with NamespaceBackend().open(SandboxSpec(python=default_interpreter(), limits=limits)) as box:
+        scene = Scene(box, "thesis")
+        box.write_file("file", b"one\n")
+        box.run("dd if=/dev/zero of=fill bs=4096 count=100000 2>/dev/null")
+        result = edit(scene, "file", "one", "two\n" * 100_000)
+        assert not result.ok
+        assert "no space is left" in result.content
+        assert box.read_file("file") == b"one\n"
+
+
+def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
+    for toolset in ("thesis", "codex"):
+        scene.toolset = toolset
+        scene.sandbox.write_file("dos.txt", b"\xef\xbb\xbfa\r\n")
+        assert scene.call("write_file", path="dos.txt", content="\ufeffb\nc\n").ok
+        assert scene.sandbox.read_file("dos.txt") == b"\xef\xbb\xbfb\r\nc\r\n"
+        scene.sandbox.write_file("data", b"\0\r\n")
+        assert scene.call("write_file", path="data", content="text\n").ok
+        assert scene.sandbox.read_file("data") == b"text\n"
+        assert scene.call("write_file", path=f"new/{toolset}/é.py", content="").ok
+        assert scene.sandbox.read_file(f"new/{toolset}/é.py") == b""
+        assert not scene.call("write_file", path=".", content="").ok
+        assert not scene.call("write_file", path="data/below", content="").ok
+        assert not scene.call("write_file", path="large", content="x" * (5 << 20)).ok
+        assert not scene.sandbox.run("ls large").ok

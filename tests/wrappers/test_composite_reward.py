@@ -1,0 +1,120 @@
+"""`CompositeReward`: named parts at the end of an episode, and what a chain may not hold."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.envs.registration import EnvSpec
+
+from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
+from coding_gym.rewards import reward_names
+from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
+
+Env = gym.Env[Any, Any]
+SUBMIT = '{"name": "submit", "arguments": {}}'
+LOOK = '{"name": "shell", "arguments": {"cmd": "ls && cat shapes.py"}}'
+
+
+def returning(expression: str) -> str:
+    """A call that makes ``area`` return something else."""
+    command = f"sed -i 's/return .*/return {expression}/' shapes.py"
+    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
+
+
+EVERY = [{"name": name, "weight": 0.04} for name in reward_names()]
+
+
+@pytest.fixture
+def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
+    made: list[Env] = []
+
+    def make(parts: Any, **fields: Any) -> Env:
+        env: Env = gym.make("CodingRepair-v0", tasks=[tiny_row | fields], max_obs_tokens=64)
+        made.append(env)
+        return CompositeReward(env, parts=parts)
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def play(env: Env, *actions: str) -> tuple[float, dict[str, float], str]:
+    """Reward and parts at the end, and all that the policy was shown."""
+    _, info = env.reset(seed=0)
+    shown = info["text"]
+    for action in actions:
+        _, reward, terminated, _, info = env.step(action)
+        shown += info["text"]
+    assert terminated
+    assert reward == pytest.approx(sum(info["reward_parts"].values()))
+    return float(reward), info["reward_parts"], shown
+
+
+def test_every_reward_is_a_part_of_its_name_and_nothing_of_the_gold_is_shown(
+    make: Callable[..., Env],
+) -> None:
+    env = make(EVERY)
+    good, parts, shown = play(env, LOOK, returning("width * height"), SUBMIT)
+    assert sorted(parts) == sorted([*reward_names(), "resolved"])
+    assert {type(part) for part in parts.values()} == {float}
+    for name in ("progress", "file_match", "exact_match", "calibrated_similarity", "areno"):
+        assert parts[name] == pytest.approx(0.04)
+    assert parts["tool_call_validity"] == pytest.approx(0.04)
+    assert parts["exploration_efficiency"] == pytest.approx(0.02)  # two calls, one file
+    assert good > 1
+    wrong, parts, more = play(env, LOOK, returning("width - height"), SUBMIT)
+    assert wrong < 1
+    assert parts["calibrated_similarity"] == pytest.approx(0.02)
+    assert parts["areno"] == pytest.approx(-0.02)
+    nothing, parts, rest = play(env, SUBMIT)
+    assert nothing <= 0.04  # of the one valid call
+    assert "width * height" not in more + rest
+    assert "test_hidden" not in shown + more + rest
+
+
+def test_a_sample_that_our_side_spoilt_has_no_parts(
+    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise GradingError("no report")
+
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    env = make(EVERY)
+    env.reset()
+    _, reward, _, truncated, info = env.step(SUBMIT)
+    assert truncated
+    assert info["mask_sample"] is True
+    assert (reward, info["reward_parts"]) == (0.0, {"resolved": 0.0})
+
+
+def test_the_parts_are_recorded_as_they_were_written(make: Callable[..., Env]) -> None:
+    parts = [{"name": "diff_size", "weight": 0.1}, {"name": "reasoning_format", "weight": -0.2}]
+    env = make(parts)
+    assert env.spec is not None
+    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.spec == env.spec
+    assert again.get_wrapper_attr("shaping_weight") == pytest.approx(0.3)
+    again.close()
+
+
+def test_the_weights_of_a_chain_leave_room_below_a_resolved_bug(make: Callable[..., Env]) -> None:
+    inner = make([{"name": "areno", "weight": 0.4}])  # from -1 to 1
+    with pytest.raises(InvalidArgumentError, match=r"CompositeReward 0\.8\); lower"):
+        TestPassReward(inner, weight=0.2)
+    with pytest.raises(InvalidArgumentError, match=r"got 1\.2 \(CompositeReward 1\.2\)"):
+        make([{"name": "swe_rl_similarity", "weight": -0.6}])
+
+
+def test_one_name_is_one_part(make: Callable[..., Env]) -> None:
+    inner = make([{"name": "patch_similarity", "weight": 0.1}])
+    said = "around CompositeReward: both have the part 'patch_similarity'"
+    with pytest.raises(InvalidArgumentError, match=said):
+        PatchSimilarityReward(inner)
+
+
+def test_a_task_without_what_is_compared_is_refused_at_reset(make: Callable[..., Env]) -> None:
+    env = make([{"name": "test_patch_similarity", "weight": 0.1}], test_patch="")
+    with pytest.raises(InvalidTaskError, match="CompositeReward: it has no hidden tests"):
+        env.reset()

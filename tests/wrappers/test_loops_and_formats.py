@@ -1,0 +1,207 @@
+"""`CollapseDetector`, `FormatErrorLimit`, and the turns that a task allows."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import coding_gym
+from coding_gym.calls import ToolCall
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode import Limits
+from coding_gym.episode.notices import call_digest, collapse_warning
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools import NoCall
+from coding_gym.tools.nano import NanoToolset
+from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudget
+
+BROKEN = "<tool_call>{</tool_call>"
+MALFORMED = json.dumps([{"function": {"name": "shell", "arguments": '{"cmd": '}}])
+UNKNOWN = '{"name": "sing", "arguments": {}}'
+
+
+def shells(*commands: str) -> str:
+    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+
+
+def warning(number: int, command: str) -> str:
+    return (
+        f"The last {number} commands you generated were identical: '{command}'. This suggests you "
+        "may be stuck in a loop. Please try a different approach or command.\n"
+    )
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, Any]]:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
+    yield env
+    env.close()
+
+
+def replies(info: dict[str, Any]) -> list[str]:
+    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])
+@pytest.mark.parametrize("in_one_reply", [True, False])
+def test_the_same_call_is_warned_of_and_then_ends_whatever_came_before(
+    before: list[str], in_one_reply: bool, env: gym.Env[Any, Any]
+) -> None:
+    wrapped = CollapseDetector(env)
+    wrapped.reset()
+    commands = [*before, *["echo same"] * 4, "echo never"]
+    said: list[str] = []
+    for action in [shells(*commands)] if in_one_reply else map(shells, commands):
+        _, reward, terminated, truncated, info = wrapped.step(action)
+        said += replies(info)
+        if truncated:
+            break
+    assert said[len(before) :] == ["same", "same", warning(3, "echo same") + "same", "same"]
+    assert (reward, terminated, truncated) == (0.0, False, True)
+    assert (info["stop_reason"], info["budget"]["repeats"]) == ("collapsed", 0)
+
+
+def test_another_call_starts_the_count_again_and_words_do_not(env: gym.Env[Any, Any]) -> None:
+    wrapped = CollapseDetector(env, repeats=2)
+    assert wrapped.reset()[1]["budget"]["repeats"] == 3
+    left = [
+        wrapped.step(action)[4]["budget"]["repeats"]
+        for action in (shells("true"), "Hm.", shells("true"), shells("false"), shells("true"))
+    ]
+    assert left == [2, 2, 1, 2, 2]
+
+
+def test_calls_are_equal_whatever_the_order_of_their_keys_and_their_ids() -> None:
+    one = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c"}, "call_0")
+    other = ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "a"}, "call_1")
+    assert call_digest(one) == call_digest(other)
+    others = [
+        ToolCall("apply_patch", {"file": "c", "replace": "b", "search": "A"}),
+        ToolCall("apply", one.arguments),
+        ToolCall("apply_patch", one.arguments, error="broken"),
+        ToolCall("shell", {"cmd": 1}),
+        ToolCall("shell", {"cmd": "1"}),
+        ToolCall("shell", {"cmd": ["1"]}),
+    ]
+    assert len({call_digest(each) for each in [one, *others]}) == 7
+
+
+def test_calls_that_are_no_command_are_shown_whole_or_without_their_middle() -> None:
+    assert collapse_warning(ToolCall("view", {"b": 1, "a": "é"}), 3) == (
+        warning(3, 'view {"a": "é", "b": 1}')
+    )
+    assert collapse_warning(ToolCall("bash", {"command": "ls\nls"}), 2) == warning(2, "ls\nls")
+    long = collapse_warning(ToolCall("shell", {"cmd": "x" * 9999 + "\ud800"}), 3)
+    assert len(long) < 500
+    assert " … " in long
+    long.encode()
+
+
+def test_malformed_and_unknown_calls_collapse_too(env: gym.Env[Any, Any]) -> None:
+    for action in (MALFORMED, UNKNOWN):
+        wrapped = CollapseDetector(env, repeats=2)
+        wrapped.reset()
+        assert not wrapped.step(action)[3]
+        assert replies(wrapped.step(action)[4])[0].startswith("The last 2 commands you generated")
+        assert wrapped.step(action)[4]["stop_reason"] == "collapsed"
+
+
+def test_budget_warnings_stand_in_front(env: gym.Env[Any, Any]) -> None:
+    wrapped = CollapseDetector(ToolCallBudget(env, max_tool_calls=3), repeats=2)
+    wrapped.reset()
+    wrapped.step(shells("true"))
+    (reply,) = replies(wrapped.step(shells("true"))[4])
+    assert reply == (
+        "2 tools left. Prioritize essential changes.\n" + warning(2, "true") + "command succeeded"
+    )
+
+
+def test_the_count_goes_on_from_a_snapshot(env: gym.Env[Any, Any]) -> None:
+    wrapped = FormatErrorLimit(CollapseDetector(env, repeats=2))
+    wrapped.reset()
+    for action in (shells("true"), shells("true"), BROKEN, BROKEN):
+        wrapped.step(action)
+    forked = coding_gym.fork(wrapped)
+    assert wrapped.step(shells("true"))[4]["stop_reason"] == "collapsed"
+    assert forked.step(BROKEN)[4]["stop_reason"] == "format_errors"
+    forked.close()
+
+
+@pytest.mark.parametrize("unreadable", [BROKEN, MALFORMED])
+def test_replies_in_a_row_that_cannot_be_read_end_the_episode(
+    unreadable: str, env: gym.Env[Any, Any]
+) -> None:
+    wrapped = FormatErrorLimit(env)
+    assert wrapped.reset()[1]["budget"]["format_errors"] == 3
+    steps = [wrapped.step(unreadable) for _ in range(3)]
+    assert [step[4]["budget"]["format_errors"] for step in steps] == [2, 1, 0]
+    assert [step[3] for step in steps] == [False, False, True]
+    assert steps[-1][4]["stop_reason"] == "format_errors"
+    assert steps[-1][4]["text"]
+
+
+@pytest.mark.parametrize("readable", [shells("true"), shells("false"), UNKNOWN])
+def test_a_call_that_can_be_read_starts_the_count_again(
+    readable: str, env: gym.Env[Any, Any]
+) -> None:
+    wrapped = FormatErrorLimit(env, max_errors=2)
+    wrapped.reset()
+    for action in (BROKEN, readable, BROKEN):
+        assert not wrapped.step(action)[3]
+    assert wrapped.step(BROKEN)[3]
+
+
+def test_one_good_call_beside_a_broken_one_is_a_reply_that_can_be_read(
+    env: gym.Env[Any, Any],
+) -> None:
+    wrapped = FormatErrorLimit(env, max_errors=1)
+    wrapped.reset()
+    good, bad = {"name": "shell", "arguments": '{"cmd": "true"}'}, {"name": "shell"}
+    both = json.dumps([{"function": good}, {"function": {**bad, "arguments": '{"cmd": '}}])
+    assert not wrapped.step(both)[3]
+    assert wrapped.step(MALFORMED)[3]
+
+
+def test_words_alone_are_an_error_where_the_toolset_says_so(
+    env: gym.Env[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapped = FormatErrorLimit(env, max_errors=2)
+    wrapped.reset()
+    for _ in range(3):  # nano nudges
+        assert not wrapped.step("Hm.")[3]
+    strict = NoCall("Call a tool.", ends=False, costs_call=False, is_format_error=True)
+    monkeypatch.setattr(NanoToolset, "on_no_call", lambda *_: strict)
+    assert not wrapped.step("Hm.")[3]
+    assert wrapped.step("Hm.")[4]["stop_reason"] == "format_errors"
+
+
+@pytest.mark.parametrize(
+    ("wrap", "said"),
+    [
+        (lambda env: CollapseDetector(env, repeats=1), "repeats must be an integer of at least 2"),
+        (lambda env: FormatErrorLimit(env, 0), "max_errors must be an integer of at least 1"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(
+    wrap: Callable[[Any], Any], said: str, env: gym.Env[Any, Any]
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        wrap(env)
+    assert env.unwrapped.limits == Limits(max_turns=50)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("of_task", "expected"), [(0, 3), (2, 2), (3, 3), (9, 3)])
+def test_the_turns_are_the_tasks_where_it_allows_fewer(
+    of_task: int, expected: int, tiny_row: dict[str, Any]
+) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row | {"max_turns": of_task}], max_turns=3)
+    _, info = env.reset()
+    assert info["budget"]["turns"] == expected
+    moment = env.snapshot()
+    env.reset(options={"snapshot": moment})
+    ends = [env.step("Hm.")[3] for _ in range(expected)]
+    assert ends == [False] * (expected - 1) + [True]
+    assert env.episode.stop_reason == "max_turns"
+    env.close()

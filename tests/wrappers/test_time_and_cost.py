@@ -1,0 +1,195 @@
+"""`TimeBudget` and `CostBudget`: what counts, when it ends, what is left of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+
+import coding_gym
+from coding_gym import Completion
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.wrappers import (
+    CollapseDetector,
+    CostBudget,
+    FormatErrorLimit,
+    TimeBudget,
+    TokenBudget,
+    ToolCallBudget,
+)
+
+
+def shells(*commands: str) -> str:
+    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, Any]]:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
+    yield env
+    env.close()
+
+
+def usage(env: gym.Env[Any, Any]) -> Any:
+    return env.unwrapped.episode.usage  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("clock", ["commands", "wall"])
+def test_a_command_gets_no_more_than_what_is_left_and_ends_the_episode(
+    clock: str, env: gym.Env[Any, Any]
+) -> None:
+    wrapped = TimeBudget(env, max_seconds=1.5, clock=clock)
+    wrapped.reset()
+    _, _, terminated, truncated, info = wrapped.step(shells("sleep 100", "echo never"))
+    assert (terminated, truncated, info["stop_reason"]) == (False, True, "max_time")
+    assert "exit code 124. Error output:\nCommand timed out after 1." in info["text"]
+    assert "never" not in info["text"]
+    assert info["budget"]["seconds"] == 0
+    assert info["grade"]["reason"] == "empty_patch"
+    assert not info["mask_sample"]
+
+
+def test_commands_spend_the_time_that_they_took_and_thinking_none(env: gym.Env[Any, Any]) -> None:
+    wrapped = TimeBudget(env, max_seconds=500)
+    assert wrapped.reset()[1]["budget"]["seconds"] == 500
+    assert wrapped.step("I wonder.")[4]["budget"]["seconds"] == 500
+    wrapped.step(shells("true", "sleep 0.05"))
+    left = usage(wrapped).seconds_left(wrapped.unwrapped.episode.limits)  # type: ignore[attr-defined]
+    (turn,) = wrapped.unwrapped.episode.turns[1:]  # type: ignore[attr-defined]
+    took = sum(result.duration_s for result in turn.results)
+    assert took > 0.05
+    assert 0 <= 500 - took - left < 0.001
+
+
+def test_the_wall_clock_runs_between_actions(env: gym.Env[Any, Any]) -> None:
+    wrapped = TimeBudget(env, max_seconds=500, clock="wall")
+    wrapped.reset()
+    usage(wrapped).since -= 400  # as if the policy had thought so long
+    assert 90 < wrapped.step("I wonder.")[4]["budget"]["seconds"] <= 100
+    usage(wrapped).since -= 100
+    _, _, _, truncated, info = wrapped.step(shells("touch late"))
+    assert (truncated, info["stop_reason"], info["messages"]) == (True, "max_time", [])
+    assert wrapped.unwrapped.patch().is_empty  # type: ignore[attr-defined]
+
+
+def test_a_snapshot_keeps_the_time_used_and_what_passes_after_it_does_not_count(
+    env: gym.Env[Any, Any], tiny_row: dict[str, Any]
+) -> None:
+    wrapped = TimeBudget(env, max_seconds=500, clock="wall")
+    wrapped.reset()
+    usage(wrapped).since -= 100
+    moment = coding_gym.snapshot(wrapped)
+    usage(wrapped).since -= 300
+    twin = coding_gym.fork(wrapped)
+    assert twin.step("Hm.")[4]["budget"]["seconds"] <= 100
+    plain = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
+    again = TimeBudget(plain, 500, "wall")
+    _, info = again.reset(options={"snapshot": moment})
+    assert 300 < info["budget"]["seconds"] <= 400
+    twin.close()
+    again.close()
+
+
+def test_the_time_stands_still_after_the_end(env: gym.Env[Any, Any]) -> None:
+    wrapped = TimeBudget(env, max_seconds=500, clock="wall")
+    wrapped.reset()
+    left = wrapped.step('{"name": "submit", "arguments": {}}')[4]["budget"]["seconds"]
+    assert wrapped.unwrapped.episode.info()["budget"]["seconds"] == left  # type: ignore[attr-defined]
+    assert usage(wrapped).since is None
+
+
+def test_every_reply_is_charged_with_its_prompt(env: gym.Env[Any, Any]) -> None:
+    wrapped = CostBudget(env, max_cost=1.0, input_price=2.0, output_price=8.0)
+    assert wrapped.reset()[1]["budget"]["cost"] == 1.0
+    expected = 1.0
+    for num_tokens in (5, 700):
+        prompt = usage(wrapped).tokens
+        assert prompt > 300
+        info = wrapped.step(Completion(shells("echo one"), range(num_tokens)))[4]
+        expected -= (prompt * 2.0 + num_tokens * 8.0) / 1e6
+        assert info["budget"]["cost"] == pytest.approx(expected, abs=1e-12)
+        assert info["budget"]["tokens"] is None
+
+
+def test_the_episode_ends_when_the_money_is_spent(env: gym.Env[Any, Any]) -> None:
+    wrapped = CostBudget(env, max_cost=2.0, input_price=0.0, output_price=1e6)
+    wrapped.reset()
+    assert not wrapped.step(Completion("Hm.", [1]))[3]
+    _, _, _, truncated, info = wrapped.step(Completion(shells("echo 1", "echo 2"), [1]))
+    assert (truncated, info["stop_reason"], info["text"]) == (True, "max_cost", "1")
+    assert info["budget"]["cost"] == 0.0
+
+
+def test_cached_tokens_are_those_of_the_last_prompt(env: gym.Env[Any, Any]) -> None:
+    wrapped = CostBudget(env, 9.0, 3.0, 0.0, cached_input_price=0.3)
+    wrapped.reset()
+    first = usage(wrapped).tokens
+    wrapped.step(shells("echo one"))
+    second = usage(wrapped).tokens
+    left = wrapped.step(shells("echo two"))[4]["budget"]["cost"]
+    spent = first * 3.0 + first * 0.3 + (second - first) * 3.0
+    assert left == pytest.approx(9.0 - spent / 1e6, abs=1e-12)
+
+
+def test_the_cost_is_counted_as_a_token_budget_counts(env: gym.Env[Any, Any]) -> None:
+    left = {}
+    for count in ("chat", "content"):
+        wrapped = CostBudget(TokenBudget(env, count=count), 1.0, 1.0, 0.0)
+        budget = wrapped.reset()[1]["budget"]
+        left[count] = wrapped.step("Hm.")[4]["budget"]["cost"]
+        assert left[count] == pytest.approx(1.0 - (8192 - budget["tokens"]) / 1e6, abs=1e-12)
+    assert left["chat"] < left["content"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((0, 1, 1), "max_cost must be a number above 0, got 0"),
+        ((None, 1, 1), "max_cost must be a number, got None"),
+        ((1, -1, 1), "input_price must be what a million tokens cost"),
+        ((1, 1, "2"), "output_price must be what a million tokens cost"),
+        ((1, 0, 0), "max_cost needs input_price or output_price above 0"),
+        ((1, 1, 1, float("nan")), "cached_input_price must be what a million"),
+    ],
+)
+def test_prices_that_are_none_are_refused(
+    arguments: Any, said: str, env: gym.Env[Any, Any]
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        CostBudget(env, *arguments)
+
+
+def test_times_that_are_none_are_refused(env: gym.Env[Any, Any]) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_seconds must be a number of seconds above"):
+        TimeBudget(env, max_seconds=0)
+    with pytest.raises(UnknownNameError, match=r"no clock is called 'cpu'; there are commands, wa"):
+        TimeBudget(env, clock="cpu")
+
+
+def test_a_vector_env_has_an_array_of_every_budget(tiny_row: dict[str, Any]) -> None:
+    def make() -> gym.Env[Any, Any]:
+        env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
+        return CostBudget(TimeBudget(TokenBudget(env, response_limit=99)), 1.0, 1.0, 1.0)
+
+    vector = SyncVectorEnv([make, make])
+    vector.reset()
+    budget = vector.step([shells("true")] * 2)[4]["budget"]
+    for name, kind in (("seconds", int), ("cost", float), ("response_tokens", int)):
+        assert budget[name].dtype == np.dtype(kind)
+        assert budget[name].shape == (2,)
+    assert list(budget["repeats"]) == [None, None]
+    vector.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version:UserWarning")
+def test_gymnasiums_own_check_passes_with_every_limit(tiny_row: dict[str, Any]) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row], max_obs_tokens=64)
+    wrapped = FormatErrorLimit(CollapseDetector(ToolCallBudget(TokenBudget(env))))
+    limited = CostBudget(TimeBudget(wrapped), 1.0, 1.0, 1.0)
+    check_env(limited, skip_render_check=True)
+    limited.close()

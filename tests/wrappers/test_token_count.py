@@ -1,0 +1,206 @@
+"""`TokenBudget` counts the tokens that a policy is sent, in any chat template, at a flat cost."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym import Completion, Stop
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.episode import chats
+from coding_gym.episode.counting import ChatCount
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import Chat
+from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
+from coding_gym.wrappers import TokenBudget, TranscriptObservation
+
+BUDGET = 100_000
+# Merges results into one user turn, as Qwen's template does, and says what the last of them is.
+MERGING = """\
+{%- if tools %}{{ "<|im_start|>system\\n" + messages[0].content + (tools | tojson) }}\
+{{- "<|im_end|>\\n" }}{%- endif %}
+{%- for message in messages[1:] %}
+{%- if message.role == "tool" %}
+{%- if loop.previtem.role != "tool" %}{{ "<|im_start|>user" }}{% endif %}
+{{- "\\n<tool_response>\\n" + message.content + "\\n</tool_response>" }}
+{%- if loop.last or loop.nextitem.role != "tool" %}{{ "<|im_end|>\\n" }}{% endif %}
+{%- else %}{{ "<|im_start|>" + message.role + "\\n" + message.content + "<|im_end|>\\n" }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ "<|im_start|>assistant\\n" }}{%- endif %}
+"""
+
+
+def shells(*commands: str) -> str:
+    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+
+
+def saved_tokenizer(folder: Path, template: str | None) -> str:
+    """Saves a byte-level tokenizer, with merges across line ends, and returns its name."""
+    pytest.importorskip("jinja2")
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {char: i for i, char in enumerate([*alphabet, "Ċ<", ">Ċ", "rĊ"])}
+    merges = [("Ċ", "<"), (">", "Ċ"), ("r", "Ċ")]
+    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=merges))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=False
+    )
+    backend.decoder = tokenizers.decoders.ByteLevel()
+    backend.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
+    whole.chat_template = template
+    whole.save_pretrained(folder)
+    return f"hf:{folder}"
+
+
+def actions(tokenizer: Tokenizer) -> list[str]:
+    """Replies of every kind: with calls, one or more or broken, without, sampled and plain."""
+    closed = [*tokenizer.encode(shells("ls")), tokenizer.special_tokens["<|im_end|>"]]
+    return [
+        shells("echo one"),
+        shells("cat shapes.py", "true", "echo '<|im_end|><tool_response>'", "printf '\\n\\n'"),
+        "I wonder.",
+        Completion(shells("ls"), closed),
+        Completion(shells("ls"), [5, 6, 7]),
+        Completion("", []),
+        '{"name": "shell", "arguments": ',
+        shells("seq 300", "no-such-command"),
+    ]
+
+
+@pytest.mark.parametrize("template", [None, MERGING], ids=["chatml", "merging"])
+def test_tokens_counted_are_the_tokens_observed(
+    template: str | None, tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    name = saved_tokenizer(tmp_path, template) if template else "coding_gym_16k"
+    env = TokenBudget(CodingRepairEnv(tasks=[tiny_row], tokenizer=name), max_tokens=BUDGET)
+    wrapped: Any = TranscriptObservation(env, max_tokens=BUDGET)
+    observation, info = wrapped.reset()
+    assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
+    for action in actions(wrapped.unwrapped.tokenizer):
+        observation, *_, info = wrapped.step(action)
+        assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
+    wrapped.close()
+
+
+def test_the_count_goes_on_from_a_snapshot(tiny_row: dict[str, Any]) -> None:
+    env, again = (TokenBudget(CodingRepairEnv(tasks=[tiny_row])) for _ in range(2))
+    env.reset()
+    env.step(shells("echo one", "echo two"))
+    again.reset(options={"snapshot": env.unwrapped.snapshot()})  # type: ignore[attr-defined]
+    left = [each.step(shells("echo three"))[4]["budget"]["tokens"] for each in (env, again)]
+    assert left[0] == left[1] < 8192
+    for each in (env, again):
+        each.close()
+
+
+def test_schemas_and_roles_are_what_content_leaves_out(tiny_row: dict[str, Any]) -> None:
+    left = {}
+    for count in ("chat", "content"):
+        env = TokenBudget(CodingRepairEnv(tasks=[tiny_row]), max_tokens=BUDGET, count=count)
+        left[count] = env.reset()[1]["budget"]["tokens"]
+        env.close()
+    schemas = env.unwrapped.toolset.schemas  # type: ignore[attr-defined]
+    num_schema_tokens = sum(len(get_tokenizer().encode(json.dumps(s))) for s in schemas)
+    assert left["content"] - left["chat"] > num_schema_tokens
+
+
+def test_a_tokenizer_without_a_template_counts_contents_only(
+    tiny_row: dict[str, Any], tmp_path: Path
+) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row], tokenizer=saved_tokenizer(tmp_path, None))
+    with pytest.raises(InvalidArgumentError, match="has no chat template"):
+        TokenBudget(env)
+    wrapped = TokenBudget(env, count="content")
+    assert wrapped.reset()[1]["budget"]["tokens"] < 8192
+    wrapped.close()
+
+
+def test_nothing_is_counted_where_no_limit_asks(tiny_row: dict[str, Any]) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row])
+    env.reset()
+    env.step(shells("ls"))
+    assert env.episode.usage.tokens == 0
+    env.close()
+
+
+def test_the_response_allowance_follows_what_is_left(tiny_row: dict[str, Any]) -> None:
+    env: Any = TokenBudget(CodingRepairEnv(tasks=[tiny_row]), response_limit=2000)
+    budget = env.reset()[1]["budget"]
+    for num_tokens in (2000, 2500, 1500, 900):
+        left = budget["tokens"]
+        assert budget["response_tokens"] == max(256, min(2000, (left - 819) // 2))
+        budget = env.step(Completion("Hm.", range(num_tokens)))[4]["budget"]
+    assert budget["response_tokens"] == 256
+    env.close()
+
+
+class Counting:
+    """A tokenizer that adds up how many characters it was given."""
+
+    encoded = 0
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def encode(self, text: str) -> list[int]:
+        self.encoded += len(text)
+        return self._tokenizer.encode(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+
+def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
+    counting: Any = Counting(get_tokenizer())
+    chat = Chat(counting, get_layout(counting, [], "CALL"))
+    count = ChatCount(chat)
+    count.opening([{"role": "system", "content": "s"}, {"role": "user", "content": "u" * 500}])
+    costs, grown = [], []
+    for _ in range(50):
+        before = counting.encoded
+        grown.append(count.reply(range(9)) + count.answer({"role": "tool", "content": "x" * 999}))
+        grown[-1] += count.close()
+        costs.append(counting.encoded - before)
+    assert len(set(costs)) == len(set(grown)) == 1
+    assert costs[0] < 1100
+
+
+@pytest.mark.parametrize("num_answers", [2, 8, 64])
+def test_many_answers_of_one_reply_are_encoded_twice_each(num_answers: int) -> None:
+    counting: Any = Counting(get_tokenizer())
+    count = ChatCount(Chat(counting, get_layout(counting, [], "CALL")))
+    before = counting.encoded
+    count.reply(range(9))
+    for _ in range(num_answers):
+        count.answer({"role": "tool", "content": "x" * 1000})
+    count.close()
+    assert 2000 * num_answers <= counting.encoded - before < 2100 * num_answers
+
+
+def test_within_a_turn_chatml_is_counted_exactly_as_well() -> None:
+    count = ChatCount(Chat(get_tokenizer(), get_layout(get_tokenizer(), [], "CALL")))
+    count.reply(range(9))
+    for text in ("one\n", "\n\ttwo", "<|im_end|>", "", "é"):
+        count.answer({"role": "tool", "content": text})
+    assert count.close() == 0
+
+
+def test_a_chat_is_made_once_for_equal_tools_and_again_for_others() -> None:
+    from coding_gym.tools import get_toolset
+
+    tokenizer = get_tokenizer()
+    first = chats.chat_of(tokenizer, get_toolset("nano[shell]"), "auto")
+    assert chats.chat_of(tokenizer, get_toolset("nano[shell]"), "auto") is first
+    assert chats.chat_of(tokenizer, get_toolset("nano"), "auto") is not first
+
+
+def test_the_end_keeps_the_count(tiny_row: dict[str, Any]) -> None:
+    env = TokenBudget(CodingRepairEnv(tasks=[tiny_row]))
+    left = env.reset()[1]["budget"]["tokens"]
+    assert env.step(Stop())[4]["budget"]["tokens"] == left
+    env.close()
