@@ -84,7 +84,7 @@ def make_recipe(
     commands += [command for command in before if command not in left_out]
     commands += [install] if (install := part.text("install")) else []
     if "pytest" in test_command:  # there already, most often, and then this does nothing
-        commands.append("python -m pip install -q pytest")
+        commands.append("python -m pip install -q 'pytest<9'")
     return Recipe(
         interpreter=part.text("python") or "base",
         install_commands=tuple(commands),

@@ -15,13 +15,14 @@ from coding_gym.row_reader import RowReader
 from coding_gym.tasks.sources.kinds import Row, RowFormat
 from coding_gym.tasks.sources.languages import language_of
 from coding_gym.tasks.sources.reversal import reversed_patch
+from coding_gym.tasks.sources.swe_bench import INSTALL_PYTEST
 
 _REPO = re.compile(r"(?:swesmith/)?([\w-]+?)__([\w.-]+)\.([0-9a-f]{7,40})")
 _KEPT = (
     "instance_id", "FAIL_TO_PASS", "PASS_TO_PASS", "created_at", "problem_statement", "hints_text",
     "difficulty", "split", "version",
 )  # fmt: skip
-_INSTALL = ("python -m pip install -e .", "python -m pip install pytest")
+_INSTALL = ("python -m pip install -e .", INSTALL_PYTEST)
 
 
 def _reads(row: Row) -> bool:
