@@ -61,7 +61,7 @@ def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: 
         "numpy scipy==1.5.* pandas==1.* cython<3",
         "attrs==21.2 wheel<1",
         "-e .",
-        "pytest",
+        "pytest<9",
     ]
     assert (tree / "prepared").exists()
     assert recipe.left_out == ("apt-get update && apt-get install -y x",)
