@@ -1,6 +1,8 @@
 """Recorded episodes played again, by the command in a process of its own."""
 
 import json
+import math
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from coding_gym.cli.replay import replay as replay_command
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import append_trajectory, play_episode, read_trajectories, replay
 from coding_gym.rollout.difference import show
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector.sub_envs import make_envs
 
@@ -197,6 +200,88 @@ def test_a_file_decides_neither_the_sandbox_nor_what_is_imported(
         assert again.note.startswith("rewards were not compared")
         assert again.difference is None
     assert not target.exists()
+
+
+def test_bounds_looser_than_the_defaults_are_followed_only_where_trusted(
+    played: Play, tiny_row: dict[str, Any], rows: Path, tmp_path: Path
+) -> None:
+    show_limit = '{"name": "shell", "arguments": {"cmd": "ulimit -n; ulimit -f"}}'
+    limits = {"num_open_files": 2048, "file_bytes": 1 << 20}
+    was = played(show_limit, sandbox={"limits": limits}, command_timeout_s=500.0, close=True)
+    (task,) = load_tasks([tiny_row])
+    again = replay(was, task)
+    assert again.difference is not None
+    assert again.difference.recorded.split("\n") == ["2048", "1024"]
+    assert again.difference.replayed.split("\n") == ["1024", "1024"]  # a tighter bound is followed
+    assert "looser than the defaults: num_open_files=2048, command_timeout_s=500" in again.note
+    trusted = replay(was, task, trust_limits=True)
+    assert (trusted.difference, trusted.note) == (None, "")
+    path = tmp_path / "loose.jsonl"
+    append_trajectory(path, was)
+    assert "not followed" in run(path, "-s", rows, code=1)
+    assert "1 of 1 episodes equal" in run(path, "-s", rows, "--trust-limits")
+
+
+@pytest.mark.parametrize("name", ["hf:/etc", "hf:org/name", "cl100k_base", "no_such", "", 7, None])
+def test_a_file_names_no_tokenizer_but_the_bundled_one(
+    name: Any, played: Play, tiny_row: dict[str, Any], rows: Path, tmp_path: Path
+) -> None:
+    was = replace(played(SUBMIT), tokenizer=name)
+    path = tmp_path / "other.jsonl"
+    append_trajectory(path, was)
+    (task,) = load_tasks([tiny_row])
+    told = "--tokenizer" if isinstance(name, str) else "tokenizer must be a name"
+    with pytest.raises(InvalidArgumentError, match=told):
+        replay(was, task)
+    with pytest.raises(InvalidArgumentError, match=f"episode 1: .*{told}"):
+        replay_command(path, str(rows))
+    if name == "no_such":
+        assert replay(was, task, tokenizer="coding_gym_16k").difference is None
+        assert "1 of 1" in run(path, "-s", rows, "--tokenizer", "coding_gym_16k")
+
+
+def any_json(rng: random.Random, depth: int = 0) -> Any:
+    """A value of any JSON type, most of them useless, some nearly right."""
+    plain = [None, True, False, 0, -1, 3, 10**400, -(10**400), 0.5, 1e308, math.inf, math.nan]
+    plain += ["", "x", "auto", "name", "\ud800", "0.1"]
+    names = ["name", "kwargs", "weight", "parts", "limits", "shell", "num_cpus", "x", "env"]
+    kind = rng.randrange(4 if depth < 3 else 2)
+    if kind < 2:
+        return rng.choice(plain)
+    values = [any_json(rng, depth + 1) for _ in range(rng.randrange(3))]
+    return values if kind == 2 else dict(zip(rng.sample(names, len(values)), values, strict=True))
+
+
+def test_settings_of_any_json_are_played_or_refused(
+    played: Play, tiny_row: dict[str, Any]
+) -> None:
+    was = replace(played(close=True), turns=(), stop_reason=None, patch="", grade=None)
+    (task,) = load_tasks([tiny_row])
+    rng, rewards = random.Random(0), ("TestPassReward", "CompositeReward", "VisibleTestShaping")
+    settings = dict(was.settings)
+    changed: list[dict[str, Any]] = [settings]
+    for key in [*settings, "wrappers", "more"]:
+        changed += [{**settings, key: any_json(rng)} for _ in range(12)]
+    for group in ("limits", "sandbox"):
+        for key in [*settings[group], "more"]:
+            group_of = [settings[group] | {key: any_json(rng)} for _ in range(8)]
+            changed += [{**settings, group: one} for one in group_of]
+    for _ in range(60):
+        wrapper = {"name": rng.choice([*rewards, any_json(rng)]), "kwargs": any_json(rng)}
+        weight = {"name": rng.choice([*rewards]), "kwargs": {"weight": any_json(rng)}}
+        part = {"name": rng.choice(["areno", any_json(rng)]), "weight": any_json(rng)}
+        parts = {"name": "CompositeReward", "kwargs": {"parts": [part]}}
+        changed += [{**settings, "wrappers": [one]} for one in (wrapper, weight, parts)]
+    refused = [one for one in changed if not _is_played(replace(was, settings=one), task)]
+    assert len(changed) / 2 < len(refused) < len(changed)
+
+
+def _is_played(trajectory: Trajectory, task: Task) -> bool:
+    try:
+        replay(trajectory, task)
+    except InvalidArgumentError:
+        return False
+    return True
 
 
 def test_what_our_own_side_ended_is_not_played(

@@ -5,6 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+pytest.importorskip("nano.agent", reason="needs the extra `peers`")
+pytest.importorskip("minisweagent", reason="needs the extra `peers`")
+
 import yaml
 from scripted_server import IDLE, calls, serving
 

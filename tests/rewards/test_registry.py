@@ -63,6 +63,15 @@ def test_tampering_earns_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", reward_names())
+@pytest.mark.parametrize("weight", [0.2, -0.2])
+def test_no_part_of_a_tampered_episode_is_above_zero(name: str, weight: float) -> None:
+    composite = Composite.parse([{"name": name, "weight": weight}])
+    for patch in (GOLD, WRONG, Patch()):
+        parts = composite.parts(sample(patch, GradeReason.TAMPERED))
+        assert max(parts.values()) <= 0
+
+
+@pytest.mark.parametrize("name", reward_names())
 def test_values_keep_to_the_range_that_is_said(name: str) -> None:
     reward, rng = get_reward(name), random.Random(name)
     replies = [

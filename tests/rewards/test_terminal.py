@@ -113,6 +113,17 @@ def test_efficiency_counts_files_and_calls() -> None:
     assert exploration_efficiency({"z.py"}, looked) == exploration_efficiency({"z.py"}, []) == 0
 
 
+@pytest.mark.parametrize("path", ["/testbed/src/a.py", "/workspace/./src/a.py", "/src/a.py"])
+def test_an_absolute_path_is_the_gold_file_that_it_ends_with(path: str) -> None:
+    assert exploration_efficiency({"src/a.py"}, turns((f"cat {path}", "x"))) == 1
+    for tool in ("view", "view_file"):
+        viewed = turns((path, "x"), tool=tool, argument="path")
+        assert exploration_efficiency({"src/a.py", "a.py"}, viewed) == 1
+        assert exploration_efficiency({"a.py"}, viewed) == 1
+        assert exploration_efficiency({"rc/a.py", "b/src/a.py"}, viewed) == 0
+    assert exploration_efficiency({"a.py"}, turns(("cat src/a.py", "x"))) == 0
+
+
 def test_validity_is_by_the_toolsets_own_schemas() -> None:
     schemas = get_toolset("nano").schemas
 

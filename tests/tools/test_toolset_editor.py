@@ -148,6 +148,14 @@ def test_undo_goes_back_edit_by_edit_to_before_the_file(scene: Scene) -> None:
     assert edit(scene, "undo_edit", "n.py") == "ERROR: No edit history found for n.py."
 
 
+def test_undo_brings_back_the_mode_of_a_file_that_is_gone(scene: Scene) -> None:
+    scene.sandbox.run("echo true > run.sh; chmod 755 run.sh")
+    edit(scene, "insert", "run.sh", insert_line=1, new_str="false")
+    scene.sandbox.run("rm run.sh")
+    assert "by other means, is undone with it" in edit(scene, "undo_edit", "run.sh")
+    assert scene.sandbox.run("cat run.sh; stat -c %a run.sh").output == "true\n755\n"
+
+
 def test_undo_says_when_the_file_was_changed_by_other_means(scene: Scene) -> None:
     edit(scene, "str_replace", old_str="w + h", new_str="w * h")
     scene.sandbox.run("echo more >> pkg/area.py")

@@ -116,6 +116,14 @@ def test_what_cannot_be_located_says_why(ask: Ask) -> None:
     assert "its process ended early (exit code 0)" in refused("test_exit.py")
 
 
+def test_a_test_that_forges_the_reply_gets_an_answer(ask: Ask) -> None:
+    forged = "\\n" + '{"failed":1,"broken":5}'
+    code = f"import os\nfor f in range(3, 40):\n    try: os.write(f, b'{forged}')\n"
+    code += "    except OSError: pass\nos._exit(0)\n"
+    ask("create", path="test_e.py", content=code)
+    assert ask("locate_fault", test="test_e.py").startswith("1 failing and 0 passing tests")
+
+
 def test_an_episode_is_solved_with_it(env: gym.Env[Any, str], ask: Ask) -> None:
     assert "signs.py:5: result = 1" in ask("locate_fault", test="tests/test_signs.py::test_zero")
     ask(

@@ -13,8 +13,9 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.episode.notices import call_digest, collapse_warning
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools import NoCall
+from coding_gym.tools import NoCall, get_toolset
 from coding_gym.tools.nano import NanoToolset
+from coding_gym.tools.protocol import meant
 from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudget
 
 BROKEN = "<tool_call>{</tool_call>"
@@ -86,6 +87,64 @@ def test_calls_are_equal_whatever_the_order_of_their_keys_and_their_ids() -> Non
         ToolCall("shell", {"cmd": ["1"]}),
     ]
     assert len({call_digest(each) for each in [one, *others]}) == 7
+
+
+@pytest.mark.parametrize(
+    ("toolset", "calls"),
+    [
+        ("nano", [("shell", {"cmd": "ls", "extra": i}) for i in range(4)]),
+        (
+            "editor",
+            [
+                ("bash", {"command": "ls"}),
+                ("execute_bash", {"command": "ls", "timeout": 3}),
+                ("bash", {"cmd": "ls"}),
+                ("execute_bash", {"cmd": "ls", "extra": None}),
+            ],
+        ),
+        ("editor[bash]", [("bash", {("cmd", "command")[i % 2]: "ls"}) for i in range(4)]),
+        (
+            "codex",
+            [
+                ("run_command", {"command": "ls"}),
+                ("run_command", {"arguments": '{"command": "ls"}'}),
+                ("run_command", {'"command"': "ls"}),
+                ("run_command", {"command": "ls", "why": "again"}),
+            ],
+        ),
+    ],
+)
+def test_what_a_tool_ignores_makes_no_other_call(
+    toolset: str, calls: list[tuple[str, dict[str, Any]]], tiny_row: dict[str, Any]
+) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], toolset=toolset, max_obs_tokens=64)
+    wrapped = CollapseDetector(env)
+    wrapped.reset()
+    reasons = [
+        wrapped.step(json.dumps({"name": name, "arguments": arguments}))[4]["stop_reason"]
+        for name, arguments in calls
+    ]
+    assert reasons == [None, None, None, "collapsed"]
+    wrapped.close()
+
+
+@pytest.mark.parametrize("toolset", ["nano", "editor", "codex", "editor[bash,submit]"])
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [("bash", {"cmd": "ls"}), ("bash", {"cmd": "pwd"})],
+        [("shell", {"cmd": "ls"}), ("shell", {"cmd": "ls "})],
+        [("bash", {}), ("bash", {"command": None})],
+        [("sing", {"a": 1}), ("sing", {"a": 2})],
+        [("submit", {}), ("execute_bash", {})],
+    ],
+)
+def test_what_a_tool_may_read_makes_another_call(
+    toolset: str, calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    tools = get_toolset(toolset)
+    one, other = (call_digest(meant(ToolCall(*call), tools)) for call in calls)
+    assert one != other
 
 
 def test_calls_that_are_no_command_are_shown_whole_or_without_their_middle() -> None:

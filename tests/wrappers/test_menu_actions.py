@@ -200,6 +200,9 @@ def test_it_is_refused_where_it_cannot_work() -> None:
     for number in numbers:
         with pytest.raises(InvalidArgumentError, match="num_candidates"):
             MenuActions(inner, number)
+    for tool_format in ("bash_block", "bash_block[strict]"):
+        with pytest.raises(InvalidArgumentError, match="make the env with tool_format='auto'"):
+            MenuActions(gym.make("CodingRepair-v0", tasks=[ROW], tool_format=tool_format))
     with pytest.raises(InvalidArgumentError, match="put FlattenObservation outside"):
         MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="once is enough"):

@@ -1,0 +1,76 @@
+"""What fails on our side while another harness plays is never blamed on its policy."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from coding_gym.adapters import attempt
+from coding_gym.adapters.attempt import Attempt
+from coding_gym.adapters.nano import NanoEnvironment
+from coding_gym.errors import EpisodeError, MachineryError, SandboxError
+from coding_gym.grade import GradeReason
+
+
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> NanoEnvironment:
+    return NanoEnvironment(tiny_row)
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        lambda env: env.run_shell("ls"),
+        lambda env: env.read_file("shapes.py"),
+        lambda env: env.write_file("shapes.py", ""),
+        lambda env: env.file_exists("shapes.py"),
+        lambda env: env.is_clean(),
+        lambda env: env.is_git_repo(),
+        lambda env: env.get_diff(),
+    ],
+)
+def test_a_failure_that_the_harness_swallows_is_raised_by_the_grade(
+    access: Callable[[NanoEnvironment], Any], env: NanoEnvironment
+) -> None:
+    env.start()
+    env.sandbox.close()
+    with pytest.raises(SandboxError) as raised:
+        access(env)
+    for _ in range(2):
+        with pytest.raises(SandboxError) as again:
+            env.grade()
+        assert again.value is raised.value
+
+
+def test_a_start_that_fails_leaves_nothing_of_the_run_before(
+    env: NanoEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.start()
+    assert env.run_shell("sed -i s/+/*/ shapes.py").returncode == 0
+    assert env.grade().resolved
+
+    def fails(*_: Any) -> None:
+        raise SandboxError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt, "open_clean", fails)
+        with suppress(MachineryError):  # as a harness might
+            env.start()
+    with pytest.raises(SandboxError, match="no room"):
+        env.grade()
+    env.start()
+    assert env.grade().reason is GradeReason.EMPTY_PATCH
+
+
+def test_what_the_policy_gets_wrong_is_no_failure_of_ours(env: NanoEnvironment) -> None:
+    env.start()
+    for path, kind in (("/etc/passwd", ValueError), ("no.py", ValueError), (".", OSError)):
+        with pytest.raises(kind):
+            env.read_file(path)
+    assert not env.grade().resolved
+
+
+def test_an_attempt_that_never_began_has_no_grade(tiny_row: dict[str, Any]) -> None:
+    with pytest.raises(EpisodeError, match="let the harness play first"):
+        Attempt(tiny_row).grade()
