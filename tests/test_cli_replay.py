@@ -78,7 +78,7 @@ def test_episodes_on_bundled_tasks_are_equal_in_another_process(file: Path, tmp_
     first, second = TASKS["bundled"]
     env = gym.make("CodingRepair-v0", disable_env_checker=True)
     try:
-        repair = play_episode(env, agent_factory("template-repair"), task_id=first)
+        repair = play_episode(env, agent_factory("gold"), task_id=first)
         scripted = agent_factory("scripted", script=str(script))
         append_trajectory(file, play_episode(env, scripted, task_id=second))
     finally:
@@ -242,7 +242,20 @@ def test_a_file_names_no_tokenizer_but_the_bundled_one(
 
 def any_json(rng: random.Random, depth: int = 0) -> Any:
     """A value of any JSON type, most of them useless, some nearly right."""
-    plain = [None, True, False, 0, -1, 3, 10**400, -(10**400), 0.5, 1e308, math.inf, math.nan]
+    plain: list[Any] = [
+        None,
+        True,
+        False,
+        0,
+        -1,
+        3,
+        10**400,
+        -(10**400),
+        0.5,
+        1e308,
+        math.inf,
+        math.nan,
+    ]
     plain += ["", "x", "auto", "name", "\ud800", "0.1"]
     names = ["name", "kwargs", "weight", "parts", "limits", "shell", "num_cpus", "x", "env"]
     kind = rng.randrange(4 if depth < 3 else 2)
@@ -252,10 +265,8 @@ def any_json(rng: random.Random, depth: int = 0) -> Any:
     return values if kind == 2 else dict(zip(rng.sample(names, len(values)), values, strict=True))
 
 
-def test_settings_of_any_json_are_played_or_refused(
-    played: Play, tiny_row: dict[str, Any]
-) -> None:
-    was = replace(played(close=True), turns=(), stop_reason=None, patch="", grade=None)
+def test_settings_of_any_json_are_played_or_refused(played: Play, tiny_row: dict[str, Any]) -> None:
+    was = replace(played(SUBMIT), turns=(), stop_reason=None, patch="", grade=None)
     (task,) = load_tasks([tiny_row])
     rng, rewards = random.Random(0), ("TestPassReward", "CompositeReward", "VisibleTestShaping")
     settings = dict(was.settings)

@@ -1,6 +1,7 @@
 """One attempt of another harness at a task: its sandbox, and the grade of what is left in it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -61,17 +62,42 @@ class Attempt:
         """
         if self._context is not None:
             return
-        self._patch, self._grade, self._failure = Patch(), None, None
-        store = TemplateStore(self._options.name)
-        self._context = open_clean(lambda: store.get(self.task), self._options, DEFAULT_TIMEOUT_S)
+        self._template, self._patch, self._grade, self._failure = None, Patch(), None, None
+        with self._remembering():
+            store = TemplateStore(self._options.name)
+            self._context = open_clean(
+                lambda: store.get(self.task), self._options, DEFAULT_TIMEOUT_S
+            )
         self._template = self._context.template
 
     @property
     def sandbox(self) -> Sandbox:
         """The open sandbox; EpisodeError where there is none."""
+        return self._opened.sandbox
+
+    @property
+    def _opened(self) -> "Context":
         if self._context is None:
             raise EpisodeError("the sandbox is not open; use the environment in a with block")
-        return self._context.sandbox
+        return self._context
+
+    @contextmanager
+    def access(self) -> "Iterator[Context]":
+        """Gives what tools may touch, for a while; what fails on our side then is remembered.
+
+        Raises:
+            EpisodeError: The sandbox is not open.
+        """
+        with self._remembering():
+            yield self._opened
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            yield
+        except MachineryError as failure:
+            self._failure = self._failure or failure  # what comes later comes of the first
+            raise
 
     def run(self, command: str, **options: Any) -> ExecResult:
         """Runs a command as `Sandbox.run` does; how long tests took is set to zero in its output.
@@ -81,16 +107,17 @@ class Attempt:
             SandboxError: It died.
             InvalidArgumentError: The command cannot be run, as with a NUL byte in it.
         """
-        sandbox = self.sandbox
-        try:
-            return _scrubbed(sandbox.run(command, **options))
-        except MachineryError as failure:
-            self._failure = failure
-            raise
+        with self.access() as context:
+            return _scrubbed(context.sandbox.run(command, **options))
 
     def is_changed(self) -> bool:
-        """Returns whether the working tree differs from the base."""
-        return self._context is not None and self._context.is_changed()
+        """Returns whether the working tree differs from the base.
+
+        Raises:
+            SandboxError: The sandbox died.
+        """
+        with self._remembering():
+            return self._context is not None and self._context.is_changed()
 
     def patch(self) -> Patch:
         """Returns the change so far; once the sandbox is closed, the one it was closed with.
@@ -100,7 +127,8 @@ class Attempt:
             SandboxError: The sandbox died.
         """
         if self._context is not None:
-            self._patch = diff(self._context.sandbox, self._context.template)
+            with self._remembering():
+                self._patch = diff(self._context.sandbox, self._context.template)
         return self._patch
 
     def grade(self) -> Grade:
@@ -109,7 +137,7 @@ class Attempt:
         The grade names hidden tests: show nothing of it to a policy.
 
         Raises:
-            EpisodeError: No sandbox was ever open.
+            EpisodeError: No sandbox was open.
             SandboxError, GradingError: Our side failed, in the attempt or in the grading.
         """
         self.close()
@@ -128,12 +156,11 @@ class Attempt:
         if context is None:
             return
         try:
-            self.patch()
+            with suppress(MachineryError):  # `grade` raises it
+                self.patch()
         except PatchError as problem:  # the policy made a tree that cannot be put into a patch
             reason = GradeReason.PATCH_NOT_APPLIED
             self._grade = Grade(resolved=False, reason=reason, detail=str(problem))
-        except MachineryError as failure:
-            self._failure = self._failure or failure
         finally:
             self._context = None
             context.sandbox.close()

@@ -21,8 +21,8 @@ from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.task import Task
+from coding_gym.tools.bash_prompt import SUBMIT_LINE
 
-_SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _UNAME = ("system", "node", "release", "version", "machine")
 _ASK_UNAME = "for option in -s -n -r -v -m; do uname $option; done"
 
@@ -120,7 +120,7 @@ class MiniSweEnvironment(Attempt):
 
     def _check_finished(self, result: ExecResult) -> None:
         first, _, rest = result.output.lstrip().partition("\n")
-        if result.ok and first.strip() == _SUBMIT:
+        if result.ok and first.strip() == SUBMIT_LINE:
             extra = {"exit_status": "Submitted", "submission": rest}
             raise self._submitted({"role": "exit", "content": rest, "extra": extra})
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 from coding_gym.adapters.attempt import Attempt
-from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
+from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.task import Task
 from coding_gym.tools.files import TextFile, resolve
 
@@ -81,7 +81,10 @@ class NanoEnvironment(Attempt):
 
     def file_exists(self, path: str) -> bool:
         """Returns whether a path leads to something inside the workspace."""
-        return self._place(path) is not None
+        try:
+            return self._place(path) is not None
+        except TimeoutError:  # a tree of the policy's own making
+            return False
 
     def read_file(self, path: str) -> str:
         """Returns a file's text, with line feeds for line ends.
@@ -90,7 +93,8 @@ class NanoEnvironment(Attempt):
             ValueError: The path leads outside the workspace.
             OSError: There is no such file, or it cannot be read.
         """
-        return TextFile.decode(self.sandbox.read_file(self._inside(path))).text
+        with self.access() as context:
+            return TextFile.decode(context.sandbox.read_file(self._inside(path))).text
 
     def write_file(self, path: str, content: str) -> None:
         """Writes a file's text with the line ends and encoding that the file has.
@@ -99,9 +103,10 @@ class NanoEnvironment(Attempt):
             ValueError: The path leads outside the workspace.
             OSError: It cannot be written.
         """
-        place = self._inside(path)
-        before = TextFile.decode(self.sandbox.read_file(place))
-        self.sandbox.write_file(place, before.encode(content))
+        with self.access() as context:
+            place = self._inside(path)
+            before = TextFile.decode(context.sandbox.read_file(place))
+            context.sandbox.write_file(place, before.encode(content))
 
     def is_git_repo(self) -> bool:
         """Returns whether the workspace is a git checkout."""
@@ -119,13 +124,11 @@ class NanoEnvironment(Attempt):
             return ""
 
     def _place(self, path: str) -> str | None:
-        try:
-            return resolve(self.sandbox, path)
-        except (FileNotFoundError, UnicodeEncodeError):
-            return None
-        except MachineryError as failure:
-            self._failure = failure
-            raise
+        with self.access() as context:
+            try:
+                return resolve(context, path)
+            except (FileNotFoundError, UnicodeEncodeError):
+                return None
 
     def _inside(self, path: str) -> str:
         place = self._place(path)

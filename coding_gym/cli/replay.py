@@ -1,11 +1,11 @@
 """``coding-gym replay``: recorded actions played again, and every answer compared."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,7 +16,8 @@ from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.rollout import Replay, read_trajectories
 from coding_gym.rollout import replay as play_again
-from coding_gym.rollout.replay import check_replayable
+from coding_gym.rollout.record_check import check_replayable
+from coding_gym.rollout.recorded_env import tokenizer_of
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, load_tasks
 from coding_gym.trajectory import Trajectory
@@ -36,17 +37,30 @@ def replay(
         ),
     ] = None,
     sandbox: options.Sandbox = "auto",
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(help="The tokenizer; by default the one that the file names, if bundled."),
+    ] = None,
+    trust_limits: Annotated[
+        bool,
+        typer.Option(
+            "--trust-limits",
+            help="Let the file raise the sandbox's limits and the time per command above the "
+            "defaults.",
+        ),
+    ] = False,
     workers: options.Workers = None,
 ) -> None:
     """Play recorded actions again and compare every observation, reward, end and patch."""
     chosen = options.parse_sandbox(sandbox)
-    num_episodes = _check(path, task_source)
+    num_episodes = _check(path, task_source, tokenizer)
+    play = partial(play_again, sandbox=chosen, tokenizer=tokenizer, trust_limits=trust_limits)
     console = terminal()
     columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
     replays = []
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("episodes", total=num_episodes)
-        for one in _played(path, task_source, chosen, workers or os.cpu_count() or 1):
+        for one in _played(path, task_source, play, workers or os.cpu_count() or 1):
             replays.append(one)
             progress.advance(bar)
             _show(progress.console, one)
@@ -61,12 +75,13 @@ def replay(
         raise typer.Exit(1)
 
 
-def _check(path: Path, source: str | None) -> int:
+def _check(path: Path, source: str | None, tokenizer: str | None) -> int:
     """Returns how many episodes a file holds, once all of them are known to be replayable."""
     number = 0
     for number, trajectory in enumerate(read_trajectories(path), start=1):
         try:
             check_replayable(trajectory)
+            tokenizer_of(trajectory, tokenizer)
             _task(trajectory, source)
         except CodingGymError as problem:
             raise InvalidArgumentError(f"{path} episode {number}: {problem}") from None
@@ -92,7 +107,7 @@ def _loaded(source: str) -> tuple[Task, ...]:
 
 
 def _played(
-    path: Path, source: str | None, sandbox: str | dict[str, Any], num_workers: int
+    path: Path, source: str | None, play: Callable[[Trajectory, Task], Replay], num_workers: int
 ) -> Iterator[Replay]:
     """Yields what came of each episode, as they are done; few of a file are held at a time."""
     pool = ThreadPoolExecutor(num_workers)
@@ -100,7 +115,7 @@ def _played(
     try:
         for trajectory in read_trajectories(path):
             task = _task(trajectory, source)
-            waiting.add(pool.submit(play_again, trajectory, task, sandbox=sandbox))
+            waiting.add(pool.submit(play, trajectory, task))
             if len(waiting) > num_workers:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)

@@ -1,6 +1,6 @@
 """How long an episode may go on, and how it may go."""
 
-import math
+import sys
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -142,4 +142,5 @@ def _price(name: str, value: Any) -> float:
 
 
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    is_number = not isinstance(value, bool) and isinstance(value, Real)
+    return is_number and abs(value) <= sys.float_info.max  # neither infinite nor NaN

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from coding_gym.tools.shells import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
-_SHELLS = frozenset({"shell", "bash", "run_command", "execute_bash"})
-_ARGUMENTS = ("cmd", "command")
 # CodeRepairRL's: what ends like a source or text file, or begins like a usual folder.
 _CODE = (".py", ".ts", ".js", ".java", ".go", ".rs")
 _TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".ini")
@@ -45,9 +44,9 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
     found = []
     for turn in turns:
         for call, result in zip_longest(turn.calls, turn.results):
-            if call is None or call.error or call.name not in _SHELLS:
+            if call is None or call.error or call.name not in SHELLS:
                 continue
-            given = (call.arguments.get(name) for name in _ARGUMENTS)
+            given = (call.arguments.get(name) for name in COMMANDS)
             text = next((value for value in given if isinstance(value, str)), "")
             if text.strip():
                 ok, output = (result.ok, result.content) if result else (False, "")

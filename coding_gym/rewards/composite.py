@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from coding_gym.arguments import check_arguments
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import GradeReason
 from coding_gym.rewards.matching import Similarity
 from coding_gym.rewards.registry import Reward, get_reward, problem
 from coding_gym.rewards.sample import Sample
@@ -74,13 +75,17 @@ class Composite:
     def parts(self, sample: Sample) -> dict[str, float]:
         """Returns what each reward adds for an episode; they sum to the composite.
 
-        A score that was taken by lines has a name of its own: `BY_LINE` behind the reward's.
+        A score that was taken by lines has a name of its own: `BY_LINE` behind the reward's. Where
+        the tests were tampered with no part is above 0, whatever the sign of its weight.
         """
         parts = {}
         for reward, weight in self.weighted:
-            value = reward.value(sample)
+            value = reward.score(sample)
             is_marked = isinstance(value, Similarity) and value.by_line
-            parts[reward.name + BY_LINE * is_marked] = float(weight * value)
+            part = float(weight * value)
+            # Bounded with its weight: a fine times a negative weight would be a prize.
+            is_tampered = sample.grade.reason is GradeReason.TAMPERED
+            parts[reward.name + BY_LINE * is_marked] = min(part, 0.0) if is_tampered else part
         return parts
 
 
@@ -94,7 +99,7 @@ def _entry(number: int, part: Any) -> tuple[Reward, float]:
         raise InvalidArgumentError(f"{where} has no {missing[0]!r}; write it as in {_FORM}")
     reward, weight = get_reward(part["name"]), part["weight"]
     is_number = not isinstance(weight, bool) and isinstance(weight, Real)
-    if not is_number or not 0 < abs(float(weight)) < 1:
+    if not is_number or not 0 < abs(weight) < 1:
         way_out = "; leave the part out" if is_number and weight == 0 else ""
         raise InvalidArgumentError(
             f"{where}: the weight of {reward.name!r} must be a number between -1 and 1, "

@@ -52,7 +52,8 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
 
     It is the number of gold files that were examined, over the number of files examined or of calls
     made, whichever is more (`explored`): 1 where every call was about a file of the gold patch that
-    no call before was about, 0 where none of them was seen.
+    no call before was about, 0 where none of them was seen. An absolute path stands for the gold
+    file that it ends with.
 
     Source: this project, from the two counts by which CodeRepairRL evaluates exploration: files
     examined and commands run.
@@ -72,7 +73,20 @@ def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -
     """
     seen = explored(turns)
     looks = max(len(seen.files), seen.num_commands)
-    return len(seen.files & set(gold_files)) / looks if looks else 0.0
+    found = {_gold_of(path, gold_files) for path in seen.files} - {None}
+    return len(found) / looks if looks else 0.0
+
+
+def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
+    """Returns the gold file that a path names, or None.
+
+    Where the tree lies differs between sandboxes, so that an absolute path names the longest gold
+    path that it ends with, by whole components.
+    """
+    if not path.startswith("/"):
+        return path if path in gold_files else None
+    ends = (gold for gold in gold_files if path.endswith(f"/{gold}"))
+    return max(ends, key=len, default=None)
 
 
 def gold_files(gold: str) -> frozenset[str]:

@@ -1,30 +1,31 @@
 """Recorded actions played again, and all that comes of them compared with the record.
 
 A record may come from anybody. It decides what is done inside a sandbox, but not which sandbox that
-is, nor where tasks are loaded from, nor what is imported: backend, image and tasks are the
-caller's, and of wrappers only the rewards of this package are made again.
+is, nor where tasks are loaded from, nor what is imported: backend, image, tasks, and any tokenizer
+that is not bundled are the caller's, bounds of the sandbox looser than the defaults are followed
+only where the caller says so, and of wrappers only the rewards of this package are made again.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 
 from coding_gym.action import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode.limits import Limits
 from coding_gym.episode.settings import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.rollout.difference import Difference
+from coding_gym.rollout.record_check import check_replayable
+from coding_gym.rollout.recorded_env import recorded_env
 from coding_gym.rollout.recorded_rewards import rebuilt
 from coding_gym.task import Task
 from coding_gym.trajectory import StopReason, Trajectory, Turn
 
-_CLOCK = "max_seconds"
 _NO_REWARDS = "rewards were not compared: a wrapper of the record is not known"
 _PLAYED = "played"
 _Pairs = Iterator[tuple[str, Any, Any]]  # what it is, recorded, replayed
@@ -39,7 +40,7 @@ class Replay:
         num_turns: How many turns were played again.
         difference: The first difference, or None where all is equal.
         skipped: Why nothing was played, or "".
-        note: What was not compared, or "".
+        note: What was not compared, and which bounds of the record were not followed, or "".
     """
 
     task_id: str
@@ -50,7 +51,12 @@ class Replay:
 
 
 def replay(
-    trajectory: Trajectory, task: Task, *, sandbox: str | Mapping[str, Any] = "auto"
+    trajectory: Trajectory,
+    task: Task,
+    *,
+    sandbox: str | Mapping[str, Any] = "auto",
+    tokenizer: str | None = None,
+    trust_limits: bool = False,
 ) -> Replay:
     """Plays the actions of a record again, up to the first difference.
 
@@ -62,6 +68,9 @@ def replay(
         trajectory: The record; it may be unfinished.
         task: The task that it is of.
         sandbox: As for ``CodingRepair-v0``. Shell and limits are the record's unless given here.
+        tokenizer: The tokenizer's name; by default the record's, where that is the bundled one.
+        trust_limits: Whether the record may bound the sandbox and the time of a command less than
+            this package does by default. The note says where it would have.
 
     Raises:
         InvalidArgumentError: The record lacks what a replay needs, or names what there is not.
@@ -73,83 +82,15 @@ def replay(
     if trajectory.settings["task_digest"] != task_digest(task):
         there = Difference("the task", "as it was recorded", "another one of the same name")
         return Replay(task_id=trajectory.task_id, difference=there)
-    with closing(_core(trajectory, task, sandbox)) as core:
+    core, unfollowed = recorded_env(
+        trajectory, task, sandbox=sandbox, tokenizer=tokenizer, trust_limits=trust_limits
+    )
+    with closing(core):
         env, is_whole = rebuilt(core, trajectory.settings.get("wrappers", ()))
         played = _Replay(trajectory, core, env, compares_rewards=is_whole)
         difference, num_turns = played.run()
-    return Replay(
-        task_id=trajectory.task_id, num_turns=num_turns, difference=difference, note=played.note
-    )
-
-
-def check_replayable(trajectory: Trajectory) -> None:
-    """Looks whether a record has what `replay` needs; many files are JSON, and few are records.
-
-    Raises:
-        InvalidArgumentError: It has not.
-    """
-    settings: object = trajectory.settings
-    if not settings:
-        raise InvalidArgumentError(
-            "it was recorded by a version that did not write how the env was made; record it again"
-        )
-    wanted: dict[str, type | tuple[type, ...]] = {
-        "task_digest": str,
-        "tool_format": str,
-        "limits": dict,
-        "sandbox": dict,
-        "command_timeout_s": (int, float),
-    }
-    if not isinstance(settings, dict):
-        raise InvalidArgumentError(f"settings must be an object, got {settings!r:.80}")
-    for name, kind in wanted.items():
-        if not isinstance(settings.get(name), kind):
-            raise InvalidArgumentError(
-                f"settings[{name!r}] is missing or of another kind, got {settings.get(name)!r:.80}"
-            )
-    if not all(_is_message(message) for message in trajectory.messages):
-        raise InvalidArgumentError("messages must be objects with a role and a text as content")
-    for number, turn in enumerate(trajectory.turns, 1):
-        if not isinstance(turn.action, str) or not isinstance(turn.observation, str):
-            raise InvalidArgumentError(f"turn {number} has no text for its action or observation")
-
-
-def _is_message(value: object) -> bool:
-    return isinstance(value, dict) and all(
-        isinstance(value.get(name), str) for name in ("role", "content")
-    )
-
-
-def _core(trajectory: Trajectory, task: Task, sandbox: str | Mapping[str, Any]) -> CodingRepairEnv:
-    """Makes the env at the core, as it was when the record was made."""
-    settings = trajectory.settings
-    recorded = settings["sandbox"]
-    given = {"name": sandbox} if isinstance(sandbox, str) else sandbox
-    if recorded.get("image") and not given.get("image"):
-        raise InvalidArgumentError(
-            f"it was recorded in the image {recorded['image']!r}; if you trust that, give "
-            f"--sandbox '{json.dumps({'image': recorded['image']})}'"
-        )
-    kept = {name: recorded[name] for name in ("shell", "limits") if name in recorded}
-    core = CodingRepairEnv(
-        tasks=[task.to_row()],
-        toolset=trajectory.toolset,
-        tokenizer=trajectory.tokenizer,
-        tool_format=settings["tool_format"],
-        sandbox={**kept, **given},
-        command_timeout_s=settings["command_timeout_s"],
-    )
-    core.limits = _limits(settings["limits"])
-    return core
-
-
-def _limits(recorded: Mapping[str, Any]) -> Limits:
-    """Returns the bounds of the record, without those that the clock decides."""
-    known = {one.name for one in fields(Limits)}
-    strange = ", ".join(sorted(recorded.keys() - known))
-    if strange:
-        raise InvalidArgumentError(f"this version knows no limit {strange}")
-    return Limits(**{name: value for name, value in recorded.items() if name != _CLOCK})
+    note = "; ".join(filter(None, (played.note, unfollowed)))
+    return Replay(task_id=trajectory.task_id, num_turns=num_turns, difference=difference, note=note)
 
 
 class _Replay:

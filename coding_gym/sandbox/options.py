@@ -1,7 +1,6 @@
 """What a user may say about an episode's sandbox: a backend's name, or a mapping with more."""
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -29,6 +28,7 @@ _MINIMA = {
     "num_open_files": 64,
     "memory_bytes": 32 << 20,
 }
+_MAX_CPUS = 1 << 16  # more than any machine has; kernels take no quota without bound
 _PROMISES = {
     "disk_bytes": Promise.DISK_LIMIT,
     "num_inodes": Promise.INODE_LIMIT,
@@ -154,8 +154,9 @@ def _limit(name: str, value: Any) -> float | None:
     if value is None:
         return None
     is_number = not isinstance(value, bool) and isinstance(value, Real)
-    if not is_number or not 0 < value < math.inf:
+    if not is_number or not 0 < value <= _MAX_CPUS:
         raise InvalidArgumentError(
-            f"sandbox limit num_cpus must be a number above 0, or None, got {value!r}"
+            f"sandbox limit num_cpus must be a number above 0 and at most {_MAX_CPUS}, or None, "
+            f"got {value!r}"
         )
     return float(value)

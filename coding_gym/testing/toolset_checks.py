@@ -29,6 +29,7 @@ from coding_gym.tools import NoCall, Toolset, tool_names
 
 PATH_NAMES = ("path", "file", "file_path", "filename", "folder", "directory")
 _NUM_DRAWS = 300
+_NUDGING = ("nano",)  # by nano-agent's own rule a reply without a call is nudged, no error
 _GARBAGE: tuple[Any, ...] = (
     None,
     True,
@@ -209,3 +210,9 @@ def a_reply_without_a_call_is_answered(toolset: Toolset) -> None:
             answer = toolset.on_no_call(scene_now)
             expect("type", type(answer), NoCall)
             expect("it says something, or ends", bool(answer.reply.strip()) or answer.ends, True)
+            counts = answer.ends or answer.is_format_error or _kind(toolset) in _NUDGING
+            expect("going on after it is a format error", counts, True)
+
+
+def _kind(toolset: Toolset) -> str:
+    return toolset.name.partition("[")[0]

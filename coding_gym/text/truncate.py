@@ -80,12 +80,24 @@ def ends(text: str, max_chars: int, middle: str) -> str:
     Raises:
         InvalidArgumentError: ``max_chars`` is negative.
     """
-    _check(max_chars)
     if len(text) <= max_chars:
         return text
-    num_last = max_chars // 2
-    first, last = text[: max_chars - num_last], text[len(text) - num_last :]
+    first, last = split_ends(text, max_chars)
     return first + middle.replace("{left_out}", str(len(text) - max_chars)) + last
+
+
+def split_ends(text: str, max_chars: int) -> tuple[str, str]:
+    """Returns the two pieces that `ends` leaves of a text of ``max_chars`` characters or more.
+
+    >>> split_ends("abcdefghij", 5)
+    ('abc', 'ij')
+
+    Raises:
+        InvalidArgumentError: ``max_chars`` is negative.
+    """
+    _check(max_chars)
+    num_last = max_chars // 2
+    return text[: max_chars - num_last], text[len(text) - num_last :]
 
 
 def cut(text: str, max_chars: int, keep: str) -> str:

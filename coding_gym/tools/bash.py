@@ -8,6 +8,7 @@ submits whose first line of output is the submit line and that exits with 0.
 from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.text.truncate import split_ends
 from coding_gym.tools import given
 from coding_gym.tools.answers import Refusal, answer, name_of, refusal, submitted
 from coding_gym.tools.bash_prompt import (
@@ -89,10 +90,10 @@ def _observation(end: CommandEnd) -> str:
         head = f"<exception>{said}</exception>\n<returncode>-1</returncode>\n"
     if len(output) < MAX_OUTPUT_CHARS:
         return f"{head}<output>\n{output}</output>{notes}"
-    half = MAX_OUTPUT_CHARS // 2
+    first, last = split_ends(output, MAX_OUTPUT_CHARS)
     return (
         f"{head}<warning>\n{TOO_LONG}\n</warning>"
-        f"<output_head>\n{output[:half]}\n</output_head>\n"
-        f"<elided_chars>\n{len(output) - 2 * half} characters elided\n</elided_chars>\n"
-        f"<output_tail>\n{output[-half:]}\n</output_tail>{notes}"
+        f"<output_head>\n{first}\n</output_head>\n"
+        f"<elided_chars>\n{len(output) - MAX_OUTPUT_CHARS} characters elided\n</elided_chars>\n"
+        f"<output_tail>\n{last}\n</output_tail>{notes}"
     )

@@ -56,12 +56,16 @@ class CodexToolset:
         """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
         return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
 
+    def meant(self, call: ToolCall) -> ToolCall:
+        """Returns a call with its arguments mended."""
+        return mended(call)
+
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer, a JSON object."""
+        call = self.meant(call)
         if call.error:
             return _failed(call, f"invalid JSON arguments: {call.error:.300}")
         try:
-            call = mended(call)
             if call.name == "submit":
                 return submitted(call, _json(_submission(call)))
             if call.name == "run_command":

@@ -24,11 +24,11 @@ from coding_gym.tools.protocol import ToolContext
 def list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Lists the files below a folder."""
     path = given.text(call, "path", ".")
-    place = editing.find_place(context.sandbox, path)
-    if not listing.is_folder(context.sandbox, place):
+    place = editing.find_place(context, path)
+    if not listing.is_folder(context, place):
         return {"files": [relative(context, place)], "truncated": False}
     found, is_more = listing.entries(
-        context.sandbox,
+        context,
         path,
         place,
         skip=listing.SKIP_IGNORED,
@@ -44,11 +44,11 @@ def inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Shows the tree below a folder, two blanks per level."""
     path = given.text(call, "path", ".")
     depth = min(max(given.whole_number(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
-    place = editing.find_place(context.sandbox, path)
-    if not listing.is_folder(context.sandbox, place):
+    place = editing.find_place(context, path)
+    if not listing.is_folder(context, place):
         raise Refusal(f"{name_of(path)} is a file, not a folder")
     found, is_more = listing.entries(
-        context.sandbox,
+        context,
         path,
         place,
         skip=listing.SKIP_IGNORED,
@@ -63,7 +63,7 @@ def read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Returns numbered lines of a file."""
     first = max(given.whole_number(call, "start_line", 1), 1)
     count = min(max(given.whole_number(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
-    file = editing.open_file(context.sandbox, given.text(call, "path"))
+    file = editing.open_file(context, given.text(call, "path"))
     lines = editing.lines_of(file.text)
     wanted = lines[first - 1 : first - 1 + count]
     rows = [f"{first + i}: {editing.cut_line(line)}" for i, line in enumerate(wanted)]
@@ -81,7 +81,7 @@ def apply_patch(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     patch = given.text(call, "patch")
     if not patch.strip():
         raise Refusal("`patch` must not be empty")
-    return {"applied": True, "files": apply_all(context.sandbox, read_patch(patch))}
+    return {"applied": True, "files": apply_all(context, read_patch(patch))}
 
 
 def replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
         raise Refusal("`old_text` must not be empty")
     if count < 0:
         raise Refusal(f"`count` must be at least 0, got {count}")
-    file = editing.open_file(context.sandbox, path)
+    file = editing.open_file(context, path)
     old, found = editing.occurrences(file, old)
     if not found:
         raise Refusal(f"`old_text` does not occur in {name_of(path)}")
@@ -110,7 +110,7 @@ def write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Writes a whole file, or adds to its end."""
     path, content = given.text(call, "path"), given.text(call, "content")
     appends = given.truth(call, "append", default=False)
-    place = editing.find_place(context.sandbox, path, may_be_new=True)
+    place = editing.find_place(context, path, may_be_new=True)
     before = editing.read_if_there(context.sandbox, path, place)
     if appends and before is not None:
         old = TextFile.decode(before)
@@ -130,5 +130,5 @@ def write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 def relative(context: ToolContext, place: str) -> str:
     """Returns a place as a path relative to the workspace."""
-    root = editing.find_place(context.sandbox, ".")
+    root = editing.find_place(context, ".")
     return place.removeprefix(root).lstrip("/") or "."

@@ -19,7 +19,7 @@ _MAX_ROUNDS = 3
 
 
 def mended(call: ToolCall) -> ToolCall:
-    """Returns a call with its arguments mended.
+    """Returns a call with its arguments mended; with an error where two would get one name.
 
     >>> dict(mended(ToolCall("read_file", {'"path"': 'src/a.py"'})).arguments)
     {'path': 'src/a.py'}
@@ -28,9 +28,15 @@ def mended(call: ToolCall) -> ToolCall:
     if list(arguments) == ["arguments"]:  # wrapped once more
         inner = _as_json(arguments["arguments"])
         arguments = inner if isinstance(inner, dict) else arguments
-    return replace(
-        call, arguments={_name(key): _value(_name(key), value) for key, value in arguments.items()}
-    )
+    meant: dict[str, Any] = {}
+    for key, value in arguments.items():
+        name = _name(key)
+        if name != key and name in arguments:  # the one that needs no mending is meant
+            continue
+        if name in meant:
+            return replace(call, error=call.error or f"`{name:.80}` is there twice")
+        meant[name] = _value(name, value)
+    return replace(call, arguments=meant)
 
 
 def _name(key: str) -> str:

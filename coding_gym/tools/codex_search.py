@@ -32,7 +32,7 @@ def rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     case = "" if given.truth(call, "case_sensitive", default=True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
-    base = relative(context, editing.find_place(context.sandbox, path))
+    base = relative(context, editing.find_place(context, path))
     result = context.sandbox.run(
         _SEARCH,
         timeout_s=min(_TIMEOUT_S, context.command_timeout_s),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import scrub_runner_times
+from coding_gym.text.truncate import ends, scrub_runner_times
 from coding_gym.tools.answers import Refusal
 from coding_gym.tools.protocol import ToolContext
 
@@ -86,7 +86,4 @@ def elided(text: str, max_chars: int) -> str:
     >>> elided("abcdefgh", 4)
     'ab\n[... 4 characters left out ...]\ngh'
     """
-    if len(text) <= max_chars:
-        return text
-    half = max_chars // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    return ends(text, max_chars, "\n[... {left_out} characters left out ...]\n")

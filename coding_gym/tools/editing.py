@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.answers import Refusal, name_of
 from coding_gym.tools.files import TextFile, resolve
+from coding_gym.tools.protocol import ToolContext
 
 if TYPE_CHECKING:
     from coding_gym.sandbox.protocol import Sandbox
@@ -68,11 +69,11 @@ def refusals(path: str) -> Iterator[None]:
         raise Refusal(f"{name_of(path)}: {error}") from error
 
 
-def find_place(sandbox: "Sandbox", path: str, *, may_be_new: bool = False) -> str:
+def find_place(context: ToolContext, path: str, *, may_be_new: bool = False) -> str:
     """Returns where a path of the workspace leads.
 
     Args:
-        sandbox: Where it is looked for.
+        context: The episode, in whose sandbox it is looked for.
         path: Relative to the workspace, or absolute.
         may_be_new: Whether nothing need be there.
 
@@ -86,23 +87,25 @@ def find_place(sandbox: "Sandbox", path: str, *, may_be_new: bool = False) -> st
         raise Refusal(f"a path of more than {_MAX_PATH_BYTES} bytes")
     try:
         with refusals(path):
-            place = resolve(sandbox, path, may_be_new=may_be_new)
+            place = resolve(context, path, may_be_new=may_be_new)
     except UnicodeEncodeError as error:
         raise Refusal("a path must not hold a lone surrogate") from error
     if place is None:
-        raise Refusal(f"{name_of(path)} is outside the repository, which is {sandbox.workdir}")
+        raise Refusal(
+            f"{name_of(path)} is outside the repository, which is {context.sandbox.workdir}"
+        )
     return place
 
 
-def open_file(sandbox: "Sandbox", path: str) -> OpenedFile:
+def open_file(context: ToolContext, path: str) -> OpenedFile:
     """Reads a text file.
 
     Raises:
         Refusal: It is outside, missing, no file, too large, locked, or binary.
         SandboxError: The sandbox is closed or died.
     """
-    place = find_place(sandbox, path)
-    data = read_bytes(sandbox, path, place)
+    place = find_place(context, path)
+    data = read_bytes(context.sandbox, path, place)
     content = TextFile.decode(data)
     if content.is_binary:
         raise Refusal(f"{name_of(path)} is a binary file; use a command instead")

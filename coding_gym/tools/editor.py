@@ -47,11 +47,18 @@ class EditorToolset:
         """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
         return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
 
+    def meant(self, call: ToolCall) -> ToolCall:
+        """Returns a call with the names that the schemas have for its tool and its argument."""
+        call = replace(call, name=ALIASES.get(call.name, call.name))
+        if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
+            return replace(call, arguments={"command": call.arguments["cmd"]})  # R2E-Gym's name
+        return call
+
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer."""
         if call.error:
             return refusal(call, f"ERROR: the arguments are no JSON: {call.error:.300}")
-        call = replace(call, name=ALIASES.get(call.name, call.name))
+        call = self.meant(call)
         if call.name not in _TOOLS:
             known = ", ".join(_TOOLS)
             said = f"ERROR: unknown tool: {name_of(call.name)}; there are {known}"
@@ -85,8 +92,6 @@ def _editor(call: ToolCall, context: ToolContext) -> ToolResult:
 
 
 def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
-    if "command" not in call.arguments and "cmd" in call.arguments:  # R2E-Gym's name for it
-        call = replace(call, arguments={"command": call.arguments["cmd"]})
     end = run_command(given.text(call, "command"), context)
     return answer(call, told(end, MAX_REPLY_CHARS), ok=end.ok, raw=end.raw)
 

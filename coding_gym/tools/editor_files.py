@@ -7,6 +7,7 @@ from coding_gym.tools.answers import Refusal, name_of
 from coding_gym.tools.editing import OpenedFile
 from coding_gym.tools.editor_prompt import CLIPPED, MAX_LISTED, MAX_REPLY_CHARS
 from coding_gym.tools.files import TextFile
+from coding_gym.tools.own_commands import run_own
 from coding_gym.tools.protocol import ToolContext
 
 _NUM_CONTEXT_LINES = 4
@@ -16,12 +17,12 @@ _REVIEW = "Review the changes and make sure they are as expected. Edit the file 
 def view(call: ToolCall, context: ToolContext) -> str:
     """Shows a file's lines, or what a folder holds two levels deep."""
     path, lines = given.text(call, "path"), given.line_range(call, "view_range")
-    place = editing.find_place(context.sandbox, path)
-    if listing.is_folder(context.sandbox, place):
+    place = editing.find_place(context, path)
+    if listing.is_folder(context, place):
         if lines is not None:
             raise Refusal("`view_range` is for files, and this path is a folder")
         return _folder(path, place, context)
-    text = editing.lines_of(editing.open_file(context.sandbox, path).text)
+    text = editing.lines_of(editing.open_file(context, path).text)
     if lines is None:
         return _cat(text, path, 1)
     first, last = lines
@@ -41,7 +42,7 @@ def view(call: ToolCall, context: ToolContext) -> str:
 
 def _folder(path: str, place: str, context: ToolContext) -> str:
     found, is_more = listing.entries(
-        context.sandbox,
+        context,
         path,
         place,
         skip=listing.SKIP_HIDDEN,
@@ -61,15 +62,15 @@ def _folder(path: str, place: str, context: ToolContext) -> str:
 def create(call: ToolCall, context: ToolContext) -> str:
     """Makes a file that does not exist yet."""
     path, text = given.text(call, "path"), given.text(call, "file_text")
-    place = editing.find_place(context.sandbox, path, may_be_new=True)
-    if context.sandbox.run('test -e "$PLACE"', env={"PLACE": place}).ok:
+    place = editing.find_place(context, path, may_be_new=True)
+    if run_own(context, 'test -e "$PLACE"', env={"PLACE": place}).ok:
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
             "`create`; use `str_replace` or `insert`"
         )
     data = text.encode()
     editing.write_bytes(context.sandbox, path, place, data)
-    editor_history.remember(context.state, place, before=None, after=data)
+    editor_history.remember(context.state, place, before=None, mode="", after=data)
     return f"File created successfully at: {name_of(path)}"
 
 
@@ -81,7 +82,7 @@ def str_replace(call: ToolCall, context: ToolContext) -> str:
         raise Refusal("`old_str` must not be empty; `insert` puts lines in")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
-    file = editing.open_file(context.sandbox, path)
+    file = editing.open_file(context, path)
     old, found = editing.occurrences(file, old)
     if not found:
         raise Refusal(
@@ -102,7 +103,7 @@ def insert(call: ToolCall, context: ToolContext) -> str:
     """Puts lines behind a line."""
     path, after = given.text(call, "path"), given.whole_number(call, "insert_line")
     new = given.text(call, "new_str")
-    file = editing.open_file(context.sandbox, path)
+    file = editing.open_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(editing.lines_of(file.text))
     if not 0 <= after <= num_lines:
@@ -121,7 +122,7 @@ def insert(call: ToolCall, context: ToolContext) -> str:
 def undo_edit(call: ToolCall, context: ToolContext) -> str:
     """Takes back the last edit of a file, as far as it is remembered."""
     path = given.text(call, "path")
-    place = editing.find_place(context.sandbox, path, may_be_new=True)
+    place = editing.find_place(context, path, may_be_new=True)
     version = editor_history.take_back(context.state, place)
     if version is None:
         num_dropped = editor_history.num_dropped(context.state, place)
@@ -129,23 +130,37 @@ def undo_edit(call: ToolCall, context: ToolContext) -> str:
         raise Refusal(f"No edit history found for {name_of(path)}{why}.")
     try:
         now = editing.read_if_there(context.sandbox, path, place)
-        _put(context, path, place, version.data)
+        mode = _mode(context, place)
+        _put(context, path, place, version, mode)
     except Refusal:
         editor_history.put_back(context.state, place, version)
         raise
     said = f"Last edit to {name_of(path)} undone successfully."
-    if not version.is_followed_by(now):
+    if not version.is_followed_by(now, mode):
         said += " What was changed in it since, by other means, is undone with it."
     if version.data is None:
         return f"{said} The file is gone again."
     return f"{said} {_cat(editing.lines_of(_text(version.data)), path, 1)}"
 
 
-def _put(context: ToolContext, path: str, place: str, data: bytes | None) -> None:
-    if data is not None:
-        editing.write_bytes(context.sandbox, path, place, data)
-    elif not context.sandbox.run('rm -f -- "$PLACE"', env={"PLACE": place}).ok:
+def _put(
+    context: ToolContext, path: str, place: str, version: editor_history.Version, mode: str
+) -> None:
+    """Brings back a version of a file whose mode is another one now, or "" where it is gone."""
+    env = {"PLACE": place, "MODE": version.mode}
+    if version.data is not None:
+        editing.write_bytes(context.sandbox, path, place, version.data)
+        is_same = not version.mode or version.mode == mode
+        if not is_same and not run_own(context, 'chmod -- "$MODE" "$PLACE"', env=env).ok:
+            raise Refusal(f"the mode of {name_of(path)} cannot be set")
+    elif not run_own(context, 'rm -f -- "$PLACE"', env=env).ok:
         raise Refusal(f"{name_of(path)} cannot be removed")
+
+
+def _mode(context: ToolContext, place: str) -> str:
+    """Returns a file's mode as chmod takes it, or "" where there is none."""
+    found = run_own(context, 'stat -c %a -- "$PLACE"', env={"PLACE": place})
+    return found.output.strip() if found.ok else ""
 
 
 def _text(data: bytes) -> str:
@@ -155,7 +170,8 @@ def _text(data: bytes) -> str:
 def _edited(file: OpenedFile, text: str, first: int, last: int, context: ToolContext) -> str:
     """Writes a file's new text and shows the lines that are new, with some around them."""
     after = editing.save(context.sandbox, file, text)
-    editor_history.remember(context.state, file.place, before=file.data, after=after)
+    mode = _mode(context, file.place)
+    editor_history.remember(context.state, file.place, before=file.data, mode=mode, after=after)
     begin = max(first - _NUM_CONTEXT_LINES, 1)
     snippet = editing.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
     name = name_of(file.path)

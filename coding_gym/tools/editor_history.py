@@ -23,24 +23,32 @@ class Version:
 
     Attributes:
         data: Its bytes, or None where it did not exist.
+        mode: Its mode as chmod takes it, or "" where it did not exist.
         after: A digest of what the edit made of it.
     """
 
     data: bytes | None
+    mode: str
     after: str
 
-    def is_followed_by(self, data: bytes | None) -> bool:
-        """Returns whether a file still is what the edit made of it."""
-        return data is not None and _digest(data) == self.after
+    def is_followed_by(self, data: bytes | None, mode: str) -> bool:
+        """Returns whether a file still is what the edit made of it; edits leave its mode."""
+        is_same = data is not None and _digest(data) == self.after
+        return is_same and self.mode in ("", mode)
 
 
 def remember(
-    state: MutableMapping[str, Any], place: str, *, before: bytes | None, after: bytes
+    state: MutableMapping[str, Any],
+    place: str,
+    *,
+    before: bytes | None,
+    mode: str,
+    after: bytes,
 ) -> None:
-    """Keeps a file's bytes from before an edit, and forgets the oldest that are too much."""
+    """Keeps what a file was before an edit, and forgets the oldest that are too much."""
     kept = state.setdefault(_KEPT, [])
     data = None if before is None else base64.b64encode(before).decode()
-    kept.append({"place": place, "data": data, "after": _digest(after)})
+    kept.append({"place": place, "data": data, "mode": mode, "after": _digest(after)})
     of_this_file = [entry for entry in kept if entry["place"] == place]
     if len(of_this_file) > MAX_VERSIONS:
         _drop(state, kept.index(of_this_file[0]))
@@ -55,14 +63,16 @@ def take_back(state: MutableMapping[str, Any], place: str) -> Version | None:
         if kept[i]["place"] == place:
             entry = kept.pop(i)
             data = entry["data"]
-            return Version(None if data is None else base64.b64decode(data), entry["after"])
+            before = None if data is None else base64.b64decode(data)
+            return Version(before, entry["mode"], entry["after"])
     return None
 
 
 def put_back(state: MutableMapping[str, Any], place: str, version: Version) -> None:
     """Keeps again what `take_back` gave, where it could not be used."""
     data = None if version.data is None else base64.b64encode(version.data).decode()
-    state.setdefault(_KEPT, []).append({"place": place, "data": data, "after": version.after})
+    entry = {"place": place, "data": data, "mode": version.mode, "after": version.after}
+    state.setdefault(_KEPT, []).append(entry)
 
 
 def num_dropped(state: MutableMapping[str, Any], place: str) -> int:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MAX_FILES = 100  # of one patch; reading stops behind them
+MAX_HUNKS = 500
+
 
 @dataclass(frozen=True, slots=True)
 class Hunk:

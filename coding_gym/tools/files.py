@@ -8,10 +8,10 @@ byte order mark, the mode.
 import codecs
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-if TYPE_CHECKING:
-    from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.tools.own_commands import run_own
+from coding_gym.tools.protocol import ToolContext
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -28,16 +28,17 @@ while [ "$above" ]; do
 done"""
 
 
-def resolve(sandbox: "Sandbox", file: str, *, may_be_new: bool = False) -> str | None:
+def resolve(context: ToolContext, file: str, *, may_be_new: bool = False) -> str | None:
     """Returns a path's real place as the sandbox sees it, or None where that is outside.
 
     Args:
-        sandbox: Where the path leads somewhere.
+        context: The episode, in whose sandbox the path leads somewhere.
         file: A path, relative to the workspace or absolute.
         may_be_new: Whether nothing need be there, nor in the folders above it.
 
     Raises:
         FileNotFoundError: The path leads nowhere.
+        TimeoutError: There was no time to find out.
         UnicodeEncodeError: It holds what no file name can.
         SandboxError: The sandbox is closed or died.
     """
@@ -45,17 +46,20 @@ def resolve(sandbox: "Sandbox", file: str, *, may_be_new: bool = False) -> str |
         raise FileNotFoundError(file)
     file.encode()
     option = "-m" if may_be_new else "-e"
-    found = sandbox.run(
+    found = run_own(
+        context,
         f'realpath -- "$ROOT" && realpath {option} -- "$FILE"',
-        env={"ROOT": sandbox.workdir, "FILE": file},
+        env={"ROOT": context.sandbox.workdir, "FILE": file},
     )
+    if found.timed_out:
+        raise TimeoutError("it took too long to find it")
     root, _, path = found.output.removesuffix("\n").partition("\n")
     if not found.ok or not path:
         raise FileNotFoundError(file)
     if PurePosixPath(path).is_relative_to(root):
         return path
     # An image may show the workspace at a second path, as a mount: the same folder, another name.
-    second = sandbox.run(_SECOND_NAME, env={"ROOT": root, "PLACE": path}).output
+    second = run_own(context, _SECOND_NAME, env={"ROOT": root, "PLACE": path}).output
     return root + path.removeprefix(second) if second else None
 
 

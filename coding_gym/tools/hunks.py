@@ -11,6 +11,7 @@ from functools import cache
 from itertools import accumulate
 
 from coding_gym.tools.answers import Refusal
+from coding_gym.tools.effort import Effort
 from coding_gym.tools.file_patch import Hunk
 
 # How lines are compared, in this order; the first way that finds a place wins.
@@ -18,15 +19,35 @@ STRICT: tuple[Callable[[str], str], ...] = (str, str.rstrip)
 LOOSE: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip)
 _MAX_NAMED = 5
 
+MAX_WORK = 1 << 27
+"""Characters that may be looked at to find the places of one patch, a second of work at most."""
+
+_LINE_COST = 16  # what a line costs when a text is taken apart, in characters
+
 
 class _Lines:
-    """A text's lines, searchable for runs of lines in time linear in the text."""
+    """A text's lines, searchable for runs of lines in time linear in the text.
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
+    Raises:
+        Refusal: From any method: the searches came to more than the effort allows.
+    """
+
+    def __init__(self, text: str, effort: Effort) -> None:
+        self._effort = effort
+        self._cost = len(text) + _LINE_COST * (text.count("\n") + 1)
+        self._pay(self._cost)
+        self.lines = text.removesuffix("\n").split("\n") if text else []
         self._folded = cache(self._fold)
 
+    def _pay(self, work: int) -> None:
+        if not self._effort.spend(work):
+            raise Refusal(
+                "finding the places of this patch takes too much work; split it, leave out lines "
+                "behind @@, or write the lines exactly as they are in the file"
+            )
+
     def _fold(self, way: Callable[[str], str]) -> tuple[str, list[int]]:
+        self._pay(self._cost)
         folded = [way(line) for line in self.lines]
         starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
         return "\n" + "\n".join(folded) + "\n", starts
@@ -44,15 +65,22 @@ class _Lines:
         text, starts = self._folded(way)
         needle = "\n" + "\n".join(way(line) for line in wanted) + "\n"
         found: list[int] = []
-        position = text.find(needle, starts[min(begin, len(starts) - 1)])
-        while position >= 0 and len(found) < most:
-            found.append(bisect.bisect_left(starts, position))
-            position = text.find(needle, position + 1)
+        position = starts[min(begin, len(starts) - 1)]
+        while len(found) < most:
+            at = text.find(needle, position)
+            self._pay((at if at >= 0 else len(text)) - position + len(needle))
+            if at < 0:
+                break
+            found.append(bisect.bisect_left(starts, at))
+            position = at + 1
         return found
 
 
 def apply_hunks(
-    text: str, hunks: Sequence[Hunk], ways: Sequence[Callable[[str], str]]
+    text: str,
+    hunks: Sequence[Hunk],
+    ways: Sequence[Callable[[str], str]],
+    effort: Effort | None = None,
 ) -> tuple[str, list[int]]:
     """Puts hunks into a text, in their order.
 
@@ -60,14 +88,16 @@ def apply_hunks(
         text: With line feeds for line ends.
         hunks: From the top of the text to its end.
         ways: `STRICT` or `LOOSE`.
+        effort: What finding places may cost, in characters looked at; all of `MAX_WORK` where it
+            is left out.
 
     Returns:
         The new text, and the line of the old one, from 1, at which each hunk went in.
 
     Raises:
-        Refusal: One of them fits nowhere, or at more places than one.
+        Refusal: One of them fits nowhere, or at more places than one, or that takes too much work.
     """
-    source = _Lines(text.removesuffix("\n").split("\n") if text else [])
+    source = _Lines(text, effort or Effort(MAX_WORK))
     ends_bare = bool(text) and not text.endswith("\n")
     result: list[str] = []
     taken, drift, numbers = 0, 0, []

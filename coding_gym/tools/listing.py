@@ -1,13 +1,11 @@
 """What folders of the workspace hold, as tools list it: sorted, bounded, links not followed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from coding_gym.tools.answers import Refusal, name_of
 from coding_gym.tools.files import shown
-
-if TYPE_CHECKING:
-    from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.tools.own_commands import run_own
+from coding_gym.tools.protocol import ToolContext
 
 # Of tools, not of the project.
 IGNORED = (
@@ -23,7 +21,6 @@ IGNORED = (
 SKIP_IGNORED = "( " + " -o ".join(f"-name {name}" for name in IGNORED) + " ) -prune -o"
 SKIP_HIDDEN = "-name .* -prune -o"
 
-_TIMEOUT_S = 30.0
 _MAX_OUTPUT_BYTES = 2 << 20
 # The tests of find are words of our own, split at blanks; `set -f` keeps their patterns as they
 # are. A folder sorts right before what is in it, as slashes sort below all else.
@@ -54,18 +51,18 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
-def is_folder(sandbox: "Sandbox", place: str) -> bool:
+def is_folder(context: ToolContext, place: str) -> bool:
     """Returns whether a place is a folder."""
-    return sandbox.run('test -d "$PLACE"', env={"PLACE": place}).ok
+    return run_own(context, 'test -d "$PLACE"', env={"PLACE": place}).ok
 
 
 def entries(
-    sandbox: "Sandbox", path: str, place: str, *, skip: str, tests: str = "", max_entries: int
+    context: ToolContext, path: str, place: str, *, skip: str, tests: str = "", max_entries: int
 ) -> tuple[list[Entry], bool]:
     """Returns what is in a folder, sorted by path, and whether there is more.
 
     Args:
-        sandbox: Where it is.
+        context: The episode.
         path: The folder as the policy gave it, for what is said.
         place: Where it is, links resolved.
         skip: `SKIP_IGNORED` or `SKIP_HIDDEN`.
@@ -76,9 +73,9 @@ def entries(
         Refusal: It cannot be listed.
         SandboxError: The sandbox is closed or died.
     """
-    result = sandbox.run(
+    result = run_own(
+        context,
         _LIST,
-        timeout_s=_TIMEOUT_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
         env={"BASE": place, "NUM": str(max_entries + 1), "TESTS": _ordered(skip, tests)},
     )

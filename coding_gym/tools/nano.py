@@ -21,8 +21,6 @@ from coding_gym.tools.protocol import NoCall, ToolContext
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from coding_gym.sandbox.protocol import Sandbox
-
 MAX_REPLY_CHARS = 2000
 CUT_SUFFIX = "... output truncated"
 NUDGE = "Use shell to explore or apply_patch to make changes. Do not stop working."
@@ -111,7 +109,7 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
     search, replace, file = (str(value) for value in arguments)
     try:
         file.encode()
-        reply = _edit(context.sandbox, file, search.encode(), replace.encode())
+        reply = _edit(context, file, search.encode(), replace.encode())
     except UnicodeEncodeError:
         reply = INVALID_PATCH
     except FileNotFoundError:
@@ -123,19 +121,19 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
     return _answer(call, reply or "patch applied successfully", ok=not reply)
 
 
-def _edit(sandbox: "Sandbox", file: str, search: bytes, replace: bytes) -> str:
+def _edit(context: ToolContext, file: str, search: bytes, replace: bytes) -> str:
     """Replaces the only occurrence of ``search``; returns why it did not, or ""."""
-    path = resolve(sandbox, file)
+    path = resolve(context, file)
     if path is None:
         return OUTSIDE
-    data = sandbox.read_file(path)
+    data = context.sandbox.read_file(path)
     search, replace = with_line_ends_of(data, search, replace)
     num_matches = data.count(search)
     if num_matches == 0:
         return "search string not found - try using grep to find the exact text"
     if num_matches > 1:
         return f"search ambiguous: {num_matches} matches - add more context to make search unique"
-    sandbox.write_file(path, data.replace(search, replace, 1))
+    context.sandbox.write_file(path, data.replace(search, replace, 1))
     return ""
 
 

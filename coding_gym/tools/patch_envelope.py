@@ -4,13 +4,20 @@ A change has no line numbers: a line behind ``@@`` says what stands above it, an
 first place behind that, as in Codex.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from coding_gym.tools.answers import Refusal
-from coding_gym.tools.file_patch import FilePatch, Hunk
+from coding_gym.tools.file_patch import MAX_HUNKS, FilePatch, Hunk
 
 BEGIN = "*** Begin Patch"
 END = "*** End Patch"
+BEGIN_LINE, END_LINE = (
+    re.compile(rf"^{re.escape(mark)}[ \t\r]*$", re.MULTILINE) for mark in (BEGIN, END)
+)
+MAX_ANCHORS = 8
+"""Lines behind ``@@`` that one change may stand below; Codex nests two or three."""
 
 
 def read_envelope(text: str) -> Iterator[FilePatch]:
@@ -19,8 +26,8 @@ def read_envelope(text: str) -> Iterator[FilePatch]:
     Raises:
         Refusal: It is none.
     """
-    lines = text.strip().split("\n")
-    lines = [line for line in lines if line.strip() not in (BEGIN, END)]
+    # Only lines that begin so: behind a blank the same is a line of a file.
+    lines = [line for line in text.strip().split("\n") if line.rstrip() not in (BEGIN, END)]
     at = 0
     while at < len(lines):
         kind, _, path = lines[at].removeprefix("*** ").partition(": ")
@@ -42,12 +49,11 @@ def _is_header(line: str) -> bool:
     return line.startswith(("*** Add File: ", "*** Delete File: ", "*** Update File: "))
 
 
-def _section(kind: str, path: str, body: list[str]) -> FilePatch:
+def _section(kind: str, path: str, body: Sequence[str]) -> FilePatch:
     if kind == "Delete File":
         return FilePatch(path, None)
     if kind == "Add File":
-        while body and not body[-1]:
-            body = body[:-1]
+        body = _without_blank_end(body)
         wrong = [line for line in body if not line.startswith("+")]
         if wrong:
             raise Refusal(f"{path}: each line of a new file begins with +, got {wrong[0]!r:.80}")
@@ -56,15 +62,21 @@ def _section(kind: str, path: str, body: list[str]) -> FilePatch:
     if body and body[0].startswith("*** Move to: "):
         new_path = body[0].removeprefix("*** Move to: ").strip()
         body = body[1:]
-    return FilePatch(path, new_path, tuple(_chunks(path, body)), is_loose=True)
+    hunks = islice(_chunks(path, body), MAX_HUNKS + 1)
+    return FilePatch(path, new_path, tuple(hunks), is_loose=True)
+
+
+def _without_blank_end(body: Sequence[str]) -> Sequence[str]:
+    end = len(body)
+    while end and not body[end - 1]:
+        end -= 1
+    return body[:end]
 
 
 def _chunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
     anchors: list[str] = []
     lines: list[str] = []
-    while body and not body[-1]:
-        body = body[:-1]
-    for line in (*body, "@@"):
+    for line in (*_without_blank_end(body), "@@"):
         if line.startswith(("@@", "*** End of File")):
             if lines:
                 at_end = not line.startswith("@@")
@@ -74,6 +86,11 @@ def _chunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
             # Line numbers do not belong here; the lines themselves say where.
             if anchor and line.startswith("@@") and not anchor.startswith("-"):
                 anchors.append(anchor)
+            if len(anchors) > MAX_ANCHORS:
+                raise Refusal(
+                    f"{path}: more than {MAX_ANCHORS} lines @@ stand above one change, the last of "
+                    f"them {line!r:.80}; name one or two, and give more lines around the change"
+                )
         elif line[:1] in ("", " ", "+", "-"):
             lines.append(line or " ")
         else:

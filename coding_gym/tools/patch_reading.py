@@ -6,16 +6,15 @@ missing, blank context lines may lack their blank, and a fence around the patch 
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from coding_gym import diff_text
 from coding_gym.errors import PatchError
 from coding_gym.tools.answers import Refusal
-from coding_gym.tools.file_patch import FilePatch, Hunk
-from coding_gym.tools.patch_envelope import read_envelope
+from coding_gym.tools.file_patch import MAX_FILES, MAX_HUNKS, FilePatch, Hunk
+from coding_gym.tools.patch_envelope import BEGIN_LINE, END_LINE, read_envelope
 
 MAX_PATCH_CHARS = 1 << 20
-MAX_FILES = 100
-MAX_HUNKS = 500
 
 _NO_NEWLINE = "\\"
 _SIGNATURE = "-- "  # behind a patch that git wrote as a mail
@@ -23,8 +22,6 @@ _KINDS = ("+", "-", " ")
 _HUNK = re.compile(r"@@(?: -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@)?")
 _BARE_HUNK = re.compile(r"^@@[ \t]*$|^@@ (?!-\d+(?:,\d+)? \+\d+(?:,\d+)? @@).*$", re.MULTILINE)
 _MODE = re.compile(r"^(?:new file mode|new mode) (100644|100755)$", re.MULTILINE)
-_BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t]*$", re.MULTILINE)
-_END = re.compile(r"^\*\*\* End Patch[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"\A\s*```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -39,18 +36,19 @@ def read_patch(text: str) -> list[FilePatch]:
     text = text.replace("\r\n", "\n")
     if fenced := _FENCE.match(text):
         text = fenced[1]
-    if begin := _BEGIN.search(text):  # it may stand in a here-document
-        ends = [end.end() for end in _END.finditer(text, begin.end())]
+    if begin := BEGIN_LINE.search(text):  # it may stand in a here-document
+        ends = [end.end() for end in END_LINE.finditer(text, begin.end())]
         text = text[begin.start() : ends[-1] if ends else None]
     is_envelope = text.lstrip().startswith("*** ")
-    files = list(read_envelope(text) if is_envelope else _read_unified(text))
+    read = read_envelope(text) if is_envelope else _read_unified(text)
+    files = list(islice(read, MAX_FILES + 1))
     if not files:
         raise Refusal("the patch changes nothing")
     num_hunks = sum(len(file.hunks) for file in files)
     if len(files) > MAX_FILES or num_hunks > MAX_HUNKS:
         raise Refusal(
-            f"the patch has {len(files)} files and {num_hunks} hunks, more than {MAX_FILES} and "
-            f"{MAX_HUNKS}; split it"
+            f"the patch has at least {len(files)} files and {num_hunks} hunks, more than "
+            f"{MAX_FILES} and {MAX_HUNKS}; split it"
         )
     return files
 
@@ -75,7 +73,7 @@ def _read_unified(text: str) -> Iterator[FilePatch]:
         yield FilePatch(
             old_path=old,
             new_path=new,
-            hunks=tuple(_hunks(lines[first:])),
+            hunks=tuple(islice(_hunks(lines[first:]), MAX_HUNKS + 1)),
             mode=mode[1][3:] if mode else "",
             is_copy="\ncopy from " in header,
         )

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coding_gym.tools import editing
 from coding_gym.tools.answers import Refusal, name_of
+from coding_gym.tools.effort import Effort
 from coding_gym.tools.file_patch import FilePatch
 from coding_gym.tools.files import TextFile
-from coding_gym.tools.hunks import LOOSE, STRICT, apply_hunks
-
-if TYPE_CHECKING:
-    from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.tools.hunks import LOOSE, MAX_WORK, STRICT, apply_hunks
+from coding_gym.tools.own_commands import run_own
+from coding_gym.tools.protocol import ToolContext
 
 MAX_BYTES = 32 << 20  # of all files that a patch touches
 # What is at $PLACE: its mode, and the first folder above it that is missing.
@@ -54,9 +54,10 @@ class PlannedPatch:
             which they went in).
     """
 
-    sandbox: "Sandbox"
+    context: ToolContext
     files: list[dict[str, Any]] = field(default_factory=list)
     _entries: dict[str, _Entry] = field(default_factory=dict)
+    _effort: Effort = field(default_factory=lambda: Effort(MAX_WORK))
 
     def add(self, patch: FilePatch) -> None:
         """Works out one file's part, on top of those before it.
@@ -99,7 +100,7 @@ class PlannedPatch:
         if content.is_binary:
             raise Refusal("it is a binary file; use a command instead")
         ways = LOOSE if patch.is_loose else STRICT
-        text, numbers = apply_hunks(content.text, patch.hunks, ways)
+        text, numbers = apply_hunks(content.text, patch.hunks, ways, self._effort)
         if patch.new_path is None and text:
             raise Refusal("the patch deletes this file, but not all of its lines")
         try:
@@ -108,10 +109,10 @@ class PlannedPatch:
             raise Refusal("the new text does not fit the file's encoding") from error
 
     def _entry(self, path: str) -> _Entry:
-        place = editing.find_place(self.sandbox, path, may_be_new=True)
+        place = editing.find_place(self.context, path, may_be_new=True)
         if place not in self._entries:
-            before = editing.read_if_there(self.sandbox, path, place)
-            survey = self.sandbox.run(_SURVEY, env={"PLACE": place}).output
+            before = editing.read_if_there(self.context.sandbox, path, place)
+            survey = run_own(self.context, _SURVEY, env={"PLACE": place}).output
             mode, _, missing = survey.partition("\n")
             self._entries[place] = _Entry(path, place, before, mode, missing, after=before)
             if sum(len(entry.before or b"") for entry in self._entries.values()) > MAX_BYTES:
@@ -119,7 +120,7 @@ class PlannedPatch:
         return self._entries[place]
 
     def _is_link(self, path: str) -> bool:
-        return self.sandbox.run('test -L "$FILE"', env={"FILE": path}).ok
+        return run_own(self.context, 'test -L "$FILE"', env={"FILE": path}).ok
 
     def write(self) -> None:
         """Makes all changes; where one cannot be made, those before it are taken back.
@@ -133,7 +134,7 @@ class PlannedPatch:
         changed.sort(key=lambda entry: entry.after is None)
         for number, entry in enumerate(changed):
             try:
-                _put(self.sandbox, entry, entry.after, entry.new_mode if _sets_mode(entry) else "")
+                _put(self.context, entry, entry.after, entry.new_mode if _sets_mode(entry) else "")
             except Refusal as why:
                 lost = self._take_back(changed[: number + 1])
                 kept = f"not restored: {', '.join(lost)}" if lost else "nothing was changed"
@@ -145,41 +146,45 @@ class PlannedPatch:
         # New files go first: they hold the space that old content may need.
         for entry in sorted(done, key=lambda entry: entry.before is not None):
             try:
-                now = editing.read_if_there(self.sandbox, entry.path, entry.place)
+                now = editing.read_if_there(self.context.sandbox, entry.path, entry.place)
                 if now != entry.before or _sets_mode(entry):
-                    _put(self.sandbox, entry, entry.before, entry.mode)
+                    _put(self.context, entry, entry.before, entry.mode)
                 if entry.missing:
-                    self.sandbox.run(
-                        'find "$TOP" -depth -type d -empty -delete', env={"TOP": entry.missing}
+                    run_own(
+                        self.context,
+                        'find "$TOP" -depth -type d -empty -delete',
+                        env={"TOP": entry.missing},
                     )
             except Refusal:
                 lost.append(name_of(entry.path))
         return lost
 
 
-def apply_all(sandbox: "Sandbox", files: Sequence[FilePatch]) -> list[dict[str, Any]]:
+def apply_all(context: ToolContext, files: Sequence[FilePatch]) -> list[dict[str, Any]]:
     """Applies a patch, all of it or nothing, and returns what it did to each file.
 
     Raises:
         Refusal: It does not apply, and why.
         SandboxError: The sandbox is closed or died.
     """
-    planned = PlannedPatch(sandbox)
+    planned = PlannedPatch(context)
     for file in files:
         planned.add(file)
     planned.write()
     return planned.files
 
 
-def _put(sandbox: "Sandbox", entry: _Entry, data: bytes | None, mode: str) -> None:
+def _put(context: ToolContext, entry: _Entry, data: bytes | None, mode: str) -> None:
     """Makes a place hold some bytes, with a mode unless it is "", or nothing."""
     if data is None:
-        if not sandbox.run('rm -f -- "$PLACE"', env={"PLACE": entry.place}).ok:
+        if not run_own(context, 'rm -f -- "$PLACE"', env={"PLACE": entry.place}).ok:
             raise Refusal(f"{name_of(entry.path)} cannot be removed")
         return
-    editing.write_bytes(sandbox, entry.path, entry.place, data)
+    editing.write_bytes(context.sandbox, entry.path, entry.place, data)
     if mode:
-        done = sandbox.run('chmod -- "$MODE" "$PLACE"', env={"MODE": mode, "PLACE": entry.place})
+        done = run_own(
+            context, 'chmod -- "$MODE" "$PLACE"', env={"MODE": mode, "PLACE": entry.place}
+        )
         if not done.ok:
             raise Refusal(f"the mode of {name_of(entry.path)} cannot be set")
 

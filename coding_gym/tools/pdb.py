@@ -11,7 +11,7 @@ from coding_gym.tools.editing import lines_of, numbered, open_file, save
 from coding_gym.tools.given import is_given, text, whole_number
 from coding_gym.tools.pdb_prompt import SCHEMAS, SYSTEM_PROMPT
 from coding_gym.tools.pdb_session import pdb_answer
-from coding_gym.tools.programs import ask, rows_of, text_of
+from coding_gym.tools.programs import ask, int_of, rows_of, text_of
 from coding_gym.tools.prompt_parts import with_kept_shell
 from coding_gym.tools.protocol import NoCall, ToolContext
 from coding_gym.tools.samples import COMMANDS, draw_call
@@ -42,7 +42,7 @@ class PdbToolset:
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer."""
         if call.error:
-            return answer(call, f"Error: the arguments are no JSON: {call.error}", ok=False)
+            return answer(call, f"Error: the arguments are no JSON: {call.error:.300}", ok=False)
         if call.name not in _TOOLS:
             known = ", ".join(_TOOLS)
             said = f"Error: unknown tool: {name_of(call.name)}; there are {known}"
@@ -50,11 +50,11 @@ class PdbToolset:
         try:
             return _TOOLS[call.name](call, context)
         except Refusal as refused:
-            return answer(call, f"Error: {refused}", ok=False)
+            return answer(call, elided(f"Error: {refused}", MAX_REPLY_CHARS), ok=False)
 
     def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - the protocol's signature
         """Says what was expected, and counts a call."""
-        return NoCall(NUDGE, ends=False, costs_call=True)
+        return NoCall(NUDGE, ends=False, costs_call=True, is_format_error=True)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call whose answer does not depend on clock or machine."""
@@ -81,7 +81,7 @@ def _run(call: ToolCall, command: str, context: ToolContext) -> ToolResult:
 
 def _view(call: ToolCall, context: ToolContext) -> ToolResult:
     path = text(call, "path")
-    lines = lines_of(open_file(context.sandbox, path).text)
+    lines = lines_of(open_file(context, path).text)
     first, last = whole_number(call, "start", 1), whole_number(call, "end", len(lines))
     if not lines:
         return answer(call, f"{name_of(path)} is empty")
@@ -97,10 +97,8 @@ def _view(call: ToolCall, context: ToolContext) -> ToolResult:
 
 def _rewrite(call: ToolCall, context: ToolContext) -> ToolResult:
     path, new_code = text(call, "path"), text(call, "new_code").replace("\r\n", "\n")
-    file = open_file(context.sandbox, path)
-    lines = file.text.split("\n")
-    if lines[-1] == "":
-        del lines[-1]
+    file = open_file(context, path)
+    lines = lines_of(file.text)
     first, last = 1, len(lines)
     if is_given(call, "start"):
         first = whole_number(call, "start")
@@ -113,8 +111,9 @@ def _rewrite(call: ToolCall, context: ToolContext) -> ToolResult:
     new_lines = lines_of(new_code)
     if any(line.endswith("\r") for line in lines[first - 1 : last]):  # line ends are mixed
         new_lines = [f"{line}\r" for line in new_lines]
+    ends_line = file.text.endswith("\n") or last == len(lines)  # its end stays as it is, elsewhere
     lines[first - 1 : last] = new_lines
-    changed = "".join(f"{line}\n" for line in lines)
+    changed = "\n".join(lines) + ("\n" if lines and ends_line else "")
     save(context.sandbox, file, changed)
     now = elided(numbered(new_lines, first), MAX_REPLY_CHARS) if new_lines else "(deleted)"
     said = f"{name_of(path)}: lines {first} to {last} are now\n{now}"
@@ -126,11 +125,10 @@ def _complaint(place: str, code: str, context: ToolContext) -> str:
     if not place.endswith(".py"):
         return ""
     reply = ask(context, "syntax", {"texts": [code], "language": "python"})
-    errors = reply.value.get("errors")
-    found = rows_of(errors)
+    found = rows_of(reply.value.get("errors"))
     if not found:
         return ""
-    return f"\n[{text_of(found[0].get('message'))}, line {found[0].get('line')}]"
+    return f"\n[{text_of(found[0].get('message'))}, line {int_of(found[0].get('line'))}]"
 
 
 def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature

@@ -11,12 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.tools.answers import Refusal, quoted
-from coding_gym.tools.programs import Reply, ask, rows_of, text_of
+from coding_gym.tools.programs import Reply, ask, int_of, ints_of, rows_of, strings_of, text_of
 from coding_gym.tools.protocol import ToolContext
 
 _MAX_COMMANDS = 60  # in one session: each call plays them all again
 _MAX_LINES = 10  # in one call
 _MAX_LINE_CHARS = 1000
+_MAX_PATH_CHARS = 4096
+_MAX_BREAKPOINTS = 50
+_MAX_DIGEST_CHARS = 64
+_MAX_OUTPUT_CHARS = 10_000  # of one command
 _RESERVE_S = 5.0  # or half of the time limit: for what is done before and after the program
 _DEFAULT = {"kind": "pytest", "arguments": ["-x", "-q", "--tb=short"]}
 _STARTS = ("start", "restart", "run")
@@ -75,14 +79,14 @@ def _breakpoints(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the breakpoints of a reply that can be set again."""
     return [
         {
-            "file": row["file"],
-            "line": row["line"],
-            "condition": text_of(row.get("condition")),
+            "file": text_of(row["file"], _MAX_PATH_CHARS),
+            "line": int_of(row["line"]),
+            "condition": text_of(row.get("condition"), _MAX_LINE_CHARS),
             "enabled": row.get("enabled") is not False,
             "temporary": row.get("temporary") is True,
             "text": text_of(row.get("text")),
         }
-        for row in rows_of(value.get("breakpoints"))
+        for row in rows_of(value.get("breakpoints"))[:_MAX_BREAKPOINTS]
         if isinstance(row.get("file"), str) and isinstance(row.get("line"), int)
     ]
 
@@ -146,18 +150,15 @@ def _without_breakpoints(lines: list[str], session: dict[str, Any]) -> list[str]
 def _told(session: dict[str, Any], lines: list[str], reply: Reply) -> str:
     """Brings the session up to date and returns what the policy is told."""
     value = reply.value
-    how, consumed = value.get("how"), value.get("consumed")
+    how = value.get("how")
     if value.get("restarted") is True:
         session.update(commands=[], digests=[], first=session["current"])
-    num_old = len(session["commands"])
-    num_played = consumed - num_old if isinstance(consumed, int) else 0
+    num_played = int_of(value.get("consumed")) - len(session["commands"])
     parts = _remarks(session, value)
-    outputs = value.get("outputs")
-    parts += (
-        [o.strip("\n") for o in outputs if isinstance(o, str)] if isinstance(outputs, list) else []
-    )
+    outputs = strings_of(value.get("outputs"), max_chars=_MAX_OUTPUT_CHARS)
+    parts += [output.strip("\n") for output in outputs]
     digests = _digests(value)
-    session["fingerprint"] = text_of(value.get("fingerprint"))
+    session["fingerprint"] = text_of(value.get("fingerprint"), _MAX_DIGEST_CHARS)
     if how == "stopped":
         session["commands"] = [*session["commands"], *lines]
         session["digests"] = digests
@@ -175,9 +176,8 @@ def _told(session: dict[str, Any], lines: list[str], reply: Reply) -> str:
 
 def _digests(value: Mapping[str, Any]) -> list[str]:
     """Returns what tells the outputs apart; "" for one that differed from the last time."""
-    digests, changed = value.get("digests"), value.get("changed")
-    known = [text_of(digest) for digest in digests] if isinstance(digests, list) else []
-    differed = set(changed) if isinstance(changed, list) else set()
+    differed = set(ints_of(value.get("changed")))
+    known = strings_of(value.get("digests"), max_chars=_MAX_DIGEST_CHARS)
     return ["" if number in differed else digest for number, digest in enumerate(known)]
 
 
@@ -200,13 +200,13 @@ def _remarks(session: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
             "[the code changed: the session began anew"
             + (f", with the breakpoints {kept}]" if kept else "]")
         )
-    remarks += [f"[no breakpoint {r}]" for r in value.get("refused") or () if isinstance(r, str)]
-    changed = value.get("changed")
-    if isinstance(changed, list) and changed:
-        names = [
-            "the start" if n == 0 else f"`{session['commands'][n - 1]}`"
-            for n in changed[:5]
-            if isinstance(n, int) and 0 <= n <= len(session["commands"])
-        ]
+    remarks += [f"[no breakpoint {row}]" for row in strings_of(value.get("refused"))]
+    commands = session["commands"]
+    names = [
+        f"`{commands[number - 1]}`" if number else "the start"
+        for number in ints_of(value.get("changed"))
+        if 0 <= number <= len(commands)
+    ][:5]
+    if names:
         remarks.append(f"[played again, {', '.join(names)} gave something else than before]")
     return remarks

@@ -40,6 +40,9 @@ def reply(value):
 importlib.import_module({_PACKAGE!r} + "." + sent["ask"]).answer(sent["request"], reply)
 """
 _NO_PYTHON = 127
+MAX_FIELD_CHARS = 400  # the programs cut their texts at less
+MAX_ROWS = 60
+_MAX_INT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Reply:
 
     Attributes:
         value: Its reply. The tree's own code may have run beside it: whoever reads it checks what
-            is in it.
+            is in it, with the readers below.
         problem: Why there is none, in words for the policy; "" where there is one.
     """
 
@@ -97,12 +100,36 @@ def _modules() -> dict[str, str]:
     return sources | {_PACKAGE: sources.pop("__init__")}
 
 
-def text_of(value: object, default: str = "") -> str:
-    """Returns a part of a reply that should be text, or the default."""
-    return value if isinstance(value, str) else default
+# What a reply holds may be forged: each part is read by its type, and no more of it than there is
+# room for.
+
+
+def text_of(value: object, max_chars: int = MAX_FIELD_CHARS) -> str:
+    """Returns a part of a reply that should be text, cut; "" where it is none."""
+    return value[:max_chars] if isinstance(value, str) else ""
+
+
+def int_of(value: object) -> int:
+    """Returns a part of a reply that should be a whole number; 0 where it is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if abs(value) <= _MAX_INT else 0
+
+
+def strings_of(value: object, *, max_chars: int = MAX_FIELD_CHARS) -> list[str]:
+    """Returns a part of a reply that should be a list of texts, without what is none."""
+    return [text_of(row, max_chars) for row in _rows(value) if isinstance(row, str)]
+
+
+def ints_of(value: object) -> list[int]:
+    """Returns a part of a reply that should be a list of whole numbers, without what is none."""
+    return [row for row in _rows(value) if isinstance(row, int) and not isinstance(row, bool)]
 
 
 def rows_of(value: object) -> list[dict[str, Any]]:
     """Returns a part of a reply that should be a list of objects, without what is none."""
-    rows = value if isinstance(value, list) else []
-    return [row for row in rows if isinstance(row, dict)]
+    return [row for row in _rows(value) if isinstance(row, dict)]
+
+
+def _rows(value: object) -> list[Any]:
+    return value[:MAX_ROWS] if isinstance(value, list) else []

@@ -1,8 +1,8 @@
 """What a toolset is: the tools a policy has, what it is told of them, how they answer."""
 
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from coding_gym.calls import ToolCall, ToolResult
 
@@ -108,6 +108,33 @@ class Toolset(Protocol):
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call, for random agents and for ``action_space.sample()``."""
         ...
+
+
+@runtime_checkable
+class Lenient(Protocol):
+    """A toolset that takes calls in other words than those of its schemas."""
+
+    def meant(self, call: ToolCall) -> ToolCall:
+        """Returns the call that this one is taken for, in the words of the schemas."""
+        ...
+
+
+def meant(call: ToolCall, toolset: Toolset) -> ToolCall:
+    """Returns a call as a toolset takes it, without the arguments that its tool ignores.
+
+    A call of an unknown tool, or one that lacks what its tool requires, stays as it is.
+    """
+    if isinstance(toolset, Lenient) and not call.error:
+        call = toolset.meant(call)
+    for schema in toolset.schemas:
+        if schema["function"]["name"] == call.name:
+            parameters = schema["function"].get("parameters", {})
+            known, given = parameters.get("properties", {}), call.arguments
+            takes_more = "properties" not in parameters or parameters.get("additionalProperties")
+            if not takes_more and all(name in given for name in parameters.get("required", ())):
+                read = {name: value for name, value in given.items() if name in known}
+                return replace(call, arguments=read)
+    return call
 
 
 def tool_names(toolset: Toolset) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.protocol import NoCall, ToolContext, Toolset, tool_names
+from coding_gym.tools.protocol import Lenient, NoCall, ToolContext, Toolset, tool_names
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -47,6 +47,12 @@ class ToolSubset:
     def prompt(self, *, keeps_shell: bool) -> str:
         """Returns the whole's system prompt, and which tools of it are there."""
         return self._with_notice(self._whole.prompt(keeps_shell=keeps_shell))
+
+    def meant(self, call: ToolCall) -> ToolCall:
+        """Returns a call of one of the tools as the whole takes it."""
+        if call.name in self._tools and isinstance(self._whole, Lenient):
+            return self._whole.meant(call)
+        return call
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs a call of one of the tools."""

@@ -71,7 +71,7 @@ def _str_replace(call: ToolCall, context: ToolContext) -> ToolResult:
     path, old, new = (given.text(call, name) for name in ("path", "old_str", "new_str"))
     if not old:
         raise Refusal("`old_str` must not be empty; write_file makes new files")
-    file = editing.open_file(context.sandbox, path)
+    file = editing.open_file(context, path)
     old, found = editing.occurrences(file, old)
     if not found:
         raise Refusal(
@@ -97,7 +97,7 @@ def _view_file(call: ToolCall, context: ToolContext) -> ToolResult:
         raise Refusal(f"`start_line` must be at least 1, got {first}")
     if last is not None and last < first:
         raise Refusal(f"`end_line` must be at least `start_line`, got {last} and {first}")
-    file = editing.open_file(context.sandbox, path)
+    file = editing.open_file(context, path)
     lines = editing.lines_of(file.text)
     if not lines:
         return answer(call, f"{name_of(path)} is empty.")
@@ -111,7 +111,7 @@ def _view_file(call: ToolCall, context: ToolContext) -> ToolResult:
 
 def _write_file(call: ToolCall, context: ToolContext) -> ToolResult:
     path, content = given.text(call, "path"), given.text(call, "content")
-    place = editing.find_place(context.sandbox, path, may_be_new=True)
+    place = editing.find_place(context, path, may_be_new=True)
     before = editing.read_if_there(context.sandbox, path, place)
     data = editing.written_as(before, content)
     editing.write_bytes(context.sandbox, path, place, data)

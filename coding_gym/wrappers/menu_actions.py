@@ -1,6 +1,6 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Stop
 from coding_gym.arguments import at_least_one
+from coding_gym.calls import ToolCall
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
@@ -57,7 +58,8 @@ class MenuActions(
     are found once per program and process, at the first ``locate``, in a sandbox of their own; how
     tests end is read from what the episode's own sandbox printed. Hidden tests play no part.
 
-    A `coding_gym.Stop` is passed on. Needs the toolset ``nano`` and tasks in Python.
+    A `coding_gym.Stop` is passed on. Needs the toolset ``nano``, a tool format that carries several
+    calls (any but ``bash_block``), and tasks in Python.
 
     Args:
         env: The environment, which may be wrapped.
@@ -79,6 +81,7 @@ class MenuActions(
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
+        _check_format(self._core.tool_format, self._core.toolset.schemas)
         inner = dict_space(MenuActions, env)
         num_slots = at_least_one("num_candidates", num_candidates)
         gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
@@ -201,6 +204,18 @@ class MenuActions(
         except MachineryError as failure:
             episode.lose(failure)
             return Shortlist.of(None, self._num_slots)
+
+
+def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses a format that cannot carry the calls of a candidate, of which there are several."""
+    edit = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "c.py"})
+    try:
+        render_calls([ToolCall("shell", {"cmd": "ls"}), edit, edit], tool_format, schemas)
+    except InvalidArgumentError as problem:
+        raise InvalidArgumentError(
+            "MenuActions needs a tool_format that carries several calls, of shell and apply_patch; "
+            f"make the env with tool_format='auto', got {tool_format!r}: {problem}"
+        ) from None
 
 
 def _with_menu(space: spaces.Dict, num_actions: int, num_slots: int) -> spaces.Dict:

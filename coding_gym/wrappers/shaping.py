@@ -49,7 +49,7 @@ def check_shaping(
     """
     core = check_order(wrapper, env, never_around=_NEVER_AROUND)
     is_number = not isinstance(weight, bool) and isinstance(weight, Real)
-    if not is_number or not 0 < float(weight) < 1:
+    if not is_number or not 0 < weight < 1:
         way_out = "; leave the wrapper out" if is_number and weight == 0 else ""
         raise InvalidArgumentError(
             f"weight must be a number above 0 and below 1, got {weight!r}{way_out}"

@@ -53,7 +53,10 @@ def test_our_own_commands_get_fresh_shells() -> None:
         ({"limits": {"num_processes": 1.5}}, "num_processes must be .*, got 1.5"),
         ({"limits": {"num_processes": 1}}, "num_processes must be at least 16, got 1"),
         ({"limits": {"memory_bytes": 1 << 20}}, "memory_bytes must be at least 33554432"),
-        ({"limits": {"num_cpus": 0}}, "num_cpus must be a number above 0 and at most 65536, or None, got 0"),
+        (
+            {"limits": {"num_cpus": 0}},
+            "num_cpus must be a number above 0 and at most 65536, or None, got 0",
+        ),
         ({"limits": {"num_cpus": math.inf}}, "num_cpus must be a number above 0"),
         ({"limits": {"num_cpus": "2"}}, "num_cpus must be a number above 0"),
     ],

@@ -1,12 +1,15 @@
 """What is mended keeps every string as it was written, and half a call is none."""
 
+import itertools
 import json
 import random
+from typing import Any
 
+import json_repair
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import parse_action, render_calls
+from coding_gym.tools.formats import mending, parse_action, render_calls
 from coding_gym.tools.schemas import array, function, integer
 
 SCHEMAS = (
@@ -94,3 +97,50 @@ def test_a_call_that_is_read_from_a_text_that_breaks_off_is_one_that_was_written
             items = {key: json.dumps(value) for key, value in found[1].items()}
             assert items.items() <= {k: json.dumps(v) for k, v in written.arguments.items()}.items()
     assert num_read > 100
+
+
+@pytest.fixture
+def repaired(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that json_repair was given so far."""
+    texts: list[str] = []
+    original = json_repair.loads
+
+    def loads(text: str, **options: Any) -> Any:
+        texts.append(text)
+        return original(text, **options)
+
+    monkeypatch.setattr(json_repair, "loads", loads)
+    return texts
+
+
+def test_a_text_is_outlined_and_repaired_once_for_all_formats(
+    monkeypatch: pytest.MonkeyPatch, repaired: list[str]
+) -> None:
+    outlined: list[str] = []
+    original = mending._outlined
+    monkeypatch.setattr(mending, "_outlined", lambda text: outlined.append(text) or original(text))
+    text = '{"name" "run" "arguments" {"cmd" "ls"}, 1 2}'
+    assert read(text) == []
+    assert outlined == repaired == [text]
+
+
+@pytest.mark.parametrize("unit", ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"])
+@pytest.mark.parametrize("size", [400, mending.MAX_REPAIRED_CHARS - 100])
+def test_what_json_repair_is_given_for_one_reply_is_bounded(
+    repaired: list[str], unit: str, size: int
+) -> None:
+    for head in ("{", '{"name": "run", "arguments": {"cmd": ', "<tool_call>{name: "):
+        repaired.clear()
+        parse_action(f"{head}{unit * (size // len(unit))} }}", "auto", SCHEMAS)
+        work = (len(t) * sum(map(t.count, mending._MARKS)) for t in repaired)
+        assert sum(work) <= mending.MAX_REPAIR_WORK
+
+
+@pytest.mark.parametrize("size", [8_000, 100_000])
+@pytest.mark.parametrize("unit", ['"\\', '\\"', '"', "{}", '{"a":1}', "]", '"",', "\\"])
+def test_no_place_of_a_text_is_outlined_twice(unit: str, size: int) -> None:
+    text = '{"name": "run", "arguments": {"cmd": ' + unit * (size // len(unit))
+    tokens = [token.span() for token in mending._TOKEN.finditer(text)]
+    assert sum(end - start for start, end in tokens) <= len(text)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(tokens))
+    assert read(text) == []

@@ -138,6 +138,20 @@ def test_a_megabyte_of_what_only_looks_like_calls_is_answered(
     assert parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"]).calls == ()
 
 
+@pytest.mark.parametrize("size", [8_000, 1_000_000])
+@pytest.mark.parametrize(
+    "unit", ['"\\', '\\"', '["', '{"', "(", '{"name"', "[TOOL_CALLS][", "// \n "]
+)
+def test_quotes_and_brackets_that_never_close_are_answered(unit: str, size: int) -> None:
+    units = unit * (size // len(unit))
+    for start in (
+        '{"name": "shell", "arguments": {"cmd": ',
+        "[TOOL_CALLS]shell[ARGS]{",
+        "<tool_call>{",
+    ):
+        assert parse(start + units).calls == ()
+
+
 def test_a_megabyte_of_argument_is_read() -> None:
     calls = (ToolCall("shell", {"cmd": "é\n" * 500_000}, "call_0"),)
     for tool_format in TOOL_FORMATS:

@@ -191,6 +191,13 @@ def test_arguments_are_mended_where_the_meaning_is_plain(
     assert dict(mended(ToolCall("any", arguments)).arguments) == meant
 
 
+def test_a_name_that_is_there_twice_is_the_exact_one_or_an_error(scene: Scene) -> None:
+    both = mended(ToolCall("any", {"path": "a.py", '"path"': "b.py"}))
+    assert dict(both.arguments) == {"path": "a.py"}
+    assert not both.error
+    assert "`path` is there twice" in error(scene, "list_files", **{'"path"': ".", "{path": "pkg"})
+
+
 def test_numbers_and_truth_values_may_be_text(scene: Scene) -> None:
     read = told(scene, "read_file", path="pkg/area.py", start_line="2", max_lines=1.0)
     assert read["content"] == "2:     return w + h"

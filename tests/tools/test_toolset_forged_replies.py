@@ -2,13 +2,15 @@
 
 import json
 import random
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from scene import Scene
 
 from coding_gym.calls import ExecResult
-from coding_gym.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from coding_gym.sandbox import Sandbox
 
 
 KEYS = (

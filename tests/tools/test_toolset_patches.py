@@ -12,7 +12,9 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools.answers import Refusal
-from coding_gym.tools.hunks import STRICT, apply_hunks
+from coding_gym.tools.effort import Effort
+from coding_gym.tools.hunks import LOOSE, MAX_WORK, STRICT, apply_hunks
+from coding_gym.tools.patch_envelope import MAX_ANCHORS
 from coding_gym.tools.patch_reading import MAX_PATCH_CHARS, read_patch
 
 STATE = "find . -mindepth 1 -printf '%p %y %m %l\\n' | sort; find . -type f | sort | xargs cat"
@@ -205,6 +207,47 @@ def test_any_diff_that_difflib_writes_gives_the_text_that_it_was_made_of() -> No
         diff = Patch.between({"f": before}, {"f": after}).text
         if diff:
             assert patched(before, diff) == after
+
+
+def test_marks_of_the_envelope_behind_a_blank_are_lines_of_the_file() -> None:
+    text = "*** Begin Patch\nx\n*** End Patch\ny\n"
+    lines = " *** Begin Patch\n-x\n+z\n *** End Patch\n"
+    (file,) = read_patch(f"*** Begin Patch\n*** Update File: f\n@@\n{lines}*** End Patch")
+    assert apply_hunks(text, file.hunks, STRICT)[0] == text.replace("x", "z")
+
+
+@pytest.mark.parametrize("header", ["Add File: f\n+x\n", "Update File: f\n@@\n-a\n+x\n"])
+def test_any_number_of_blank_lines_may_stand_in_front_of_the_end(header: str) -> None:
+    blank = "\n" * (MAX_PATCH_CHARS - 100)
+    (file,) = read_patch(f"*** Begin Patch\n*** {header}{blank}*** End Patch")
+    assert apply_hunks("a\n" * ("-a" in header), file.hunks, STRICT)[0] == "x\n"
+
+
+def test_a_change_stands_below_so_many_lines_and_no_more() -> None:
+    text = "".join(f"{number}\n" for number in range(10)) + "a\n"
+
+    def patch(num_anchors: int) -> str:
+        anchors = "".join(f"@@ {number}\n" for number in range(num_anchors))
+        return f"*** Begin Patch\n*** Update File: f\n{anchors}-a\n+b\n*** End Patch"
+
+    assert patched(text, patch(MAX_ANCHORS)) == text.replace("a", "b")
+    with pytest.raises(Refusal, match="more than 8 lines @@ stand above one change"):
+        read_patch(patch(100_000))
+
+
+def test_a_patch_is_refused_whose_places_take_too_much_work_to_find(scene: Scene) -> None:
+    hunks = "@@ x\n-x\n+y\n" * 400  # each line is looked for exactly first, and there is none
+    (file,) = read_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}*** End Patch")
+    text = "  x\n" * 40_000
+    effort = Effort(MAX_WORK)
+    with pytest.raises(Refusal, match="takes too much work; split it"):
+        apply_hunks(text, file.hunks, LOOSE, effort)
+    assert effort.left >= 0
+    assert len(apply_hunks(text, file.hunks[:100], LOOSE)[1]) == 100
+    scene.sandbox.write_file("f", text.encode())
+    third = f"*** Update File: f\n{hunks[: len(hunks) // 400 * 130]}"
+    said = apply(scene, f"*** Begin Patch\n{third}{third}*** End Patch")  # all share one effort
+    assert "finding the places of this patch takes too much work" in said["error"]
 
 
 def test_large_texts_and_many_hunks_are_no_trouble() -> None:

@@ -188,8 +188,9 @@ def test_a_program_that_attacks_its_debugger_harms_only_itself(scene: Scene) -> 
 
 def test_a_program_that_forges_its_reply_gets_an_answer(scene: Scene) -> None:
     forged = b"\\n" + b'{"how":"stopped","changed":[[]],"digests":[]}'
-    code = b"import os\nfor f in range(3, 40):\n    try: os.write(f, b'%b')\n    except OSError: pass\n"
-    scene.sandbox.write_file("evil.py", code % forged + b"os._exit(0)\n")
+    code = b"import os\nfor f in range(3, 40):\n    try: os.write(f, b'%b')\n" % forged
+    code += b"    except OSError: pass\nos._exit(0)\n"
+    scene.sandbox.write_file("evil.py", code)
     assert pdb(scene, "start evil.py\nc") == "(nothing was printed)"
     assert pdb(scene, "w")
 

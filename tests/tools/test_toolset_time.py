@@ -9,7 +9,6 @@ from scene import Scene
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter, open_sandbox
 
-
 LEFT_S = 7.0
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-b\n+c\n*** End Patch"
 CALLS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {

@@ -10,9 +10,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, Reading
 from coding_gym.tools.formats.known_tools import KnownTools
 from coding_gym.tools.formats.parsed import FormatError, ParsedAction
-
-BEGIN = "*** Begin Patch"
-END = "*** End Patch"
+from coding_gym.tools.patch_envelope import BEGIN, END
 
 
 def parse(text: str, reading: Reading) -> ParsedAction | None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats.apply_patch import BEGIN, END
 from coding_gym.tools.formats.catalog import AUTO, FORMATS, split_format
 from coding_gym.tools.formats.format import Format
 from coding_gym.tools.formats.known_tools import KnownTools
 from coding_gym.tools.formats.rendering import render_calls
+from coding_gym.tools.patch_envelope import BEGIN, END
 from coding_gym.tools.schemas import Schema
 
 _TEXT = """\

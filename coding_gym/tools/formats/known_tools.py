@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coding_gym.tools.schemas import Schema
+from coding_gym.tools.shells import COMMANDS, SHELLS
 
-# A tool that takes one of these and requires nothing else takes a whole text.
-_COMMANDS = ("cmd", "command")
+# A tool that takes one of these, or of `COMMANDS`, and requires nothing else takes a whole text.
 _PATCHES = ("patch", "diff", "input")
-# Which tool is meant where several take a command or a patch.
-_SHELLS = ("shell", "bash", "run_command", "execute_bash")
+# Which tool is meant where several take a patch.
 _PATCHERS = ("apply_patch",)
 
 
@@ -40,7 +39,7 @@ class KnownTools:
 
     def shell(self) -> tuple[str, str] | None:
         """Returns the tool that runs a shell command, and its argument; None where none does."""
-        return self._taker(_COMMANDS, _SHELLS)
+        return self._taker(COMMANDS, SHELLS)
 
     def patcher(self) -> tuple[str, str] | None:
         """Returns the tool that applies a patch, and its argument; None where none does."""

@@ -3,15 +3,25 @@
 import json
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from coding_gym.tools.effort import Effort
 from coding_gym.tools.formats.parsed import FormatError
 from coding_gym.tools.formats.reading import Reader, decode_value, read_loosely
 
-MAX_REPAIRED_CHARS = 1 << 13  # json_repair takes time quadratic in the length: 0.2 s for these
+MAX_REPAIRED_CHARS = 1 << 13
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_TOKEN = re.compile(rf"{_STRING.pattern}|[{{}}\[\]]", re.DOTALL)
+MAX_REPAIR_WORK = 120_000
+"""What json_repair may be given for one reply: characters times marks, under 0.1 s of work."""
+
+# Its time grows with the length times the number of these; (16 stand for what it takes anyway).
+_MARKS = "\"'“”{}[]()#/`"
+_LEAST_MARKS = 16
+
+# Possessive, and to the end where it is not closed, so that no place is looked at twice.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.?+)*+(?:"|(?P<unclosed>\Z))|[{}\[\]]', re.DOTALL)
 _CLOSERS = {"{": "}", "[": "]"}
 _MAX_INNER_STRINGS = 100
 
@@ -23,22 +33,24 @@ def lenient_reader(tool_names: Collection[str], num_chars: int) -> Reader:
     json_repair tries. What comes out counts only where every value is a call of one of
     ``tool_names``, and no string was lost or changed. Nothing is tried on text that breaks off
     inside a value (half a command must not run as if it were whole), nor on replies of more than
-    `MAX_REPAIRED_CHARS`, ``num_chars`` being this reply's.
+    `MAX_REPAIRED_CHARS`, ``num_chars`` being this reply's. All readings of a reply share one
+    reader: what one of them had mended is not tried again, and all may cost `MAX_REPAIR_WORK`.
     """
+    effort = Effort(MAX_REPAIR_WORK)
+    mended: dict[str, Any] = {}
 
     def read(text: str) -> list[Any]:
         try:
             return read_loosely(text)
         except FormatError as error:
-            if not tool_names or num_chars > MAX_REPAIRED_CHARS:
+            if not tool_names or num_chars > MAX_REPAIRED_CHARS or not _is_mendable(error):
                 raise
-            if _breaks_off(text) or not _is_mendable(error):
+            text = text.rstrip()
+            if text not in mended:
+                mended[text] = _mended(text, tool_names, effort)
+            if mended[text] is None:
                 raise
-            for mend in (_balanced, _repaired):
-                value = mend(text)
-                if _names_tools(value, tool_names) and _keeps_strings(text, value):
-                    return [value]
-            raise
+            return [mended[text]]
 
     return read
 
@@ -49,48 +61,78 @@ def _is_mendable(error: FormatError) -> bool:
     return isinstance(cause, json.JSONDecodeError) and not cause.msg.startswith("Unterminated")
 
 
-def _breaks_off(text: str) -> bool:
-    """Whether a text ends inside or in front of a value, so that closing it would invent one."""
-    text = text.rstrip()
-    start, end = 0, 0
-    for string in _STRING.finditer(text):
-        start, end = string.span()
-    is_in_string = '"' in text[end:]
-    is_in_list = "]" in _open_brackets(text)[0][1:]
-    is_behind_value = end == len(text) and text[:start].rstrip().endswith(":")
-    return is_in_string or is_in_list or not (is_behind_value or text.endswith(("}", "]")))
+def _mended(text: str, tool_names: Collection[str], effort: Effort) -> Any:
+    """Returns what a text without blank space at its end was meant to be, or None."""
+    outline = _outlined(text)
+    if outline is None:
+        return None
+    for mend in (partial(_balanced, text, outline), partial(_repaired, text, effort)):
+        value = mend()
+        if _names_tools(value, tool_names) and _keeps_strings(text, outline.strings, value):
+            return value
+    return None
 
 
-def _open_brackets(text: str) -> tuple[list[str], int]:
-    """Returns what closes the brackets that are open at the end, and where that end is.
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """The strings and brackets of a text.
 
-    The end is in front of brackets that close nothing. Where they do not match, nothing is open.
+    Attributes:
+        strings: In their quotes.
+        end: Where it ends, in front of brackets that close nothing.
+        missing: What closes the brackets that are open there; "" where they do not match.
     """
+
+    strings: tuple[str, ...]
+    end: int
+    missing: str
+
+
+def _outlined(text: str) -> _Outline | None:
+    """Returns a text's outline, or None where it breaks off.
+
+    It does where it ends inside or in front of a value, so that closing it would invent one.
+    """
+    strings: list[str] = []
     closers: list[str] = []
+    end, rest = 0, len(text.rstrip(" \t\r\n]}"))
+    last = (0, 0)
     for token in _TOKEN.finditer(text):
-        if token[0] in _CLOSERS:
+        if token["unclosed"] is not None:
+            return None
+        if token[0][0] == '"':
+            strings.append(token[0])
+            last = token.span()
+        elif end:
+            continue
+        elif token[0] in _CLOSERS:
             closers.append(_CLOSERS[token[0]])
-        elif token[0] in ("}", "]"):
-            if not closers or closers.pop() != token[0]:
-                return [], len(text)
-            if not closers and not text[token.end() :].strip(" \t\r\n]}"):
-                return [], token.end()
-    return closers, len(text)
+        elif not closers or closers.pop() != token[0]:
+            closers, end = [], len(text)
+        elif not closers and token.end() >= rest:
+            end = token.end()
+    is_behind_value = last[1] == len(text) and text[: last[0]].rstrip().endswith(":")
+    if "]" in closers[1:] or not (is_behind_value or text.endswith(("}", "]"))):
+        return None
+    return _Outline(tuple(strings), end or len(text), "".join(reversed(closers)))
 
 
-def _balanced(text: str) -> Any:
+def _balanced(text: str, outline: _Outline) -> Any:
     """Returns the value of a text whose brackets are closed, or None where that does not help."""
-    closers, end = _open_brackets(text)
     try:
-        values = read_loosely(text[:end] + "".join(reversed(closers)))
+        values = read_loosely(text[: outline.end] + outline.missing)
     except FormatError:
         return None
     return values[0] if len(values) == 1 else values
 
 
-def _repaired(text: str) -> Any:
+def _repaired(text: str, effort: Effort) -> Any:
+    """Returns what json_repair makes of a text, or None where it fails or would take too long."""
     import json_repair
 
+    num_marks = sum(map(text.count, _MARKS))
+    if not effort.spend(len(text) * (num_marks + _LEAST_MARKS)):
+        return None
     try:
         value = json_repair.loads(text, skip_json_loads=True)
         return decode_value(json.dumps(value))[0]
@@ -108,7 +150,7 @@ def _names_tools(value: Any, tool_names: Collection[str]) -> bool:
     )
 
 
-def _keeps_strings(text: str, value: Any) -> bool:
+def _keeps_strings(text: str, strings: Collection[str], value: Any) -> bool:
     """Whether nothing that was said is missing: json_repair strips some strings, and drops objects.
 
     A string of the text is one of the value, or a part of one, where the quotes were wrong.
@@ -117,7 +159,7 @@ def _keeps_strings(text: str, value: Any) -> bool:
         return False
     kept = set(_strings(value))
     whole = "\0".join(kept)
-    inner = {string for string in map(_content, _STRING.findall(text)) if string not in kept}
+    inner = {string for string in map(_content, strings) if string not in kept}
     return len(inner) <= _MAX_INNER_STRINGS and all(string in whole for string in inner)
 
 

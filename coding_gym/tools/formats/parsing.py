@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from coding_gym.text.unicode import well_formed
-from coding_gym.tools.formats.apply_patch import BEGIN, END
 from coding_gym.tools.formats.catalog import AUTO, FORMATS, split_format
 from coding_gym.tools.formats.format import Format, Reading
 from coding_gym.tools.formats.known_tools import KnownTools
@@ -17,6 +16,7 @@ from coding_gym.tools.formats.reading import (
     decode_loosely,
     read_strictly,
 )
+from coding_gym.tools.patch_envelope import BEGIN, BEGIN_LINE, END_LINE
 
 
 def _line(pattern: str) -> re.Pattern[str]:
@@ -38,7 +38,7 @@ _MARK = re.compile(
 # Where the blocks of formats that are text begin and end.
 _BLOCKS = {
     "bash_block": (_line(r"```(?:bash|mswea_bash_command)"), _line("```")),
-    "apply_patch": (_line(re.escape(BEGIN)), _line(re.escape(END))),
+    "apply_patch": (BEGIN_LINE, END_LINE),
 }
 _MAY_BE_CALL = re.compile(rf"\A[\[{{]|```|{re.escape(BEGIN)}|{_MARK.pattern}")
 

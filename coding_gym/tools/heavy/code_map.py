@@ -5,31 +5,33 @@ from typing import Any
 from coding_gym.calls import ToolCall
 from coding_gym.tools.answers import Refusal, quoted
 from coding_gym.tools.given import text, whole_number
-from coding_gym.tools.programs import ask, rows_of, text_of
+from coding_gym.tools.programs import ask, int_of, rows_of, strings_of, text_of
 from coding_gym.tools.protocol import ToolContext
 
 CHARS_PER_TOKEN = 4
-_TOKENS, _MIN_TOKENS, _MAX_TOKENS = 1000, 100, 8000
+MAX_TOKENS = 8000
+_TOKENS, _MIN_TOKENS = 1000, 100
 _MAX_PATHS = 20
 _MAX_NAME_CHARS = 200
 _MAX_PLACES = 30
+_MAX_SIMILAR = 5
 
 
 def repo_map(call: ToolCall, context: ToolContext) -> str:
     """Returns the most used definitions, as many as there is room for."""
     max_tokens = whole_number(call, "max_tokens", _TOKENS)
-    if not _MIN_TOKENS <= max_tokens <= _MAX_TOKENS:
+    if not _MIN_TOKENS <= max_tokens <= MAX_TOKENS:
         raise Refusal(
-            f"`max_tokens` must be between {_MIN_TOKENS} and {_MAX_TOKENS}, got {max_tokens}"
+            f"`max_tokens` must be between {_MIN_TOKENS} and {MAX_TOKENS}, got {max_tokens}"
         )
     paths = _paths(call)
     room = max_tokens * CHARS_PER_TOKEN
     reply = ask(context, "repo_map", {"paths": paths, "max_chars": room})
     if reply.problem:
         raise Refusal(f"the repository could not be mapped: {reply.problem}")
-    drawn = text_of(reply.value.get("text"))[:room]
+    drawn = text_of(reply.value.get("text"), room)
     shown, total, files, left_out = (
-        _count(reply.value.get(key)) for key in ("shown", "definitions", "files", "left_out")
+        int_of(reply.value.get(key)) for key in ("shown", "definitions", "files", "left_out")
     )
     where = "" if not paths else " below the paths given"
     if not total:
@@ -69,14 +71,14 @@ def _find(call: ToolCall, context: ToolContext, *, uses: bool) -> str:
 
 def _place(place: dict[str, Any], *, uses: bool) -> str:
     kind = "" if uses else f" ({text_of(place.get('kind'))})"
-    line = _count(place.get("line"))
+    line = int_of(place.get("line"))
     return f"{text_of(place.get('path'))}:{line}{kind}: {text_of(place.get('text'))}"
 
 
 def _nothing(name: str, similar: object, *, uses: bool) -> str:
     what = "is used nowhere" if uses else "is defined nowhere"
-    names = [n for n in similar if isinstance(n, str)] if isinstance(similar, list) else []
-    hint = f"; there are {', '.join(names[:5])}" if names else ""
+    names = strings_of(similar)[:_MAX_SIMILAR]
+    hint = f"; there are {', '.join(names)}" if names else ""
     return f"{quoted(name)} {what} in the source files that can be read{hint}"
 
 
@@ -90,10 +92,6 @@ def _paths(call: ToolCall) -> list[str]:
     if len(paths) > _MAX_PATHS:
         raise Refusal(f"`paths` must name at most {_MAX_PATHS} paths, got {len(paths)}")
     return paths
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _left_out(count: int) -> str:

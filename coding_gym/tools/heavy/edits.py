@@ -16,6 +16,7 @@ from coding_gym.tools.editing import (
 )
 from coding_gym.tools.given import text
 from coding_gym.tools.heavy.lint import syntax_error
+from coding_gym.tools.own_commands import run_own
 from coding_gym.tools.protocol import ToolContext
 
 _NEIGHBOURS = 2  # lines shown on each side of an edit
@@ -30,7 +31,7 @@ def edit(call: ToolCall, context: ToolContext) -> str:
         raise Refusal("`old` must not be empty; a new file is made with `create`")
     if old == new:
         raise Refusal("`old` and `new` are the same")
-    file = open_file(context.sandbox, path)
+    file = open_file(context, path)
     old, positions = occurrences(file, old)
     if not positions:
         raise Refusal(f"`old` does not occur in {name_of(path)}{_similar(file, old)}")
@@ -54,8 +55,8 @@ def edit(call: ToolCall, context: ToolContext) -> str:
 def create(call: ToolCall, context: ToolContext) -> str:
     """Writes a file that is not there yet."""
     path, content = text(call, "path"), text(call, "content")
-    place = find_place(context.sandbox, path, may_be_new=True)
-    taken = context.sandbox.run('[ -e "$FILE" ] || [ -L "$FILE" ]', env={"FILE": place})
+    place = find_place(context, path, may_be_new=True)
+    taken = run_own(context, '[ -e "$FILE" ] || [ -L "$FILE" ]', env={"FILE": place})
     if taken.ok:
         raise Refusal(f"{name_of(path)} exists already; change it with `edit`")
     error, remark = syntax_error(context, place, None, content)

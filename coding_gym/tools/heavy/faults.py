@@ -14,10 +14,12 @@ from typing import Any
 from coding_gym.calls import ToolCall
 from coding_gym.tools.answers import Refusal, quoted
 from coding_gym.tools.given import text
-from coding_gym.tools.programs import ask, rows_of, text_of
+from coding_gym.tools.programs import ask, int_of, rows_of, strings_of, text_of
 from coding_gym.tools.protocol import ToolContext
 
 _MAX_TEST_CHARS = 2000
+_MAX_LINES = 15
+_MAX_FAILURES = 5
 _SHARE_OF_TIME = 0.5  # after which no further test starts
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _STARTS = (
@@ -42,12 +44,12 @@ def locate_fault(call: ToolCall, context: ToolContext) -> str:
         raise Refusal(f"the tests could not be run line by line: {problem}")
     value = reply.value
     failed, passed = _count(value, "failed"), _count(value, "passed")
-    broken = [row for row in value.get("broken") or () if isinstance(row, str)]
+    broken = strings_of(value.get("broken"))[:_MAX_FAILURES]
     if not failed:
         raise Refusal(_nothing_failed(value, named, passed, broken))
-    rows = rows_of(value.get("lines"))
+    rows = rows_of(value.get("lines"))[:_MAX_LINES]
     parts = [_counts(failed, passed, _count(value, "other_failed"))]
-    parts += [_failure(row) for row in rows_of(value.get("failures"))]
+    parts += [_failure(row) for row in rows_of(value.get("failures"))[:_MAX_FAILURES]]
     parts += [f"could not be collected: {row}" for row in broken]
     if rows:
         parts.append("Suspicious lines (score: failed and passed tests that ran the line):")
@@ -92,8 +94,7 @@ def _file_of(test: str) -> str:
 
 
 def _count(value: Mapping[str, Any], key: str) -> int:
-    found = value.get(key)
-    return found if isinstance(found, int) else 0
+    return int_of(value.get(key))
 
 
 def _counts(failed: int, passed: int, other_failed: int) -> str:
@@ -121,7 +122,7 @@ def _failure(row: Mapping[str, Any]) -> str:
 
 def _line(row: Mapping[str, Any]) -> str:
     score = row.get("score")
-    number = score if isinstance(score, float) else 0.0
+    number = score if isinstance(score, float) and 0 <= score <= 1 else 0.0
     counts = f"{_count(row, 'failed')} failed, {_count(row, 'passed')} passed"
     place = f"{text_of(row.get('path'))}:{_count(row, 'line')}"
     return f"{number:.2f} ({counts})  {place}: {text_of(row.get('text'))}"

@@ -2,7 +2,8 @@
 
 from pathlib import PurePosixPath
 
-from coding_gym.tools.programs import ask, rows_of, text_of
+from coding_gym.tools.own_commands import run_own
+from coding_gym.tools.programs import ask, int_of, rows_of, text_of
 from coding_gym.tools.protocol import ToolContext
 
 _OWN = {".py": "python", ".pyi": "python", ".json": "json"}
@@ -54,9 +55,7 @@ def _own(context: ToolContext, language: str, old: str | None, new: str) -> tupl
     found = rows_of(errors[:1])
     if not found:
         return "", ""
-    line = found[0].get("line")
-    number = line if isinstance(line, int) else 0
-    message = text_of(found[0].get("message"))[:_MAX_MESSAGE_CHARS]
+    number, message = int_of(found[0].get("line")), text_of(found[0].get("message"))
     said = f"{message} (line {number})" if number else message
     if rows_of(errors[1:]):  # no edit could be made at all if the first one had to mend it all
         return "", f"(the file has a syntax error, as before the edit: {said})"
@@ -76,7 +75,7 @@ def _around(text: str, number: int) -> list[str]:
 
 def _foreign(context: ToolContext, command: str, old: str | None, new: str) -> tuple[str, str]:
     program = command.partition(" ")[0]
-    if not context.sandbox.run(f"command -v {program}", timeout_s=_TIMEOUT_S).ok:
+    if not run_own(context, f"command -v {program}").ok:
         return "", f"(its syntax was not checked: there is no {program} here)"
     said = _complaint(context, command, new)
     if not said:
@@ -90,9 +89,10 @@ def _complaint(context: ToolContext, command: str, text: str) -> str:
     # A pipe, so that the second of two programs reads it too.
     source = 'source=$(mktemp) && cat > "$source" && trap \'rm -f "$source"\' EXIT && '
     words = " || ".join(f'{part} < "$source"' for part in command.split(" || "))
-    done = context.sandbox.run(
+    done = run_own(
+        context,
         f"{source}{{ {words}; }} 2>&1 >/dev/null",
-        timeout_s=_TIMEOUT_S,
+        bound_s=_TIMEOUT_S,
         stdin=text.encode("utf-8", "surrogateescape"),
     )
     if done.ok or done.timed_out:

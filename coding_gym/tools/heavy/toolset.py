@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools.answers import Refusal, answer, name_of, submitted
-from coding_gym.tools.commands import run_command, told
+from coding_gym.tools.commands import elided, run_command, told
 from coding_gym.tools.given import text
-from coding_gym.tools.heavy.code_map import find_definition, find_references, repo_map
+from coding_gym.tools.heavy.code_map import (
+    CHARS_PER_TOKEN,
+    MAX_TOKENS,
+    find_definition,
+    find_references,
+    repo_map,
+)
 from coding_gym.tools.heavy.edits import create, edit
 from coding_gym.tools.heavy.faults import locate_fault
 from coding_gym.tools.heavy.memory import note, notes, remembered
@@ -19,7 +25,9 @@ from coding_gym.tools.samples import COMMANDS, draw_call
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-MAX_REPLY_CHARS = 8000  # of a command's output; a map has a budget of its own
+MAX_REPLY_CHARS = 8000  # of a command's output
+MAX_ANSWER_CHARS = 12_000  # of any answer but a map, which has a budget of its own
+_MAX_MAP_CHARS = MAX_TOKENS * CHARS_PER_TOKEN + 500
 NUDGE = "Call a tool: `repo_map` and `bash` to look, `edit` to change, `submit` when it is done."
 
 
@@ -40,12 +48,13 @@ class HeavyToolset:
         if call.name == "submit" and not call.error:
             return submitted(call)
         content, ok, raw = _run(call, context)
+        content = elided(content, _MAX_MAP_CHARS if call.name == "repo_map" else MAX_ANSWER_CHARS)
         content = remembered(call, content, context.state, ok=ok)
         return answer(call, content, ok=ok, raw=raw)
 
     def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - the protocol's signature
         """Says what was expected, and counts a call."""
-        return NoCall(NUDGE, ends=False, costs_call=True)
+        return NoCall(NUDGE, ends=False, costs_call=True, is_format_error=True)
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call whose answer does not depend on clock or machine."""
