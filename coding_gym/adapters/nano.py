@@ -9,12 +9,10 @@ beside the isolation: new files are in the diff, paths are compared as paths, an
 line ends and bytes.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from coding_gym.adapters.attempt import Attempt
 from coding_gym.errors import InvalidArgumentError, PatchError
-from coding_gym.task import Task
 from coding_gym.tools.files import TextFile, resolve
 
 _OUTSIDE = "Path must be inside the repository"
@@ -48,14 +46,6 @@ class NanoEnvironment(Attempt):
         UnknownTaskError, InvalidTaskError, InvalidArgumentError, UnknownNameError: An argument
             cannot be used.
     """
-
-    def __init__(
-        self,
-        task: Task | str | Mapping[str, Any],
-        *,
-        sandbox: str | Mapping[str, Any] = "auto",
-    ) -> None:
-        super().__init__(task, sandbox=sandbox)
 
     def __enter__(self) -> Self:
         return self  # the agent itself starts it
