@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import ends, scrub_runner_times
 from coding_gym.tools.answers import Refusal
@@ -52,6 +53,11 @@ def run_command(
         result = context.sandbox.run(command, timeout_s=limit_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
+    return command_end(result, limit_s)
+
+
+def command_end(result: ExecResult, limit_s: float) -> CommandEnd:
+    """Returns how a command that was given so many seconds ended."""
     output, notes = result.output, []
     if result.num_leftovers and not result.timed_out:
         what = "process was" if result.num_leftovers == 1 else "processes were"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools import given
-from coding_gym.tools.answers import Refusal, answer, name_of, refusal, submitted
+from coding_gym.tools.answers import answer, dispatched, submitted
 from coding_gym.tools.commands import run_command, told
 from coding_gym.tools.editor_files import create, insert, str_replace, undo_edit, view
 from coding_gym.tools.editor_prompt import (
@@ -56,17 +56,7 @@ class EditorToolset:
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer."""
-        if call.error:
-            return refusal(call, f"ERROR: the arguments are no JSON: {call.error:.300}")
-        call = self.meant(call)
-        if call.name not in _TOOLS:
-            known = ", ".join(_TOOLS)
-            said = f"ERROR: unknown tool: {name_of(call.name)}; there are {known}"
-            return refusal(call, said)
-        try:
-            return _TOOLS[call.name](call, context)
-        except Refusal as why:
-            return refusal(call, f"ERROR: {why}")
+        return dispatched(_TOOLS, self.meant(call), context, error="ERROR")
 
     def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
         """Says what was expected and counts a call."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.truncate import head, scrub_runner_times
+from coding_gym.text.truncate import head
+from coding_gym.tools.commands import command_end
 from coding_gym.tools.files import resolve, with_line_ends_of
 from coding_gym.tools.nano_prompt import FRESH, KEPT, SCHEMAS, SYSTEM_PROMPT
 from coding_gym.tools.nano_sample import sample_call
@@ -70,36 +71,19 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         result = context.sandbox.run(command, timeout_s=context.command_timeout_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         result = ExecResult(exit_code=1, output=f"Execution failed: {error}")
-    output, notice = _without_notice(result)
-    if result.timed_out:  # nano shows nothing of what the command had printed
-        output = f"Command timed out after {context.command_timeout_s:g}s"
+    end = command_end(result, context.command_timeout_s)
+    if end.timeout_s is not None:  # nano shows nothing of what the command had printed
+        output = f"Command timed out after {end.timeout_s:g}s"
     else:
-        output = scrub_runner_times(output.strip())
-    if result.ok:
+        output = end.output.strip()
+    if end.ok:
         reply = output or "command succeeded"
     else:
-        reply = f"command failed with exit code {result.exit_code}"
+        reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    return _answer(call, reply, ok=result.ok, note=_notes(result, notice), raw=result.output)
-
-
-def _notes(result: ExecResult, notice: str) -> str:
-    """Returns what nano has no words for, in lines that are never cut off."""
-    notes = ""
-    if result.num_leftovers and not result.timed_out:
-        what = "process was" if result.num_leftovers == 1 else "processes were"
-        notes += f"\n({result.num_leftovers} background {what} killed when the command returned)"
-    if result.out_of_memory:
-        notes += "\n(killed: it used more memory than there is)"
-    return notes + notice
-
-
-def _without_notice(result: ExecResult) -> tuple[str, str]:
-    """Returns the output, and apart from it the line that says that the shell was lost."""
-    if not result.shell_lost:
-        return result.output, ""
-    output, _, notice = result.output.removesuffix("\n").rpartition("\n")
-    return output, f"\n{notice}"
+    # What nano has no words for stands in lines that are never cut off.
+    note = "".join(f"\n{line}" for line in end.notes)
+    return _answer(call, reply, ok=end.ok, note=note, raw=end.raw)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import scrub_runner_times
-from coding_gym.tools.answers import Refusal, answer, name_of, submitted
+from coding_gym.tools.answers import Refusal, answer, dispatched, name_of, submitted
 from coding_gym.tools.commands import elided, run_command, told
 from coding_gym.tools.editing import lines_of, numbered, open_file, save
 from coding_gym.tools.given import is_given, text, whole_number
@@ -41,16 +41,7 @@ class PdbToolset:
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer."""
-        if call.error:
-            return answer(call, f"Error: the arguments are no JSON: {call.error:.300}", ok=False)
-        if call.name not in _TOOLS:
-            known = ", ".join(_TOOLS)
-            said = f"Error: unknown tool: {name_of(call.name)}; there are {known}"
-            return answer(call, said, ok=False)
-        try:
-            return _TOOLS[call.name](call, context)
-        except Refusal as refused:
-            return answer(call, elided(f"Error: {refused}", MAX_REPLY_CHARS), ok=False)
+        return dispatched(_TOOLS, call, context)
 
     def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - the protocol's signature
         """Says what was expected, and counts a call."""

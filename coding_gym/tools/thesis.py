@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools import editing, given
-from coding_gym.tools.answers import Refusal, answer, name_of, refusal, submitted
+from coding_gym.tools.answers import Refusal, answer, dispatched, name_of, submitted
 from coding_gym.tools.commands import elided, run_command, told
 from coding_gym.tools.prompt_parts import with_kept_shell
 from coding_gym.tools.protocol import NoCall, ToolContext
@@ -41,16 +41,7 @@ class ThesisToolset:
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs one call and returns its answer."""
-        if call.error:
-            return refusal(call, f"Error: the arguments are no JSON: {call.error:.300}")
-        if call.name not in _TOOLS:
-            known = ", ".join(_TOOLS)
-            said = f"Error: unknown tool: {name_of(call.name)}; there are {known}"
-            return refusal(call, said)
-        try:
-            return _TOOLS[call.name](call, context)
-        except Refusal as why:
-            return refusal(call, f"Error: {why}")
+        return dispatched(_TOOLS, call, context)
 
     def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
         """Says what was expected and counts a call."""
