@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,7 +22,7 @@ _OWNER = Path(__file__).with_name("soak_owner.py")
 _KINDS = ("owner", "outer", "server", "init")
 _GONE_S = 5.0
 _ERROR_S = 5.0  # how long a call may take to notice that its sandbox is dead
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0  # of a thread that is slow because the machine is busy, not because it hangs
 
 
 class Owner:
@@ -29,7 +30,10 @@ class Owner:
 
     def __init__(self, layer: Path, *, on_disk: bool) -> None:
         argv = [sys.executable, str(_OWNER), str(layer), "disk" if on_disk else "auto"]
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the owner
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr
+        )
         assert self.process.stdout is not None
         self._pipe = self.process.stdout.fileno()
         os.set_blocking(self._pipe, False)
@@ -50,7 +54,7 @@ class Owner:
         while waiting:
             told = self.listen(max(0.0, deadline - time.monotonic()))
             if not told and (self.process.poll() is not None or time.monotonic() > deadline):
-                return errors, [f"threads {sorted(waiting)} finish nothing more"]
+                return errors, [f"threads {sorted(waiting)} finish nothing more: {self._stacks()}"]
             for event in told:
                 if event["event"] == "broken":
                     return errors, [f"a thread broke: {event['why']}"]
@@ -59,6 +63,14 @@ class Owner:
                 else:
                     waiting.discard(event["thread"])
         return errors, []
+
+    def _stacks(self) -> str:
+        """Returns what the owner wrote to standard error, at last where its threads are."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGUSR1)
+            time.sleep(1.0)  # for all stacks to be written: nothing tells that they are
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace")
 
     def victim(self, kind: str, chance: random.Random) -> int | None:
         """Returns the pid of what is to be killed; None where there is no such process now."""
@@ -84,6 +96,7 @@ class Owner:
             self.listen(0.1)
         assert self.process.stdout is not None
         self.process.stdout.close()
+        self._stderr.close()
 
 
 class _Killer:

@@ -2,10 +2,13 @@
 
 Its threads open, run, write, snapshot, restore and grade. Each tells what it finished, and which
 call raised ``SandboxError`` after how long, as one JSON line. What else a call raises ends it.
+``SIGUSR1`` makes it write where each thread is to standard error.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -77,6 +80,7 @@ class Worker:
 
 def main(folder: str, changes: str) -> None:
     """Works on a layer until standard input closes."""
+    faulthandler.register(signal.SIGUSR1)
     backend = NamespaceBackend(changes="disk" if changes == "disk" else "auto")
     spec = SandboxSpec(layers=(Path(folder),))
     stop = threading.Event()

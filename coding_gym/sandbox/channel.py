@@ -155,6 +155,9 @@ class Channel:
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
+        # That ends the other call at last. It must be over before the descriptor's number is free
+        # for the next that is opened.
+        is_mine = is_mine or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         if is_mine:
             self._lock.release()
         self._stream.close()

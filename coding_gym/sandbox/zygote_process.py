@@ -1,5 +1,6 @@
 """A running zygote, as its owner holds it."""
 
+import contextlib
 import os
 import select
 import socket
@@ -28,7 +29,7 @@ class Zygote:
     """
 
     def __init__(self, uid: int, gid: int) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # who finds in a call that it ended, ends it
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
         try:
@@ -113,9 +114,14 @@ class Zygote:
         if self._stopped:
             return
         self._stopped = True
-        self._control.close()
-        # The server saw its channel close. Should it hang, its parent's end is its end.
+        with contextlib.suppress(OSError):  # it hung up first
+            self._control.shutdown(socket.SHUT_RDWR)
+        # The server saw its channel end. Should it hang, its parent's end is its end.
         standalone.end(self._pid, _STOP_TIMEOUT_S)
+        # Not before a call in another thread has seen it too: the number of a closed descriptor is
+        # given to the next that is opened, from which that call would read somebody else's answer.
+        with self._lock:
+            self._control.close()
 
     def forget(self) -> None:
         """Lets go of the zygote without ending it: it belongs to the parent of this process."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import parts, scratch
 from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.places import overlay_options
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.shelf import SHELF
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -57,7 +58,9 @@ def mount(request: dict[str, Any], place: str, root: str, old: str) -> None:
         # Relative names, so that one page of options holds them, and tells nothing of the host.
         os.chdir(f"{SHELF}/{request['names'][image['folder']]}")
         lower = ":".join(image["layers"])
-        options = f"lowerdir={lower},upperdir={place}/{UPPER},workdir={place}/{WORK},userxattr"
+        upper, work = f"{place}/{UPPER}", f"{place}/{WORK}"
+        is_on_disk = request["upper"] is not None
+        options = overlay_options(lower, upper, work, is_on_disk=is_on_disk)
         sc.mount("overlay", root, sc.NOSUID | sc.NODEV, options)
         os.chdir("/")
         image["times"] = {"/": top}

@@ -9,7 +9,14 @@ from typing import Any
 from coding_gym.sandbox.zygote import image_root, parts
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes
-from coding_gym.sandbox.zygote.places import EPISODE, OLD, QUIET, WRITABLE, is_writable
+from coding_gym.sandbox.zygote.places import (
+    EPISODE,
+    OLD,
+    QUIET,
+    WRITABLE,
+    is_writable,
+    overlay_options,
+)
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.requested import own_folders, plan_files, plan_mounts
 from coding_gym.sandbox.zygote.shelf import SHELF
@@ -181,7 +188,8 @@ def _mount_workspace(plan: Plan, request: dict[str, Any]) -> None:
         # Relative names, so that the mount's options tell nothing of the host's paths.
         plan.chdir(OLD + SHELF)
         lower = ":".join(names[index] for index in request["layers"])
-        options = f"lowerdir={lower},upperdir={upper},workdir={work},userxattr"
+        is_on_disk = request["upper"] is not None
+        options = overlay_options(lower, upper, work, is_on_disk=is_on_disk)
         plan.mount("overlay", "/workspace", QUIET, options)
         plan.chdir("/")
 
