@@ -8,17 +8,18 @@ from typing import Any, Self
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, check_arguments, positive_seconds
+from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.envs.forking import fork, restore
+from coding_gym.envs.options import read_options
 from coding_gym.envs.randomness import Randomness
-from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
+from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, Limits, Outcome
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import find_task, get_sampler, load_tasks
+from coding_gym.tasks import get_sampler, load_tasks
 from coding_gym.text.observation import encode_observation
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
@@ -142,8 +143,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self._sampler = self._sampler.fresh()
-        task = self._pick_task({} if options is None else options)
-        moment: EnvSnapshot | None = (options or {}).get(OPTION)
+        asked = read_options(options, self._tasks)
+        moment = asked if isinstance(asked, EnvSnapshot) else None
+        if moment is not None:
+            moment.check_settings(self._settings())
+            task = moment.episode.task
+        else:
+            task = asked if isinstance(asked, Task) else self._sampler.next(self.np_random)
         if self._episode is not None:
             self._drop(self._episode, is_meant=moment is not None)
         episode = self._episode = Episode(
@@ -174,32 +180,6 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         elif episode.ended:
             self._num_dropped = 0
         episode.close()
-
-    def _pick_task(self, options: Mapping[str, Any]) -> Task:
-        known = ("task_id", "task", OPTION)
-        if not isinstance(options, Mapping):
-            raise InvalidArgumentError(
-                f"reset options are {', '.join(map(repr, known))}, got {options!r}"
-            )
-        check_arguments("reset options", options, known)
-        if len(options) > 1:
-            raise InvalidArgumentError(f"reset takes one of its options, got {', '.join(options)}")
-        if OPTION in options:
-            moment = checked(options[OPTION])
-            moment.check_settings(self._settings())
-            return moment.episode.task
-        if "task" in options:
-            if not isinstance(options["task"], Mapping | Task):
-                raise InvalidArgumentError(
-                    "options['task'] must be a task's fields; for an id use 'task_id', "
-                    f"got {options['task']!r:.80}"
-                )
-            return load_tasks([options["task"]])[0]
-        if "task_id" in options:
-            if not isinstance(options["task_id"], str):
-                raise InvalidArgumentError(f"task_id must be a text, got {options['task_id']!r}")
-            return find_task(self._tasks, options["task_id"])
-        return self._sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; see the class for what comes back.

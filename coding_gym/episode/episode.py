@@ -17,8 +17,8 @@ from coding_gym.episode.recording import record_turn, with_token_ids
 from coding_gym.episode.settings import settings_of
 from coding_gym.episode.snapshot import EpisodeSnapshot
 from coding_gym.episode.usage import Usage
+from coding_gym.episode.warming import Warming
 from coding_gym.errors import EpisodeError, MachineryError
-from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
@@ -83,8 +83,7 @@ class Episode:
         self._source, self._format = source, tool_format
         self._turns: list[Turn] = []
         self._context: Context | None = None
-        self._warm: WarmStart | None = None
-        self._is_warmed = False
+        self._warming = Warming()
         self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
@@ -214,7 +213,9 @@ class Episode:
             stop_reason=self.stop_reason,
         )
         duration_s = time.perf_counter() - began
-        self._start_ahead(played)
+        context = self._context  # another thread may close the episode meanwhile
+        if played.calls and context is not None:  # the grade warms up while the policy thinks
+            self._warming.begin(self.task, context.template, self.sandbox.name)
         self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
         self._outcome = outcome
         return outcome
@@ -228,7 +229,7 @@ class Episode:
         if context is not None and not self.ended:
             self.error = str(failure)
             context.sandbox.close()
-            self._cool()
+            self._warming.end()
 
     def _play(self, action: str) -> Played:
         if self._context is None:
@@ -249,8 +250,8 @@ class Episode:
             if context is not None:
                 context.sandbox.close()
         else:
-            ending = finish(self.task, context, reason, self.sandbox.name, self._warm)
-        self._cool()
+            ending = finish(self.task, context, reason, self.sandbox.name, self._warming.start)
+        self._warming.end()
         self.stop_reason, self.grade = ending.stop_reason, ending.grade
         self.error, self._patch = ending.error, ending.patch
         return float(ending.grade is not None and ending.grade.resolved)
@@ -322,21 +323,7 @@ class Episode:
         context, self._context = self._context, None
         if context is not None:
             context.sandbox.close()
-        self._cool()
-
-    def _start_ahead(self, played: Played) -> None:
-        """Lets the grade warm up while the policy thinks, from the first tool call on."""
-        context = self._context
-        if played.calls and context is not None and not self._is_warmed:
-            self._is_warmed = True
-            self._warm = start_ahead(self.task, context.template, backend=self.sandbox.name)
-            if self._closed:  # by another thread, meanwhile
-                self._cool()
-
-    def _cool(self) -> None:
-        warm, self._warm = self._warm, None
-        if warm is not None:
-            warm.close()
+        self._warming.end()
 
     def _check_open(self, what: str) -> None:
         if not self.messages:

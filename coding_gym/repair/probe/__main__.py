@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +66,11 @@ def _sources(request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _try(request: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    start = time.monotonic()
     state = recall()
-    verdicts = Trial(state, request).run()
+    trial = Trial(state, request)
+    verdicts = trial.run()
     if not request["full"]:  # times stay here: what a policy sees must not depend on the clock
-        remember({**state, "spent_s": state["spent_s"] + time.monotonic() - start})
+        remember({**state, "spent": trial.watch.spent()})
     codes = "".join(verdict.code for verdict in verdicts)
     fixed = {str(i): verdict.fixed for i, verdict in enumerate(verdicts) if verdict.fixed}
     num_tried = len(codes) - codes.count(UNTRIED)

@@ -1,5 +1,7 @@
 """Runs a function in a child process of its own, with limits, and brings its result back."""
 
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
 from __future__ import annotations
 
 import json
@@ -9,7 +11,10 @@ import select
 import signal
 import sys
 import time
+from math import ceil
 from typing import TYPE_CHECKING, Any
+
+from .clock import wall_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +24,7 @@ _FILE_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 16
 
 
-def forked(function: Callable[[], Any], timeout_s: float) -> Any:
+def forked(function: Callable[[], Any], seconds: float) -> Any:
     """Returns what ``function`` gives in a forked child, or None if it died or took too long.
 
     The child leads a process group, which is killed when it has answered, so that nothing it
@@ -27,7 +32,8 @@ def forked(function: Callable[[], Any], timeout_s: float) -> Any:
 
     Args:
         function: Gives a JSON value that is not None.
-        timeout_s: After this many seconds the group is killed.
+        seconds: So much of the processor the child may take, up to a second more; by the clock a
+            few times that, after which the group is killed.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
@@ -38,6 +44,7 @@ def forked(function: Callable[[], Any], timeout_s: float) -> Any:
             os.setpgid(0, 0)
             _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
             _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
+            _limit(resource.RLIMIT_CPU, ceil(seconds))
             answer = json.dumps(function()).encode() + b"\n"
             while answer:
                 answer = answer[os.write(writing, answer) :]
@@ -45,7 +52,7 @@ def forked(function: Callable[[], Any], timeout_s: float) -> Any:
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, timeout_s)
+        return _read(reading, wall_s(seconds))
     finally:
         os.close(reading)
         _kill(child)

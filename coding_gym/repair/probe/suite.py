@@ -8,13 +8,13 @@ import os
 import re
 import signal
 import sys
-import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.reports import TestReport  # public under another name only since pytest 7
 
+from .clock import Stopwatch, wall_s
 from .place import TREE
 from .subprocesses import gather
 
@@ -38,15 +38,16 @@ class Recorder:
 
     Args:
         tracer: Collects the lines of each test, or None.
-        limit_s: Seconds that one test may take.
-        total_s: Seconds after which no further test starts.
+        limit_s: Seconds of the processor that one test may take; by the clock a few times that.
+        total_s: Seconds, counted likewise, after which no further test starts.
+        waits_s: Seconds of the clock that one test may take besides.
         stops_on_timeout: Whether the session ends with the first test that takes too long.
 
     Attributes:
         outcomes: ``passed``, ``failed`` or ``skipped`` by test id, in the order of the run.
         signatures: By failed test, a text that says how it failed.
         lines: By test, the lines that it executed.
-        durations: By passed test, its seconds.
+        slowest: Of the passed tests, the longest seconds of the processor and of the clock.
         imported: The lines executed while tests were collected.
         timed_out: Whether a test ran past its time; in a trial nothing runs after it.
     """
@@ -57,18 +58,21 @@ class Recorder:
         limit_s: float = 10.0,
         total_s: float = 1e9,
         *,
+        waits_s: float = 0.0,
         stops_on_timeout: bool = False,
     ) -> None:
         self.outcomes: dict[str, str] = {}
         self.signatures: dict[str, str] = {}
-        self.durations: dict[str, float] = {}
+        self.slowest = (0.0, 0.0)
         self.lines: dict[str, set[tuple[str, int]]] = {}
         self.imported: set[tuple[str, int]] = set()
         self.timed_out = False
         self._tracer = tracer
         self._limit_s = limit_s
+        self._wall_s = wall_s(limit_s) + waits_s
         self._stops_on_timeout = stops_on_timeout
-        self._end = time.monotonic() + total_s
+        self._total_s = total_s
+        self._watch = Stopwatch()
 
     def clear(self) -> None:
         """Forgets outcomes and signatures."""
@@ -86,16 +90,25 @@ class Recorder:
         """Collects lines and limits time around one test."""
         if self._tracer is not None:
             self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
-        signal.signal(signal.SIGALRM, _on_alarm)
-        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        watch = Stopwatch()
+        for timer, number, seconds in (
+            (signal.ITIMER_PROF, signal.SIGPROF, self._limit_s),
+            (signal.ITIMER_REAL, signal.SIGALRM, self._wall_s),
+        ):
+            signal.signal(number, _on_alarm)
+            signal.setitimer(timer, seconds)
         try:
             yield
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
+            if self.outcomes.get(item.nodeid) == "passed":
+                cpu, wall = watch.spent()
+                self.slowest = max(cpu, self.slowest[0]), max(wall, self.slowest[1])
             if self._tracer is not None:
                 self._tracer.collect_into(set())
                 gather(self.lines[item.nodeid])
-        if time.monotonic() > self._end:
+        if self._watch.is_past(self._total_s):
             item.session.shouldstop = "out of time"
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: Any) -> TestReport | None:
@@ -127,7 +140,6 @@ class Recorder:
             self.outcomes[report.nodeid] = "skipped"
         elif report.when == "call" and known is None:
             self.outcomes[report.nodeid] = "passed"
-            self.durations[report.nodeid] = report.duration
 
 
 def run_pytest(arguments: list[str], plugins: list[Any]) -> None:

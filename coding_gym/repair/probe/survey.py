@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from .clock import Stopwatch
 from .forking import forked
 from .place import TREE, copy_tree, enter_tree, is_program, relative, remember
 from .subprocesses import follow
@@ -29,8 +29,8 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
     Args:
         workspace: The folder to copy.
         arguments: Pytest's arguments.
-        seconds: After this long no further test starts.
-        test_s: How long one test may take.
+        seconds: After so much of the processor no further test starts.
+        test_s: How much one test may take.
 
     Returns:
         ``failing``: ids of the tests to repair; ``all_failing``: theirs and those of others that
@@ -40,7 +40,7 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
         failed and passed tests that did; ``others``: sizes of the other files that were imported.
         None if the run died.
     """
-    start = time.monotonic()
+    watch = Stopwatch()
     arguments = [a.replace(str(workspace), str(TREE)) for a in arguments]
     copy_tree(workspace)
     enter_tree(workspace)
@@ -51,18 +51,17 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
         return None
     state = {
         "workspace": str(workspace),
-        "spent_s": 0.0,
+        "spent": [0.0, 0.0],
         "arguments": arguments,
-        "test_s": max(0.3, min(test_s, 5 * traced["slowest_s"])),
-        "suite_s": min(_MAX_SUITE_S, 5 + 2 * (time.monotonic() - start)),
+        "test_s": max(0.3, min(test_s, 5 * traced["slowest"][0])),
+        "waits_s": 2 * traced["slowest"][1],
+        "suite_s": min(_MAX_SUITE_S, 5 + 2 * watch.seconds()),
         "passing": [t for t, outcome in traced["outcomes"].items() if outcome == "passed"],
         "imported": traced["imported"],
         "preload": traced["preload"],
     }
     failing = [t for t, outcome in traced["outcomes"].items() if outcome == "failed"]
-    state.update(
-        _control(arguments, _varied(failing, traced["signatures"]), state["test_s"], seconds)
-    )
+    state.update(_control(arguments, _varied(failing, traced["signatures"]), state, seconds))
     num_first = len(traced["outcomes"] if state["in_order"] else state["failing"])
     state["candidate_s"] = min(10.0, 0.5 + num_first * state["test_s"])
     remember(state)
@@ -100,7 +99,7 @@ def _traced(arguments: list[str], seconds: float, test_s: float) -> Any:
         "signatures": recorder.signatures,
         "hits": [[name, line, *tests] for name, by in hits.items() for line, tests in by.items()],
         "imported": imported,
-        "slowest_s": max(recorder.durations.values(), default=0.0),
+        "slowest": recorder.slowest,
         "preload": _foreign_modules(),
     }
 
@@ -123,19 +122,21 @@ def _varied(failing: list[str], signatures: dict[str, str]) -> list[str]:
     return [test for test in failing if test in chosen]
 
 
-def _control(arguments: list[str], failing: list[str], test_s: float, seconds: float) -> Any:
+def _control(
+    arguments: list[str], failing: list[str], state: dict[str, Any], seconds: float
+) -> Any:
     """Runs the failing tests untraced: alone, and in their suite where alone some of them pass."""
     sys.dont_write_bytecode = True
-    start = time.monotonic()
-    answer = forked(lambda: _untraced(failing, test_s), _MAX_CONTROL_S) if failing else None
-    took = time.monotonic() - start
+    watch = Stopwatch()
+    answer = forked(lambda: _untraced(failing, state), _MAX_CONTROL_S) if failing else None
+    took_s = watch.seconds()
     hung = [test for test in failing if answer and "TestTookTooLong" in answer[1].get(test, "")]
     if hung != failing:  # tests that hang make a search slow, and those that fail fast will do
         failing = [test for test in failing if test not in hung]
     alone = _failed(answer, failing)
     in_order, still = False, alone
     if alone != failing:
-        whole = forked(lambda: _untraced(arguments, test_s), seconds)
+        whole = forked(lambda: _untraced(arguments, state), seconds)
         still = _failed(whole, failing)
         in_order = still != alone
         answer = whole if in_order else answer
@@ -144,7 +145,7 @@ def _control(arguments: list[str], failing: list[str], test_s: float, seconds: f
         "failing": still,
         "signatures": {test: signatures.get(test, "") for test in still},
         "in_order": in_order,
-        "fresh_s": max(2.0, min(10.0, 3 * took)),
+        "fresh_s": max(2.0, min(10.0, 3 * took_s)),
     }
 
 
@@ -153,8 +154,8 @@ def _failed(answer: Any, tests: list[str]) -> list[str]:
     return [test for test in tests if outcomes.get(test) == "failed"]
 
 
-def _untraced(arguments: list[str], test_s: float) -> Any:
-    recorder = Recorder(limit_s=test_s)
+def _untraced(arguments: list[str], state: dict[str, Any]) -> Any:
+    recorder = Recorder(limit_s=state["test_s"], waits_s=state["waits_s"])
     run_pytest(arguments, [recorder])
     return [recorder.outcomes, recorder.signatures]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .clock import Stopwatch
 from .fast_loop import FastLoop
 from .forking import forked
 from .place import TREE, enter_tree
@@ -18,6 +18,7 @@ from .suite import Recorder, run_pytest
 from .verdicts import BREAKS, DIED, PLAUSIBLE, UNTRIED, Judge, Verdict
 from .written import Written
 
+_COLLECT_S = 5.0  # besides, to import and collect everything once
 _FAST_SHARE = 0.8  # of the time, when some candidates need a fresh import
 
 
@@ -27,9 +28,12 @@ class Trial:
     Args:
         state: What the driver remembers.
         request: ``paths``, ``units`` and ``candidates`` (indices of units, and edits: index of the
-            path, start, end, text), ``seconds`` for the whole search, ``extra`` candidates to try
-            after the first plausible one, and ``full`` to import everything anew and run every
-            test for every candidate.
+            path, start, end, text), ``seconds`` of the processor for the whole search, ``extra``
+            candidates to try after the first plausible one, and ``full`` to import everything anew
+            and run every test for every candidate.
+
+    Attributes:
+        watch: Says what the search has spent, with the requests before this one.
     """
 
     def __init__(self, state: dict[str, Any], request: dict[str, Any]) -> None:
@@ -37,7 +41,7 @@ class Trial:
         self.judge = Judge(state)
         self.verdicts = [Verdict(UNTRIED, []) for _ in request["candidates"]]
         self._request = request
-        self._start = time.monotonic() - (0.0 if request["full"] else state["spent_s"])
+        self.watch = Stopwatch((0.0, 0.0) if request["full"] else tuple(state["spent"]))
 
     def run(self) -> list[Verdict]:
         """Returns how each candidate ended."""
@@ -51,9 +55,10 @@ class Trial:
                 continue
         waiting = list(range(len(self.verdicts)))
         if not self._request["full"]:
-            spent = time.monotonic() - self._start
-            remaining = max(0.0, self._request["seconds"] - spent)
-            answer = forked(lambda: self._run_fast(spent + _FAST_SHARE * remaining), remaining + 5)
+            seconds = self._request["seconds"]
+            left_s, spent = self.watch.left_s(seconds), self.watch.spent()
+            end_s = seconds - (1 - _FAST_SHARE) * left_s
+            answer = forked(lambda: self._run_fast(end_s, spent), left_s + _COLLECT_S)
             if answer is not None:
                 self.verdicts = [Verdict(*verdict) for verdict in answer[0]]
                 waiting = answer[1]
@@ -65,7 +70,7 @@ class Trial:
 
     def is_over(self, index: int, seconds: float) -> bool:
         """Whether time is up, or enough was tried after the first plausible candidate."""
-        if time.monotonic() - self._start > seconds:
+        if self.watch.is_past(seconds):
             return True
         codes = [verdict.code for verdict in self.verdicts]
         return PLAUSIBLE in codes and index > codes.index(PLAUSIBLE) + self._request["extra"]
@@ -81,11 +86,19 @@ class Trial:
         units = [self._request["units"][n] for n in self._request["candidates"][index][0]]
         return [{**u, "name": str(TREE / self._request["paths"][u["path"]])} for u in units]
 
-    def _run_fast(self, seconds: float) -> Any:
-        recorder = Recorder(limit_s=self.state["test_s"])
+    def _run_fast(self, seconds: float, spent: tuple[float, float]) -> Any:
+        self.watch = Stopwatch(spent)  # a new process has spent nothing itself
+        recorder = self._recorder()
         loop = FastLoop(self, recorder, seconds)
         run_pytest(self.state["arguments"], [recorder, loop])
         return [self.verdicts, loop.waiting]
+
+    def _recorder(self, *, stops_on_timeout: bool = False) -> Recorder:
+        return Recorder(
+            limit_s=self.state["test_s"],
+            waits_s=self.state["waits_s"],
+            stops_on_timeout=stops_on_timeout,
+        )
 
     def _attempt_fresh(self, index: int) -> Verdict:
         whole, part = self.state["arguments"], self.judge.failing
@@ -97,7 +110,7 @@ class Trial:
         return verdict
 
     def _run_tests(self, arguments: list[str], *, all_ran: bool) -> Verdict:
-        recorder = Recorder(limit_s=self.state["test_s"], stops_on_timeout=True)
+        recorder = self._recorder(stops_on_timeout=True)
 
         def run() -> Verdict:
             run_pytest(arguments, [recorder])
