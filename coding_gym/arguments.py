@@ -6,7 +6,7 @@ NumPy's numbers are welcome; a bool is a number too, but never meant as one.
 import difflib
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,15 +15,30 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 MAX_SECONDS = 1e9  # about 32 years; some clocks cannot wait for much more
 
 
-def at_least_one(name: str, value: Any) -> int:
-    """Returns ``value`` if it is an integer of at least 1.
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, perhaps infinite or none (NaN), and no bool."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether a value is an integer and no bool."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def at_least(least: int, name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer of at least ``least``.
 
     Raises:
         InvalidArgumentError: It is not.
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InvalidArgumentError(f"{name} must be an integer of at least 1, got {value!r}")
+    if not is_integer(value) or value < least:
+        raise InvalidArgumentError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)
+
+
+def at_least_one(name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer of at least 1; see `at_least`."""
+    return at_least(1, name, value)
 
 
 def true_or_false(name: str, value: Any) -> bool:
@@ -43,8 +58,7 @@ def positive_seconds(name: str, value: Any) -> float:
     Raises:
         InvalidArgumentError: It is not.
     """
-    is_number = not isinstance(value, bool) and isinstance(value, Real)
-    if not is_number or not 0 < value <= MAX_SECONDS:
+    if not is_number(value) or not 0 < value <= MAX_SECONDS:
         raise InvalidArgumentError(
             f"{name} must be a number of seconds above 0 and at most {MAX_SECONDS:g}, got {value!r}"
         )

@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
-from coding_gym.arguments import MAX_SECONDS
+from coding_gym.arguments import MAX_SECONDS, is_integer, is_number
 from coding_gym.errors import InvalidTaskError
 
 _MAX_NAME = 255
@@ -78,16 +77,15 @@ class RowReader:
     def count(self, key: str) -> int:
         """Returns a whole number of at least 0."""
         value = self.row[key]
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        if not is_integer(value) or value < 0:
             raise self.wrong(key, "a whole number of at least 0")
         return value
 
     def seconds(self, key: str) -> float:
         """Returns a number of seconds."""
         value = self.row[key]
-        is_number = not isinstance(value, bool) and isinstance(value, Real)
         may_be_zero = key == "gold_duration_s"
-        if is_number and 0 <= value <= MAX_SECONDS and (value or may_be_zero):
+        if is_number(value) and 0 <= value <= MAX_SECONDS and (value or may_be_zero):
             return float(value)
         least = "of 0 or more" if may_be_zero else "above 0"
         raise self.wrong(key, f"a number of seconds {least} and at most {MAX_SECONDS:g}")
@@ -95,8 +93,7 @@ class RowReader:
     def text(self, key: str) -> str:
         """Returns a text; a version may be written as a number."""
         value = self.row[key]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if key == "version" and is_number and math.isfinite(value):
+        if key == "version" and is_number(value) and math.isfinite(value):
             return str(value)
         if not isinstance(value, str):
             raise self.wrong(key, "text")

@@ -32,8 +32,8 @@ class TemplateRepairAgent:
     Args:
         max_candidates: Single edits to try.
         max_pairs: Pairs of edits to try after them.
-        max_search_s: Seconds of trying, as a last resort: the counts should end the search first,
-            so that it does not depend on the machine.
+        max_search_s: Seconds of the processor for trying, as a last resort: the counts should end
+            the search first, so that it does not depend on the machine.
         batch_size: Candidates per tool call.
         test_arguments: Pytest's arguments for the visible tests.
     """
@@ -45,7 +45,7 @@ class TemplateRepairAgent:
         *,
         max_candidates: int = 1000,
         max_pairs: int = 250,
-        max_search_s: float = 30.0,
+        max_search_s: float = 60.0,
         batch_size: int = 250,
         test_arguments: str = "-q",
     ) -> None:

@@ -2,10 +2,16 @@
 
 import sys
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from functools import partial
 from typing import Any
 
-from coding_gym.arguments import at_least_one, positive_seconds, unknown_name
+from coding_gym.arguments import (
+    at_least,
+    at_least_one,
+    is_number,
+    positive_seconds,
+    unknown_name,
+)
 from coding_gym.errors import InvalidArgumentError
 
 COUNTS = ("chat", "content")
@@ -72,7 +78,7 @@ class Limits:
         """Refuses bounds that no episode could keep."""
         for name in _WHOLE:
             self._check(name, at_least_one)
-        self._check("max_repeats", at_least_two)
+        self._check("max_repeats", partial(at_least, 2))
         self._check("max_seconds", positive_seconds)
         self._check("max_cost", _above_zero)
         for name in _PRICES:
@@ -82,12 +88,8 @@ class Limits:
                 raise unknown_name(kind, name, known)
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
-        reserve: object = self.reserve_tokens
-        if isinstance(reserve, bool) or not isinstance(reserve, Integral) or reserve < 0:
-            raise InvalidArgumentError(
-                f"reserve_tokens must be an integer of at least 0, got {reserve!r}"
-            )
-        object.__setattr__(self, "reserve_tokens", int(reserve))
+        reserve = at_least(0, "reserve_tokens", self.reserve_tokens)
+        object.__setattr__(self, "reserve_tokens", reserve)
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:
             raise InvalidArgumentError(
                 f"max_tokens must be more than reserve_tokens ({self.reserve_tokens}), "
@@ -116,31 +118,19 @@ class Limits:
         return replace(self, max_turns=max_turns)
 
 
-def at_least_two(name: str, value: Any) -> int:
-    """Returns ``value`` if it is an integer of at least 2.
-
-    Raises:
-        InvalidArgumentError: It is not.
-    """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 2:
-        raise InvalidArgumentError(f"{name} must be an integer of at least 2, got {value!r}")
-    return int(value)
-
-
 def _above_zero(name: str, value: Any) -> float:
-    if not _is_number(value) or value <= 0:
+    if not _is_finite(value) or value <= 0:
         raise InvalidArgumentError(f"{name} must be a number above 0, got {value!r}")
     return float(value)
 
 
 def _price(name: str, value: Any) -> float:
-    if not _is_number(value) or value < 0:
+    if not _is_finite(value) or value < 0:
         raise InvalidArgumentError(
             f"{name} must be what a million tokens cost, a number of at least 0, got {value!r}"
         )
     return float(value)
 
 
-def _is_number(value: Any) -> bool:
-    is_number = not isinstance(value, bool) and isinstance(value, Real)
-    return is_number and abs(value) <= sys.float_info.max  # neither infinite nor NaN
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and abs(value) <= sys.float_info.max  # neither infinite nor NaN

@@ -3,10 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
-from coding_gym.arguments import check_arguments
+from coding_gym.arguments import check_arguments, is_number
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
 from coding_gym.rewards.matching import Similarity
@@ -98,9 +97,8 @@ def _entry(number: int, part: Any) -> tuple[Reward, float]:
     if missing:
         raise InvalidArgumentError(f"{where} has no {missing[0]!r}; write it as in {_FORM}")
     reward, weight = get_reward(part["name"]), part["weight"]
-    is_number = not isinstance(weight, bool) and isinstance(weight, Real)
-    if not is_number or not 0 < abs(weight) < 1:
-        way_out = "; leave the part out" if is_number and weight == 0 else ""
+    if not is_number(weight) or not 0 < abs(weight) < 1:
+        way_out = "; leave the part out" if is_number(weight) and weight == 0 else ""
         raise InvalidArgumentError(
             f"{where}: the weight of {reward.name!r} must be a number between -1 and 1, "
             f"got {weight!r}{way_out}"

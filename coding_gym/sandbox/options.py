@@ -4,10 +4,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from numbers import Real
 from typing import Any, Literal, Self, get_args
 
-from coding_gym.arguments import at_least_one, check_arguments, unknown_name
+from coding_gym.arguments import at_least_one, check_arguments, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.select import get_backend
@@ -153,8 +152,7 @@ def _limit(name: str, value: Any) -> float | None:
         return bound
     if value is None:
         return None
-    is_number = not isinstance(value, bool) and isinstance(value, Real)
-    if not is_number or not 0 < value <= _MAX_CPUS:
+    if not is_number(value) or not 0 < value <= _MAX_CPUS:
         raise InvalidArgumentError(
             f"sandbox limit num_cpus must be a number above 0 and at most {_MAX_CPUS}, or None, "
             f"got {value!r}"

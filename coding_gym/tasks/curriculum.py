@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, is_number
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
@@ -69,7 +69,7 @@ class DifficultySampler:
     def __init__(
         self, tasks: Sequence[Task], *, start: float = 1 / 3, num_episodes: int = 0
     ) -> None:
-        if isinstance(start, bool) or not 0 < start <= 1:
+        if not is_number(start) or not 0 < start <= 1:
             raise InvalidArgumentError(f"start must be above 0 and at most 1, got {start!r}")
         self._tasks = tuple(sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)))
         self._start = float(start)
@@ -179,7 +179,7 @@ class AdaptiveSampler:
             raise InvalidArgumentError(
                 f"min_tries must be at most window, {window}, got {min_tries}"
             )
-        if isinstance(revisit, bool) or not 0 <= revisit <= 1:
+        if not is_number(revisit) or not 0 <= revisit <= 1:
             raise InvalidArgumentError(f"revisit must be from 0 to 1, got {revisit!r}")
         self._window, self._min_tries, self._revisit = window, min_tries, float(revisit)
 

@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from coding_gym.arguments import at_least_one, unknown_name
+from coding_gym.arguments import at_least_one, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
 
@@ -110,7 +109,7 @@ def _check_tasks(tasks: Any) -> None:
 
 
 def _check_share(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise InvalidArgumentError(f"test_fraction must be above 0 and below 1, got {value!r}")
 
 

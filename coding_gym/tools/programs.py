@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from coding_gym.arguments import is_integer
 from coding_gym.tools.protocol import ToolContext
 
 _PACKAGE = "coding_gym_inside"
@@ -111,7 +112,7 @@ def text_of(value: object, max_chars: int = MAX_FIELD_CHARS) -> str:
 
 def int_of(value: object) -> int:
     """Returns a part of a reply that should be a whole number; 0 where it is none."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_integer(value):
         return 0
     return value if abs(value) <= _MAX_INT else 0
 
@@ -123,7 +124,7 @@ def strings_of(value: object, *, max_chars: int = MAX_FIELD_CHARS) -> list[str]:
 
 def ints_of(value: object) -> list[int]:
     """Returns a part of a reply that should be a list of whole numbers, without what is none."""
-    return [row for row in _rows(value) if isinstance(row, int) and not isinstance(row, bool)]
+    return [row for row in _rows(value) if is_integer(row)]
 
 
 def rows_of(value: object) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.arguments import is_integer
 from coding_gym.errors import InvalidArgumentError
 
 Seed = int | Sequence[int | None] | NDArray[np.integer[Any]] | None
@@ -44,7 +45,7 @@ def seeds_of_slots(seed: Seed, num_envs: int, group_size: int) -> list[int | Non
 
 
 def _is_seed(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
+    return is_integer(value) and value >= 0
 
 
 def split_options(

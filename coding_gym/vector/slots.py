@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.arguments import is_integer
 from coding_gym.envs.forking import snapshot
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -79,9 +80,7 @@ class Slots:
             InvalidArgumentError: One is no slot's number, or there twice.
         """
         ids = list(env_ids)
-        are_numbers = all(
-            isinstance(index, int | np.integer) and not isinstance(index, bool) for index in ids
-        )
+        are_numbers = all(is_integer(index) for index in ids)
         ids = [int(index) for index in ids] if are_numbers else ids
         if not are_numbers or len(set(ids)) < len(ids) or not set(ids) <= set(range(len(self.all))):
             raise InvalidArgumentError(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.episode.limits import at_least_two
+from coding_gym.arguments import at_least
 from coding_gym.wrappers.chain import check_order
 
 
@@ -34,7 +34,7 @@ class CollapseDetector(
 
     def __init__(self, env: gym.Env[ObsType, ActType], repeats: int = 3) -> None:
         core = check_order(CollapseDetector, env)
-        limits = replace(core.limits, max_repeats=at_least_two("repeats", repeats))
+        limits = replace(core.limits, max_repeats=at_least(2, "repeats", repeats))
         gym.utils.RecordConstructorArgs.__init__(self, repeats=limits.max_repeats)
         gym.Wrapper.__init__(self, env)
         core.limits = limits

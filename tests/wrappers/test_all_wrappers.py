@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 import coding_gym.wrappers
@@ -173,6 +174,17 @@ def test_a_stock_time_limit_inside_is_refused(
 ) -> None:
     with pytest.raises(InvalidArgumentError, match="max_turns"):
         wrap(TimeLimit(env, 10), name, tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasiums_checker_finds_nothing(
+    name: str, env: gym.Env[Any, Any], tmp_path: Path
+) -> None:
+    wrapped = wrap(env.unwrapped, name, tmp_path)
+    check_env(wrapped, skip_render_check=True)
+    assert wrapped.reset(seed=1)[0] in wrapped.observation_space
+    wrapped.close()
 
 
 def play(env: gym.Env[Any, Any], actions: list[Any]) -> list[str]:
