@@ -8,6 +8,7 @@ from coding_gym.errors import PatchError
 
 _NO_NEWLINE = "\\ No newline at end of file"
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_MAX_DIGITS = 18  # git reads more, where they are zeros
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _ESCAPED = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
 _UNUSUAL = re.compile(r'[\x00-\x1f\x7f"\\]')
@@ -38,7 +39,8 @@ def hunks(text: str, path: str) -> Iterator[tuple[int, int, list[str]]]:
     """Yields (first old line, first new line, body lines) of every hunk, lines 1-based.
 
     Raises:
-        PatchError: A hunk is shorter than its header says.
+        PatchError: A hunk is shorter than its header says, or a number there is longer than any
+            file.
     """
     lines = text.split("\n")
     at = 0
@@ -47,7 +49,7 @@ def hunks(text: str, path: str) -> Iterator[tuple[int, int, list[str]]]:
         at += 1
         if not match:
             continue
-        old_left, new_left = (1 if n is None else int(n) for n in match.group(2, 4))
+        old_start, old_left, new_start, new_left = _numbers(match, path)
         body: list[str] = []
         while at < len(lines) and (old_left > 0 or new_left > 0 or lines[at] == _NO_NEWLINE):
             line = lines[at] or " "
@@ -57,7 +59,17 @@ def hunks(text: str, path: str) -> Iterator[tuple[int, int, list[str]]]:
             at += 1
         if old_left or new_left:
             raise PatchError(f"patch for {path} is cut off inside the hunk {match.group()}")
-        yield int(match.group(1)), int(match.group(3)), body
+        yield old_start, new_start, body
+
+
+def _numbers(match: re.Match[str], path: str) -> list[int]:
+    """Returns the four numbers of a hunk's header; a count that is left out is 1."""
+    texts = [n or "1" for n in match.groups()]
+    if max(map(len, texts)) > _MAX_DIGITS:
+        raise PatchError(
+            f"patch for {path} has a hunk with a number of {max(map(len, texts))} digits"
+        )
+    return [int(text) for text in texts]
 
 
 def sides(body: list[str], *, reverse: bool) -> tuple[list[str], list[str]]:

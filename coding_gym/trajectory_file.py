@@ -74,13 +74,24 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     """Yields the trajectories of a JSONL file.
 
     Raises:
-        InvalidArgumentError: A line is not a trajectory; the message names it.
+        InvalidArgumentError: The file cannot be read, or a line is not a trajectory; the message
+            names it.
     """
-    with Path(path).open(encoding="utf-8", errors="replace") as file:  # what we write is ASCII
+    try:
+        # What we write is ASCII.
+        opened = Path(path).open(encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
+    except OSError as problem:
+        raise InvalidArgumentError(f"cannot read {path}: {problem.strerror}") from None
+    with opened as file:
         for number, line in enumerate(file, start=1):
             try:
                 yield Trajectory.from_json(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+                why = str(problem)
+                if isinstance(problem, KeyError):
+                    why = f"it has no field {problem}"
+                elif isinstance(problem, json.JSONDecodeError):
+                    why += "; a run that was killed may leave half a line: take it out"
                 raise InvalidArgumentError(
-                    f"{path} line {number} is not a trajectory: {problem!r}"
+                    f"{path} line {number} is not a trajectory: {why}"
                 ) from None

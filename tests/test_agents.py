@@ -67,6 +67,8 @@ def test_a_missing_script_is_refused(tmp_path: Path) -> None:
         agent_factory("scripted", script=str(tmp_path / "none.jsonl"))
     with pytest.raises(InvalidArgumentError, match="needs a script"):
         agent_factory("scripted")
+    with pytest.raises(InvalidArgumentError, match="'noop' takes no script"):
+        agent_factory("noop", script=str(tmp_path / "none.jsonl"))
     (tmp_path / "latin").write_bytes(b"\xff")
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
         agent_factory("scripted", script=str(tmp_path / "latin"))

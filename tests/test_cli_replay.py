@@ -146,13 +146,15 @@ def test_the_first_difference_is_shown_and_the_exit_code_tells(
     ("text", "told"),
     [
         ("", "holds no trajectory"),
-        ("{}", "line 1 is not a trajectory: KeyError"),
-        ('{"task_id": "x", "messages": [', "line 1 is not a trajectory"),
+        ("{}", "line 1 is not a trajectory: it has no field 'messages'"),
+        ('{"task_id": "x", "messages": [', "line 1 is not a trajectory: .* half a line"),
         ("\x00\xff", "line 1 is not a trajectory"),
-        ("[" * 200_000, "line 1 is not a trajectory: RecursionError"),
+        ("[" * 200_000, "line 1 is not a trajectory: maximum recursion depth"),
     ],
 )
 def test_files_of_others_are_refused(file: Path, text: str, told: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"cannot read .*: No such file"):
+        replay_command(file)
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=told):
         replay_command(file)
@@ -312,6 +314,25 @@ def test_an_episode_that_the_clock_ended_is_stopped_where_it_was(
     last = replace(was.turns[0], reward=1.0, reward_parts={"resolved": 1.0})
     by_clock = replace(was, turns=(last,), stop_reason=StopReason.MAX_TIME)
     assert replay(by_clock, task).difference is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "command"),
+    [
+        ({"max_seconds": 0.5}, "sleep 1; echo done"),  # killed by the clock, and answered
+        ({"max_seconds": 0.001, "clock": "wall"}, "pwd"),  # too late, and not played
+    ],
+)
+def test_what_a_time_budget_ended_is_equal(
+    played: Play, tiny_row: dict[str, Any], limit: dict[str, Any], command: str
+) -> None:
+    (task,) = load_tasks([tiny_row])
+    wrappers = [{"name": "TimeBudget", "kwargs": limit}]
+    was = played(json.dumps({"name": "shell", "arguments": {"cmd": command}}), wrappers=wrappers)
+    assert was.stop_reason is StopReason.MAX_TIME
+    again = replay(was, task)
+    assert again.difference is None
+    assert again.num_turns == 1
 
 
 def test_a_difference_shows_the_place_and_what_does_not_print() -> None:

@@ -87,6 +87,7 @@ def test_a_diff_without_git_headers_is_read() -> None:
         ({"x": "other\n"}, "@@ -1 +1 @@\n-a\n+b\n", "does not apply to x at line 1"),
         ({}, "@@ -1 +1 @@\n-a\n+b\n", "changes x, which is not in the tree"),
         ({"x": "a\n"}, "@@ -1,3 +1 @@\n-a\n+b\n", "cut off"),
+        ({"x": "a\n"}, f"@@ -{'0' * 5000}1 +1 @@\n-a\n+b\n", "a number of 5001 digits"),
         ({"x": "a\n"}, "@@ -9 +9 @@\n-a\n+b\n", "does not apply to x at line 9"),
     ],
 )

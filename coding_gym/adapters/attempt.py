@@ -78,7 +78,7 @@ class Attempt:
     @property
     def _opened(self) -> "Context":
         if self._context is None:
-            raise EpisodeError("the sandbox is not open; use the environment in a with block")
+            raise EpisodeError("the sandbox is not open; call start() or open() first")
         return self._context
 
     @contextmanager
@@ -159,6 +159,7 @@ class Attempt:
             with suppress(MachineryError):  # `grade` raises it
                 self.patch()
         except PatchError as problem:  # the policy made a tree that cannot be put into a patch
+            self._patch = Patch()  # not what an earlier call saw of it
             reason = GradeReason.PATCH_NOT_APPLIED
             self._grade = Grade(resolved=False, reason=reason, detail=str(problem))
         finally:

@@ -39,7 +39,7 @@ def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
 
     Raises:
         UnknownNameError: There is no such agent.
-        InvalidArgumentError: The script is missing or cannot be read.
+        InvalidArgumentError: The script is missing, cannot be read, or is another agent's.
     """
     if name == _SCRIPTED:
         if script is None:
@@ -48,6 +48,8 @@ def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
         return lambda _env: ScriptedAgent(actions)
     if name not in _AGENTS:
         raise unknown_name("agent", name, agent_names())
+    if script is not None:
+        raise InvalidArgumentError(f"agent {name!r} takes no script; use the agent 'scripted'")
     return _AGENTS[name]
 
 

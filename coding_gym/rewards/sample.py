@@ -27,7 +27,7 @@ class Sample:
         grade: The verdict.
         patch: The whole change, with what grading left out (tests, their configuration).
         graded: The change that was graded; "" where none was, or where it cannot count.
-        turns: The episode's turns.
+        turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
         schemas: The tools that the policy had, as OpenAI function schemas.
     """
 

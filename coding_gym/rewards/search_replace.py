@@ -66,12 +66,13 @@ def search_replace_similarity(gold: str, reply: str) -> float:
     r"""Returns how alike the search/replace blocks of a reply are to the gold's hunks, from 0 to 1.
 
     Each hunk of the gold is a block of the lines it expects and those it leaves. Blocks are paired
-    in their order, those without a partner with an empty one, and a pair scores the mean of
-    ``difflib.SequenceMatcher.ratio`` over the lines of its search and of its replace part; the mean
-    over the pairs is the score. It is 1 where neither has blocks, 0 where one has none.
+    in their order, and a pair scores the mean of ``difflib.SequenceMatcher.ratio`` over the lines
+    of its search and of its replace part; one without a partner scores 0, and the mean is the
+    score. It is 1 where neither has blocks, 0 where one has none.
 
     Source: ``SearchReplaceDiff.similarity`` and ``from_unified_diff`` in ``src/utils/diff.py`` of
-    CodeRepairRL. Blocks that take too much work are compared as a whole.
+    CodeRepairRL. Mended: there a block without a partner is compared with an empty one, so that a
+    thousand empty blocks score 0.999. Blocks that take too much work are compared as a whole.
 
     Args:
         gold: The reference patch, a unified diff.
@@ -88,23 +89,19 @@ def search_replace_similarity(gold: str, reply: str) -> float:
     0.75
     >>> search_replace_similarity(gold, "")
     0.0
+    >>> search_replace_similarity(gold, "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n" * 1000)
+    0.0
     """
     wanted, found = _gold_blocks(gold), _read(_judged(reply)).blocks
     if not wanted or not found:
         return float(not wanted and not found)
     effort = Effort(_MAX_COMPARISONS)
-    number = max(len(wanted), len(found))
-    empty = ("", "")
     scores = [
         _ratio(a, b, effort) / 2
-        for ours, golds in zip(
-            found + (empty,) * (number - len(found)),
-            wanted + (empty,) * (number - len(wanted)),
-            strict=True,
-        )
+        for ours, golds in zip(found, wanted, strict=False)
         for a, b in zip(ours, golds, strict=True)
     ]
-    return sum(scores) / number
+    return sum(scores) / max(len(wanted), len(found))
 
 
 @dataclass(slots=True)

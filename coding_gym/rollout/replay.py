@@ -126,16 +126,18 @@ class _Replay:
         for number, turn in enumerate(record.turns, 1):
             is_last = number == len(record.turns)
             action = _action(turn, stops=is_last and record.stop_reason is StopReason.STOPPED)
+            if is_last and self._is_by_clock and not (turn.calls or turn.observation):
+                action = Stop("by the clock")  # it came too late and was not played
             _, reward, terminated, truncated, info = self._env.step(action)
             yield _PLAYED, None, number
-            is_cut = is_last and self._is_by_clock and len(turn.results) < len(turn.calls)
-            if is_cut:
+            if is_last and self._is_by_clock and _may_be_cut(turn, self._core.episode.turns[-1]):
                 self.note = "the clock cut off the last action: what came of it was not compared"
                 return
             yield from _turn_pairs(f"turn {number}", turn, self._core.episode.turns[-1])
             ends = is_last and record.stop_reason is not None
-            if ends and self._is_by_clock and not (terminated or truncated):
-                _, reward, _, _, info = self._env.step(Stop("by the clock"))
+            if ends and self._is_by_clock:
+                if not (terminated or truncated):
+                    _, reward, _, _, info = self._env.step(Stop("by the clock"))
             else:
                 recorded = str(record.stop_reason) if ends else "the episode goes on"
                 yield f"turn {number}: the end", recorded, _end(info)
@@ -146,6 +148,12 @@ class _Replay:
         if record.stop_reason is not None:
             yield "the patch", record.patch, self._core.episode.trajectory().patch
             yield "the grade", _verdict(record.grade), _verdict(self._core.episode.grade)
+
+
+def _may_be_cut(recorded: Turn, replayed: Turn) -> bool:
+    """Whether the clock cut calls off, or the last command: replayed it has time to end."""
+    has_fewer = len(recorded.results) < len(recorded.calls)
+    return has_fewer or bool(recorded.calls and recorded.observation != replayed.observation)
 
 
 def _turn_pairs(name: str, recorded: Turn, replayed: Turn) -> _Pairs:

@@ -1,11 +1,13 @@
 """A toolset with only some of its tools: ``"editor[bash,submit]"``."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools.answers import name_of, refusal
 from coding_gym.tools.protocol import Lenient, NoCall, ToolContext, Toolset, tool_names
 
 if TYPE_CHECKING:
@@ -49,20 +51,23 @@ class ToolSubset:
         return self._with_notice(self._whole.prompt(keeps_shell=keeps_shell))
 
     def meant(self, call: ToolCall) -> ToolCall:
-        """Returns a call of one of the tools as the whole takes it."""
-        if call.name in self._tools and isinstance(self._whole, Lenient):
-            return self._whole.meant(call)
-        return call
+        """Returns a call of one of the tools, by whatever name, as the whole takes it."""
+        meant = self._whole.meant(call) if isinstance(self._whole, Lenient) else call
+        return meant if meant.name in self._tools else call
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Runs a call of one of the tools."""
+        call = self.meant(call)
         if call.name not in self._tools and not call.error:
-            return ToolResult(f"unknown tool: {call.name}", ok=False, call_id=call.call_id)
+            return refusal(call, f"unknown tool: {name_of(call.name)}")
         return self._whole.execute(call, context)
 
     def on_no_call(self, context: ToolContext) -> NoCall:
-        """Answers as the whole does."""
-        return self._whole.on_no_call(context)
+        """Answers as the whole does, and says which tools are there where it names others."""
+        reaction = self._whole.on_no_call(context)
+        if any(name in reaction.reply for name in set(tool_names(self._whole)) - set(self._tools)):
+            return replace(reaction, reply=f"{reaction.reply} {self._notice()}")
+        return reaction
 
     def sample_call(self, rng: "Generator") -> ToolCall:
         """Draws a valid call of one of the tools."""
@@ -75,6 +80,7 @@ class ToolSubset:
     def _with_notice(self, prompt: str) -> str:
         if self._tools == tool_names(self._whole):
             return prompt
-        return f"{prompt.rstrip()}\n\nOf these tools only the following are there: " + (
-            f"{', '.join(self._tools)}.\n"
-        )
+        return f"{prompt.rstrip()}\n\n{self._notice()}\n"
+
+    def _notice(self) -> str:
+        return f"Of these tools only the following are there: {', '.join(self._tools)}."

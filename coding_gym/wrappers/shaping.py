@@ -19,6 +19,7 @@ from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grade import Grade
 from coding_gym.rewards import Composite, Sample
+from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.chain import check_order
 
 Step = tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]
@@ -113,7 +114,10 @@ def final_parts(core: CodingRepairEnv, step: Step[Any], composite: Composite) ->
     if grade is None:
         return {}
     episode = core.episode
-    sample = Sample.of(episode.task, grade, core.patch(), episode.turns, core.toolset.schemas)
+    turns = episode.turns
+    if episode.stop_reason is StopReason.STOPPED:  # the last is the trainer's, not the policy's
+        turns = turns[:-1]
+    sample = Sample.of(episode.task, grade, core.patch(), turns, core.toolset.schemas)
     return composite.parts(sample)
 
 

@@ -1,11 +1,11 @@
 """A reward at every turn for visible tests that a change makes pass, taken back at the end."""
 
-from numbers import Real
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
+from coding_gym.arguments import is_number
 from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
 from coding_gym.wrappers.chain import snapshot_in
 from coding_gym.wrappers.shaping import Step, add_part, check_chain, check_shaping, check_task
@@ -49,10 +49,17 @@ class VisibleTestShaping(
         self, env: gym.Env[ObsType, ActType], weight: float = 0.2, gamma: float = 1.0
     ) -> None:
         core, checked = check_shaping(VisibleTestShaping, env, weight, _PART)
-        is_number = not isinstance(gamma, bool) and isinstance(gamma, Real)
-        if not is_number or not 0 < float(gamma) <= 1:
+        if not is_number(gamma) or not 0 < gamma <= 1:
             raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
-        self._most = checked * _spread(float(gamma), core.limits.max_turns)
+        max_turns = core.limits.max_turns
+        self._most = checked * _spread(float(gamma), max_turns)
+        if self._most >= 1:
+            raise InvalidArgumentError(
+                f"VisibleTestShaping with weight {checked:g}, gamma {gamma:g} and max_turns "
+                f"{max_turns} can set the plain sums of two episodes {self._most:.3g} apart, which "
+                "must be less than 1, what a resolved bug earns; raise gamma, or lower weight or "
+                "max_turns"
+            )
         check_chain(VisibleTestShaping, env, self._most, (_PART,))
         gym.utils.RecordConstructorArgs.__init__(self, weight=checked, gamma=float(gamma))
         gym.Wrapper.__init__(self, env)

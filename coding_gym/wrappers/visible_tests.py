@@ -62,7 +62,7 @@ class VisibleTests:
 
 
 def visible_tests(task: Task, template: Template, *, backend: str) -> VisibleTests:
-    """Returns the visible tests of a task, run once per process and template.
+    """Returns the visible tests of a task, run once per process, template and expected files.
 
     They are those in the base tree's test files, by pytest's patterns; in a tree with more than 100
     such files only those in the files of the expected tests. Where the run does not end there are
@@ -76,7 +76,7 @@ def visible_tests(task: Task, template: Template, *, backend: str) -> VisibleTes
     Raises:
         GradingError, SandboxError: The machinery failed.
     """
-    key = f"{backend} {template.spec.image} {template.key}"
+    key = f"{backend} {template.spec.image} {template.key} {get_runner(RUNNER).files(task)}"
     with _lock:
         known = _remembered.get(key)
     if known is None:

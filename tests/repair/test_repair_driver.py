@@ -167,6 +167,19 @@ def test_an_endless_loop_is_ended(shell: Any) -> None:
     assert try_edits(place, FILES, edit) in ("~", "=", "t")
 
 
+def test_tests_that_wait_for_ever_leave_time_for_those_that_fail(shell: Any) -> None:
+    waits = "import threading\n\n\ndef test_{0}():\n    threading.Event().wait()\n"
+    place = shell(FILES | {f"test_{n}.py": waits.format(n) for n in "ab"})
+    assert survey(place)["failing"] == ["test_queues.py::test_full"]
+
+
+def test_a_test_that_sleeps_is_repaired_like_others(shell: Any) -> None:
+    slow = TESTS.replace("    queue = Queue()\n", "    time.sleep(1.5)\n    queue = Queue()\n")
+    place = shell({"queues.py": QUEUE, "test_queues.py": f"import time\n{slow}"})
+    survey(place)
+    assert try_edits(place, FILES, ("queues.py", "> LIMIT", ">= LIMIT")) == "!"
+
+
 def test_the_workspace_is_left_as_it_was(shell: Any) -> None:
     place = shell(FILES)
     survey(place)

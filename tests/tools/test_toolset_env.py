@@ -82,3 +82,19 @@ def test_the_prompt_says_what_becomes_of_a_shells_state(
     with made(tiny_row, toolset) as env:
         said = env.unwrapped.episode.messages[0]["content"]  # type: ignore[attr-defined]
         assert whole.prompt(keeps_shell=False).strip() in said
+
+
+def test_a_subset_goes_by_the_names_of_the_whole(tiny_row: dict[str, Any]) -> None:
+    with made(tiny_row, "editor[bash,submit]") as env:
+        assert text(env, call("execute_bash", command="echo 1")) == "1"
+        unknown = text(env, call("x" * 100_000))
+        assert unknown.startswith("unknown tool: xxx")
+        assert len(unknown) < 500
+        silent = text(env, "I am done.")
+        assert silent.endswith("Of these tools only the following are there: bash, submit.")
+        assert env.step(call("finish"))[2]
+
+
+def test_a_whole_toolset_names_its_tools_without_a_notice(tiny_row: dict[str, Any]) -> None:
+    with made(tiny_row, "editor[str_replace_editor,bash,submit]") as env:
+        assert "Of these tools" not in text(env, "I am done.")

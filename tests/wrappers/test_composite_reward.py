@@ -8,6 +8,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
 
+from coding_gym import Stop
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.rewards import reward_names
 from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
@@ -72,6 +73,14 @@ def test_every_reward_is_a_part_of_its_name_and_nothing_of_the_gold_is_shown(
     assert nothing <= 0.04  # of the one valid call
     assert "width * height" not in more + rest
     assert "test_hidden" not in shown + more + rest
+
+
+def test_what_a_trainer_says_at_the_end_is_not_the_policys_reply(make: Callable[..., Env]) -> None:
+    env = make([{"name": "reasoning_format", "weight": 0.1}])
+    env.reset(seed=0)
+    env.step("<think>\nIt adds.\n</think>\n<answer>\nshapes.py\n</answer>\n")
+    *_, info = env.step(Stop("length"))
+    assert info["reward_parts"]["reasoning_format"] == pytest.approx(0.1)
 
 
 def test_a_sample_that_our_side_spoilt_has_no_parts(

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .clock import begin_request
 from .place import REPLY, TREE, recall, remember
 from .survey import survey
 from .trial import Trial
@@ -25,6 +26,7 @@ _SLICE_CHARS = 1750
 
 def main(arguments: list[str]) -> None:
     """Runs one command."""
+    begin_request()
     command = arguments[0]
     if command == "more":
         _print("", REPLY.read_text(encoding="ascii"), int(arguments[1]))

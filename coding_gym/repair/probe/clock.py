@@ -5,13 +5,30 @@ from __future__ import annotations
 import os
 import time
 
-# What only waits is ended by the clock, which must not end what computes on a busy machine.
+# What computes on a busy machine may last a few times longer by the clock.
 _WALL_PER_CPU = 3.0
 _SLACK_S = 4.0
+# The shell ends a command, and with it this process and all it found, after 120 seconds.
+_REQUEST_S = 100.0
+_LATE_S = 20.0
+
+
+class _Request:
+    end = float("inf")  # by the clock
+
+
+def begin_request() -> None:
+    """Bounds what this process and those it forks do from now on."""
+    _Request.end = time.monotonic() + _REQUEST_S
+
+
+def is_late() -> bool:
+    """Whether nothing more should be begun, so that the request is answered in time."""
+    return _Request.end - time.monotonic() < _LATE_S
 
 
 def cpu_s() -> float:
-    """Returns the seconds of the processor that this process took, and those it waited for."""
+    """Returns the seconds of the processor that this process took, and that its ended ones did."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -19,6 +36,11 @@ def cpu_s() -> float:
 def wall_s(seconds: float) -> float:
     """Returns how long something that may take so much of the processor may last by the clock."""
     return _SLACK_S + _WALL_PER_CPU * seconds
+
+
+def until_answer_s(seconds: float) -> float:
+    """Returns ``seconds``, or what is left of the request where that is less."""
+    return max(0.0, min(seconds, _Request.end - time.monotonic()))
 
 
 class Stopwatch:
@@ -43,7 +65,7 @@ class Stopwatch:
     def is_past(self, seconds: float) -> bool:
         """Whether that much of the processor is spent, or more of the clock than goes with it."""
         cpu, wall = self.spent()
-        return cpu > seconds or wall > wall_s(seconds)
+        return cpu > seconds or wall > wall_s(seconds) or is_late()
 
     def left_s(self, seconds: float) -> float:
         """Returns how many seconds of the processor are left of so many; 0 past their end."""

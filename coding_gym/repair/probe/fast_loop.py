@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .suite import Recorder
     from .trial import Trial
 
+_MAX_WAITS_S = 20.0  # of all tests
+
 
 class FastLoop:
     """A pytest plugin that tries candidates where pytest would run the tests.
@@ -74,8 +76,9 @@ class FastLoop:
             self.waiting.append(index)
         self._trial.verdicts[index] = verdict
 
-    def _forked(self, changes: list[Change], items: list[pytest.Item], timeout_s: float) -> Verdict:
-        answer = forked(lambda: self._run(changes, items), timeout_s)
+    def _forked(self, changes: list[Change], items: list[pytest.Item], seconds: float) -> Verdict:
+        waits_s = min(_MAX_WAITS_S, len(items) * self._trial.state["waits_s"])
+        answer = forked(lambda: self._run(changes, items), seconds, waits_s)
         return Verdict(DIED, []) if answer is None else Verdict(*answer)
 
     def _run(self, changes: list[Change], items: list[pytest.Item]) -> Verdict:

@@ -14,7 +14,7 @@ import time
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from .clock import wall_s
+from .clock import until_answer_s, wall_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ _FILE_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 16
 
 
-def forked(function: Callable[[], Any], seconds: float) -> Any:
+def forked(function: Callable[[], Any], seconds: float, waits_s: float = 0.0) -> Any:
     """Returns what ``function`` gives in a forked child, or None if it died or took too long.
 
     The child leads a process group, which is killed when it has answered, so that nothing it
@@ -34,6 +34,7 @@ def forked(function: Callable[[], Any], seconds: float) -> Any:
         function: Gives a JSON value that is not None.
         seconds: So much of the processor the child may take, up to a second more; by the clock a
             few times that, after which the group is killed.
+        waits_s: Seconds of the clock besides.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
@@ -52,7 +53,7 @@ def forked(function: Callable[[], Any], seconds: float) -> Any:
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, wall_s(seconds))
+        return _read(reading, until_answer_s(wall_s(seconds) + waits_s))
     finally:
         os.close(reading)
         _kill(child)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.reports import TestReport  # public under another name only since pytest 7
 
-from .clock import Stopwatch, wall_s
+from .clock import Stopwatch
 from .place import TREE
 from .subprocesses import gather
+from .time_limit import TestTookTooLong, limited
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,20 +27,15 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _MAX_MESSAGE = 600
 
 
-class TestTookTooLong(BaseException):
-    """Raised in a test that runs past its time; no ``except Exception`` swallows it."""
-
-    __test__ = False
-
-
 class Recorder:
     """A pytest plugin that notes outcomes.
 
     Args:
         tracer: Collects the lines of each test, or None.
-        limit_s: Seconds of the processor that one test may take; by the clock a few times that.
-        total_s: Seconds, counted likewise, after which no further test starts.
-        waits_s: Seconds of the clock that one test may take besides.
+        limit_s: Seconds that one test may take; see `limited`.
+        total_s: Seconds of the processor, or a few times that by the clock, after which no further
+            test starts.
+        waits_s: Seconds that one test may wait besides.
         stops_on_timeout: Whether the session ends with the first test that takes too long.
 
     Attributes:
@@ -69,7 +64,7 @@ class Recorder:
         self.timed_out = False
         self._tracer = tracer
         self._limit_s = limit_s
-        self._wall_s = wall_s(limit_s) + waits_s
+        self._waits_s = waits_s
         self._stops_on_timeout = stops_on_timeout
         self._total_s = total_s
         self._watch = Stopwatch()
@@ -91,17 +86,10 @@ class Recorder:
         if self._tracer is not None:
             self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
         watch = Stopwatch()
-        for timer, number, seconds in (
-            (signal.ITIMER_PROF, signal.SIGPROF, self._limit_s),
-            (signal.ITIMER_REAL, signal.SIGALRM, self._wall_s),
-        ):
-            signal.signal(number, _on_alarm)
-            signal.setitimer(timer, seconds)
         try:
-            yield
+            with limited(self._limit_s, self._waits_s):
+                yield
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.setitimer(signal.ITIMER_REAL, 0)
             if self.outcomes.get(item.nodeid) == "passed":
                 cpu, wall = watch.spent()
                 self.slowest = max(cpu, self.slowest[0]), max(wall, self.slowest[1])
@@ -159,10 +147,6 @@ def plugin_flags() -> list[str]:
     """Returns the flags that switch off what spreads tests over processes or writes files."""
     known = (("xdist", "-n0"), ("pytest_cov", "--no-cov"))
     return [flag for module, flag in known if find_spec(module) is not None]
-
-
-def _on_alarm(*_: Any) -> None:
-    raise TestTookTooLong
 
 
 def _signature(excinfo: Any) -> str:

@@ -90,7 +90,7 @@ FORMAT = Format(
     name="bash_block",
     parse=parse,
     render=render,
-    expected=r"exactly one block of bash, in lines of its own: ```bash\nls -la\n```",
+    expected="exactly one block of bash: a line ```bash, a line such as ls -la, and a line ```",
     explained=(
         "Write exactly one block of bash in each reply; it is run in the shell. A block that holds "
         "only the name of a tool that needs no argument calls that tool."

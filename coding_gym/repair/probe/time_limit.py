@@ -1,0 +1,58 @@
+"""A limit for one test, whether it computes for ever or waits for ever."""
+
+# ruff: noqa: TID252 - in the sandbox this package has another name
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .clock import wall_s
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# A process that computes gets more than this share of a processor, however busy the machine is.
+_IDLE_SHARE = 0.05
+_SLACK_S = 1.0
+
+
+class TestTookTooLong(BaseException):
+    """Raised in a test that runs past its time; no ``except Exception`` swallows it."""
+
+    __test__ = False
+
+
+@contextmanager
+def limited(seconds: float, waits_s: float) -> Iterator[None]:
+    """Raises `TestTookTooLong` in the block, again and again, once it has taken too long.
+
+    Args:
+        seconds: Of the processor, that this process may take. It may also wait that long, and a
+            second more: for what sleeps the clock is as good on a busy machine.
+        waits_s: Seconds that it may wait besides.
+    """
+    idle_s = seconds + waits_s + _SLACK_S
+    end = time.monotonic() + wall_s(seconds) + waits_s
+    seen_s = time.process_time()
+
+    def on_computing(*_: Any) -> None:
+        raise TestTookTooLong
+
+    def on_waiting(*_: Any) -> None:
+        nonlocal seen_s
+        before_s, seen_s = seen_s, time.process_time()
+        if seen_s - before_s < _IDLE_SHARE * idle_s or time.monotonic() > end:
+            raise TestTookTooLong
+
+    signal.signal(signal.SIGPROF, on_computing)
+    signal.signal(signal.SIGALRM, on_waiting)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    signal.setitimer(signal.ITIMER_REAL, idle_s, idle_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
