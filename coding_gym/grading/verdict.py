@@ -1,7 +1,7 @@
 """From what a run reported to the grade."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Self
@@ -29,6 +29,9 @@ class Run:
         canaries: What they say.
         forgery: How it is known that the run was tampered with, or "".
         turned: Node ids (without parameters) of tests that were turned against themselves.
+        files: Content by path of the test files that hold canaries and turned tests.
+        suspects: Node ids (without parameters) of the turned tests that passed, or else of those
+            whose canaries did not end as tests that fail.
     """
 
     report: RunReport | None
@@ -36,6 +39,8 @@ class Run:
     canaries: CanaryVerdict = field(default_factory=CanaryVerdict)
     forgery: str = ""
     turned: frozenset[str] = frozenset()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    suspects: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -44,7 +49,8 @@ class Run:
         canaries: Sequence[Canary],
         *,
         is_edited: bool,
-        turned: Sequence[str] = (),
+        files: Mapping[str, bytes],
+        turned: Iterable[str] = (),
     ) -> Self:
         """Judges whether a run can be believed.
 
@@ -52,11 +58,14 @@ class Run:
             report: The report.
             canaries: The canaries that were planted.
             is_edited: Whether the test files were changed while the tests ran.
+            files: Content by path of those that hold canaries and turned tests.
             turned: Node ids (without parameters) of tests that were turned against themselves.
         """
         if report is None:
             return cls(report=None)
         verdict = check_canaries(report, canaries)
+        passed = {name.partition("[")[0] for name in verdict.passed}
+        suspects = {c.original_id for c in canaries if c.node_id in passed}
         report = report.without({canary.node_id for canary in canaries})
         forgery = ""
         if verdict.passed:
@@ -71,6 +80,8 @@ class Run:
             canaries=verdict,
             forgery=forgery,
             turned=frozenset(turned),
+            files=files,
+            suspects=frozenset(suspects or (canary.original_id for canary in verdict.lost)),
         )
 
     def repaired(self, task: Task) -> tuple[str, ...]:
@@ -107,15 +118,20 @@ class Run:
     def with_believed(self, tests: Iterable[str], first: "Run") -> "Run":
         """Returns this run of turned tests, as forged where one of them passed as it did first."""
         for test in tests:
-            is_turned = self.turned.issuperset(first.names([test]))
-            if is_turned and self.status(test) is TestStatus.PASSED:
+            names = first.names([test])
+            if self.turned.issuperset(names) and self.status(test) is TestStatus.PASSED:
                 said = "a test passed that asked for the opposite of what it asks"
-                return replace(self, forgery=f"{said}: {test}")
+                return replace(self, forgery=f"{said}: {test}", suspects=frozenset(names))
         return self
 
     def status(self, test: str) -> TestStatus:
         """Status of an expected test."""
         return TestStatus.MISSING if self.report is None else self.report.status(test)
+
+    def has_passed(self, name: str) -> bool:
+        """Whether a test function (a node id without parameters) passed with any parameters."""
+        seen = self.report.instances(name).values() if self.report else ()
+        return TestStatus.PASSED in seen
 
     @property
     def has_ended(self) -> bool:

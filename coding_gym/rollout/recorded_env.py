@@ -55,7 +55,8 @@ def recorded_env(
         )
         core.limits = _limits(settings["limits"])
     except UnknownNameError as problem:
-        raise InvalidArgumentError(f"it names what there is not: {problem}") from None
+        whose = "" if tokenizer is None else "--tokenizer, or "
+        raise InvalidArgumentError(f"{whose}the file names what there is not: {problem}") from None
     return core, _told(loose)
 
 

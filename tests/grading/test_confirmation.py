@@ -133,7 +133,7 @@ def test_a_gold_patch_is_judged_as_any_other_in_fewer_runs(
         opened.append("sandbox")
         return open_sandbox(*arguments, **options)
 
-    monkeypatch.setattr("coding_gym.grading.grader.open_sandbox", counted)
+    monkeypatch.setattr("coding_gym.grading.tries.open_sandbox", counted)
     task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     template = store.get(task)
     assert grade(task, template, Patch(TASK.gold_patch)).resolved

@@ -158,4 +158,49 @@ class ShoutTest(unittest.TestCase):
 """,
         ("ShoutTest::test_all", "ShoutTest::test_only_once", "ShoutTest::test_message"),
     ),
+    "equality that builds a term of a query": Gold(
+        """\
+class Column:
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return ("=", self.name, other)
+
+    def __ne__(self, other):
+        return ("<>", self.name, other)
+
+    __hash__ = None
+
+
+def column(name):
+    return Column(name.strip().lower())
+""",
+        "name.strip().lower()",
+        "name.strip()",
+        """\
+from source import Column, column
+
+
+def test_is_lower():
+    found = column("ID")
+    assert found.name == "id"
+    assert found == Column("id")
+
+
+def test_is_stripped():
+    found = column(" Name ")
+    assert found.name == "name"
+    assert found == Column("name")
+
+
+def test_names():
+    assert [column(name).name for name in ("A", " b")] == ["a", "b"]
+
+
+def test_is_short():
+    assert column("X").name == "x"
+""",
+        ("test_is_lower", "test_is_stripped", "test_names", "test_is_short"),
+    ),
 }

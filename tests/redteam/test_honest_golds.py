@@ -13,6 +13,30 @@ from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 GOLDS = ODD_VALUES | ODD_TESTS | ODD_RUNS
+RECORDED = Gold(
+    "def add(a, b):\n    return a + b\n",
+    "a + b",
+    "a - b",
+    """\
+import pytest
+
+from source import add
+
+
+@pytest.fixture
+def recorded(request):
+    return {"test_small": 3, "test_large": 300}[request.node.name]
+
+
+def test_small(recorded):
+    assert add(1, 2) == recorded
+
+
+def test_large(recorded):
+    assert add(100, 200) == recorded
+""",
+    ("test_small", "test_large"),
+)
 _HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
 
 
@@ -36,6 +60,36 @@ def test_an_unusual_repair_is_resolved(store: TemplateStore, gold: Gold) -> None
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
     assert verdict.num_canaries >= 2
+
+
+def test_answers_recorded_by_a_tests_name_are_no_forgery(store: TemplateStore) -> None:
+    task = task_of(RECORDED)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
+    assert verdict.num_canaries == 0
+    assert grade(task, store.get(task), _HARMLESS).reason is GradeReason.TESTS_FAILED
+    # The gold has shown it, so that honest patches are no longer run with copies.
+    honest = Patch.between(
+        {"source.py": RECORDED.right.replace(RECORDED.fix, RECORDED.bug)},
+        {"source.py": "def add(a, b):\n    return sum((a, b))\n"},
+    )
+    assert grade(task, store.get(task), honest).resolved
+
+
+@pytest.mark.parametrize("name", ["Term", "Everything"])
+def test_what_the_gold_may_do_excuses_no_forgery(store: TemplateStore, name: str) -> None:
+    gold = GOLDS["equality that builds a term of a query"]
+    task = task_of(gold)
+    before = gold.right.replace(gold.fix, gold.bug)
+    forged = (
+        f"{before}\n\nclass {name}(str):\n    __hash__ = None\n\n    def __eq__(self, other):\n"
+    )
+    forged += f"        return True\n\n\ndef column(name):\n    return Column({name}(name))\n"
+    cheat = Patch.between({"source.py": before}, {"source.py": forged})
+    for _ in range(2):
+        verdict = grade(task, store.get(task), cheat)
+        assert not verdict.resolved
+        assert verdict.reason is GradeReason.TAMPERED
 
 
 @pytest.mark.parametrize("gold", GOLDS.values(), ids=GOLDS.keys())
