@@ -97,7 +97,7 @@ def _other_condition(lines: Sequence[str], test: ast.expr, rng: Random) -> list[
     match test:
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             expected = expected_side(left, right)
-            is_equality = isinstance(operator, ast.Eq) and not may_match_anything(left)
+            is_equality = isinstance(operator, ast.Eq) and not may_match_anything(left, right)
             # Beside an opposite, which is as likely in a test, a wrong value finds out what claims
             # to equal everything.
             if is_equality and (has_literal(expected) or rng.random() < 0.5):

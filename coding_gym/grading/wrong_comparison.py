@@ -35,9 +35,10 @@ def compare_wrongly(
     return make_wrong(lines, expected_side(*sides), rng)
 
 
-def may_match_anything(left: ast.expr) -> bool:
-    """Whether a left side looks like a matcher (``ANY``, ``IsInt()``) instead of a result."""
-    called = left.func if isinstance(left, ast.Call) else left
+def may_match_anything(left: ast.expr, right: ast.expr) -> bool:
+    """Whether the side that is not expected looks like a matcher (``ANY``, ``IsInt()``)."""
+    actual = right if expected_side(left, right) is left else left
+    called = actual.func if isinstance(actual, ast.Call) else actual
     match called:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name[0].isupper() or name == "approx"
@@ -66,6 +67,6 @@ def _last_comparison(
                     func=ast.Attribute(attr="assertEqual"), args=[left, right], keywords=[]
                 )
             )
-        ) if not (may_match_anything(left) or isinstance(right, ast.Starred)):
+        ) if not (may_match_anything(left, right) or isinstance(right, ast.Starred)):
             return left, right
     return None

@@ -29,7 +29,7 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
             They may hold ``interpreter`` (or ``python``), ``install_commands`` (``install_cmds``),
             ``image``, ``image_path`` (with which the tree is the image's, unless one is given),
             ``environment_setup_commit`` (``base_commit``), ``visible_test_command`` (``test_cmd``),
-            ``runner``, ``test_command``, ``test_report``
+            ``runner``, ``test_command``, ``test_report``, ``grading_timeout_s`` (seconds)
             and ``excluded_tests`` (``p2p_bad``).
 
     Raises:
@@ -86,6 +86,7 @@ def with_environment(task: Task, entry: "EnvironmentEntry | None") -> Task:
         runner=entry.runner or task.runner,
         test_command=entry.test_command or task.test_command,
         test_report=entry.test_report or task.test_report,
+        grading_timeout_s=entry.grading_timeout_s or task.grading_timeout_s,
         visible_test_command=command or task.visible_test_command,
         excluded_tests=excluded,
         fail_to_pass=fail_to_pass,

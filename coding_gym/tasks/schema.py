@@ -51,6 +51,7 @@ def _without_nul(value: str) -> str:
 Name = Annotated[
     str, StringConstraints(min_length=1, strip_whitespace=True), AfterValidator(_without_nul)
 ]
+Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class TaskManifest(BaseModel):
@@ -85,7 +86,7 @@ class TaskManifest(BaseModel):
     runner: Name = "pytest"
     test_command: str = ""
     test_report: str = ""
-    grading_timeout_s: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] = 60.0
+    grading_timeout_s: Seconds = 60.0
     gold_duration_s: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 0.0
 
 
@@ -117,6 +118,7 @@ class EnvironmentEntry(BaseModel):
     runner: Name | None = None
     test_command: str | None = None
     test_report: str | None = None
+    grading_timeout_s: Seconds | None = None
     excluded_tests: Annotated[
         tuple[Name, ...], Field(validation_alias=AliasChoices("excluded_tests", "p2p_bad"))
     ] = ()

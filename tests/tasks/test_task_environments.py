@@ -51,12 +51,14 @@ def test_a_mapping_takes_the_names_of_tasks_too():
         "install_commands": [],
         "visible_test_command": "make check",
         "excluded_tests": ["t.py::test_a"],
+        "grading_timeout_s": 300,
     }
     (task,) = load_tasks([ROW], environments={"owner__name-1": entry})
     assert (task.interpreter, task.install_commands) == ("3.12", ())
     assert task.visible_test_command == "make check"
     assert task.fail_to_pass == ("t.py::test_b",)
     assert task.excluded_tests == ("t.py::test_a",)
+    assert task.grading_timeout_s == 300
 
 
 def test_an_empty_entry_changes_nothing():
@@ -97,6 +99,10 @@ def test_leaving_out_every_test_to_mend_is_refused():
         (
             {"instance_id": "x", "install_cmds": "a"},
             "field 'install_cmds' must be a list of shell commands",
+        ),
+        (
+            {"instance_id": "x", "grading_timeout_s": 0},
+            "field 'grading_timeout_s' should be greater than 0, got 0",
         ),
         ({"python": "3.9"}, "field 'instance_id' must be text, got None"),
         (["x"], "must be an object, got ['x']"),
