@@ -11,7 +11,7 @@ from cart_task import BASE, TASK
 
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import WarmStart, grade, grader, start_ahead, warm_start
+from coding_gym.grading import WarmStart, grade, start_ahead, tries, warm_start
 from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend
 from coding_gym.sandbox.protocol import Sandbox
@@ -32,13 +32,13 @@ def _needs_preparation() -> None:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sandbox]:
     """The sandboxes that grades open for themselves."""
     found: list[Sandbox] = []
-    open_as_ever = grader.open_sandbox
+    open_as_ever = tries.open_sandbox
 
     def note(*arguments: Any, **options: Any) -> Sandbox:
         found.append(open_as_ever(*arguments, **options))
         return found[-1]
 
-    monkeypatch.setattr(grader, "open_sandbox", note)
+    monkeypatch.setattr(tries, "open_sandbox", note)
     return found
 
 

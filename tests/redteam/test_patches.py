@@ -12,7 +12,7 @@ from inside import INSIDE
 from knowing import HALF, KNOWING
 
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import grade, grader, supervision
+from coding_gym.grading import grade, supervision, tries
 from coding_gym.grading.canaries import Turned
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
@@ -74,7 +74,7 @@ def test_forgery_that_spares_the_canaries_is_found_out_by_tests_that_must_fail(
 def test_without_those_it_would_be_resolved(
     grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(grader, "contradict", lambda *_: Turned())
+    monkeypatch.setattr(tries, "contradict", lambda *_: Turned())
     files = {"cart.py": f"{BUGGY}\n\n{KNOWING[name]}"}
     assert any(grade_tree(files).resolved for _ in range(8))  # whichever tests the canaries copy
 
