@@ -1,8 +1,10 @@
-"""What a grading sandbox has more of than an episode's."""
+"""A grading sandbox: what it has more of than an episode's, and what lies in it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from coding_gym.sandbox.options import with_fresh_shells
+from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 
 _MIN_DISK_BYTES = 1 << 30
@@ -21,3 +23,14 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
         num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
     return with_fresh_shells(replace(spec, limits=limits))
+
+
+def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
+    """Returns the content, by path, of those files that are there."""
+    found = {}
+    for path in paths:
+        try:
+            found[path] = sandbox.read_file(path)
+        except OSError:
+            continue
+    return found

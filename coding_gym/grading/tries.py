@@ -3,7 +3,7 @@
 import os
 import secrets
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -13,7 +13,7 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import unsound
 from coding_gym.grading.canaries import Turned, contradict
 from coding_gym.grading.retaking import retake
-from coding_gym.grading.room import roomier
+from coding_gym.grading.room import read_files, roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection, select
 from coding_gym.grading.verdict import Run, judge
@@ -195,7 +195,7 @@ class Grading:
             self._apply_tests(sandbox)
             apply_patch(sandbox, self._selection.patch)
             if turned is None:  # what the gold touches is the patch's, be it a file of tests
-                self._tests = _texts(_read_files(sandbox, self._paths))
+                self._tests = _texts(read_files(sandbox, self._paths))
             changed = turned.changed if turned else {}
             tests = {**self._tests, **changed}
             task = self._unsound.copied(self._task)
@@ -205,12 +205,12 @@ class Grading:
             for path, data in files.items():
                 sandbox.write_file(path, data)
             report = self._runner.run(sandbox, self._task, self._paths, timeout_s=self._timeout_s)
-            is_edited = _read_files(sandbox, wanted) != wanted
+            is_edited = read_files(sandbox, wanted) != wanted
         names = turned.tests if turned else ()
         return Run.of(report, canaries, is_edited=is_edited, files=files, turned=names)
 
     def _select(self, sandbox: Sandbox, patch: Patch) -> Selection:
-        configs = _read_files(sandbox, self._runner.root_files)
+        configs = read_files(sandbox, self._runner.root_files)
         texts = {name: data.decode("utf-8", "replace") for name, data in configs.items()}
         return select(
             self._task,
@@ -230,17 +230,6 @@ class Grading:
             raise GradingError(
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
-
-
-def _read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
-    """Content by path of those files that are there."""
-    found = {}
-    for path in paths:
-        try:
-            found[path] = sandbox.read_file(path)
-        except OSError:
-            continue
-    return found
 
 
 def _texts(files: Mapping[str, bytes]) -> dict[str, bytes]:

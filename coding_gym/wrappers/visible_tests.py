@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.grading.room import roomier
+from coding_gym.grading.room import read_files, roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -95,12 +95,8 @@ _lock = threading.Lock()
 
 def _survey(task: Task, sandbox: Sandbox) -> dict[str, TestStatus]:
     runner = get_runner(RUNNER)
-    configs = {}
-    for name in runner.root_files:
-        try:
-            configs[name] = sandbox.read_file(name).decode("utf-8", "replace")
-        except OSError:
-            continue
+    found = read_files(sandbox, runner.root_files)
+    configs = {name: data.decode("utf-8", "replace") for name, data in found.items()}
     patterns = runner.patterns(configs)
     listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
     paths = sorted(path for path in map(posixpath.normpath, listed) if _is_test(path, patterns))

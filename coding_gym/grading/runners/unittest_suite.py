@@ -1,6 +1,6 @@
 """What runs of unittest have in common, whatever command starts them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.canaries import plant
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.room import read_files
 from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.unittest_ids import (
     UnittestId,
@@ -105,7 +106,7 @@ def run_program(
         return None
     if report.never_began:
         raise GradingError(f"unittest could not be started: {last_line(report.tail)}")
-    return _identified(report, task, _read(sandbox, files(task, roots)), roots)
+    return _identified(report, task, read_files(sandbox, files(task, roots)), roots)
 
 
 def _identified(
@@ -140,13 +141,3 @@ def _blame(test: UnittestId, report: RunReport) -> str:
     place = ".".join([test.module, *test.classes])
     blamed = (test.module, f"setUpModule ({test.module})", f"setUpClass ({place})")
     return next((report.messages[b] for b in blamed if b in report.messages), "")
-
-
-def _read(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
-    found = {}
-    for path in paths:
-        try:
-            found[path] = sandbox.read_file(path)
-        except OSError:
-            continue  # a place where it might have been
-    return found
