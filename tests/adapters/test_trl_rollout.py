@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from envs.processes import descendants
+from processes import descendants
 from gymnasium.error import ResetNeeded
 
 from coding_gym import load_tasks
