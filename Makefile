@@ -2,13 +2,17 @@
 # The trainers have an environment of their own, which takes 2 GB.
 PYTHON ?= python3
 VENV ?= .venv
+CHECK_VENV ?= .venv-check
 TRAINERS_VENV ?= .venv-trainers
-PYTEST ?= # more options for pytest
+WORKERS ?= auto # processes that share the tests; auto is one a core
+PYTEST ?= # more options for pytest, or the tests to run
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+# A worker that runs out of tests takes half of what another one has left.
+SPREAD := -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-trainers run-test-trainers check format bench clean
+.PHONY: help demo test test-all test-trainers stress mutants nightly check format bench clean
+.PHONY: run-test-trainers run-check run-format
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -16,32 +20,52 @@ help: ## list the targets
 demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be graded
 	@$(BIN)/coding-gym demo
 
-test: $(VENV)/.installed-dev ## run the tests
-	@$(BIN)/python -m pytest $(PYTEST)
+test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
+	@$(BIN)/python -m pytest $(SPREAD) -m 'not slow and not trainers and not stress' $(PYTEST)
 
-test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and nano-agent
+test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 12 minutes
+	@$(BIN)/python -m pytest $(SPREAD) -m 'not trainers and not stress' $(PYTEST)
+
+test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
 
 run-test-trainers: $(VENV)/.installed-trainers
 	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/extras tests/tasks/test_source_hub.py tests/test_docs.py
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/tasks/test_source_hub.py tests/test_docs.py)
 
-check: $(VENV)/.installed-dev ## lint and types
+stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
+	@$(BIN)/python -m pytest tests/stress $(PYTEST)
+
+mutants: $(VENV)/.installed-test-all ## break each promise once, and list what no test notices
+	@$(BIN)/python scripts/mutants.py
+
+nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
+	@$(MAKE) --no-print-directory test-trainers
+	@$(MAKE) --no-print-directory stress
+	@$(MAKE) --no-print-directory mutants
+
+check: ## lint and types
+	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)
+
+run-check: $(VENV)/.installed-check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-format: $(VENV)/.installed-dev ## mend what ruff can mend
+format: ## fix what ruff can fix
+	@$(MAKE) --no-print-directory run-format VENV=$(CHECK_VENV)
+
+run-format: $(VENV)/.installed-check
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-dev ## print the speed figures of this machine, as ratios
+bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
 	@$(BIN)/python benchmarks/bench_core.py
 	-@$(BIN)/python benchmarks/bench_sandbox.py --results .bench
 	-@$(BIN)/python benchmarks/bench_peers.py --results .bench
 
 clean: ## remove the virtual environments and what tools left
-	rm -rf $(VENV) $(TRAINERS_VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(CHECK_VENV) $(TRAINERS_VENV) .mypy_cache .pytest_cache .ruff_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -50,17 +74,14 @@ $(BIN)/python:
 	  echo "Python's venv module is not complete; run: sudo apt-get install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+# One recipe installs the package with the extras of an environment.
+INSTALLED := $(VENV)/.installed
+$(INSTALLED): EXTRAS =
+$(INSTALLED)-test: EXTRAS = [test]
+$(INSTALLED)-test-all: EXTRAS = [test-all]
+$(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,trl]
+$(INSTALLED)-check: EXTRAS = [check]
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
-	@$(PIP) install --quiet --editable . --constraint constraints.txt
-	@touch $@
-
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing into $(VENV) …"
-	@$(PIP) install --quiet --editable '.[dev]' --constraint constraints.txt
-	@touch $@ $(VENV)/.installed
-
-$(VENV)/.installed-trainers: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing into $(VENV) …"
-	@$(PIP) install --quiet --editable '.[dev,peers,rllib,sb3,trl]' --constraint constraints.txt
-	@touch $@
+	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
+	@touch $(INSTALLED) $@

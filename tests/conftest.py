@@ -1,9 +1,30 @@
-"""A cache folder of the test run's own, and a task small enough to read at a glance."""
+"""Which suite each test belongs to, one cache for the whole run, and a small task.
 
-from collections.abc import Iterator
+`make test` runs the tests of the table `SUITES` that are ``fast``; `make test-all` adds the
+``slow`` ones, `make test-trainers` runs those of the ``trainers`` and `make stress` the others.
+"""
+
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Prefixes of test ids, and the suite of the tests below; the longest prefix decides. A test that
+# fits none is fast: it takes a second at most, and needs no daemon and no trainer.
+SUITES = {
+    "tests/extras/": "trainers",
+    "tests/stress/": "stress",
+}
+# Prefixes of tests that count processes or measure processor time or memory: nothing of the same
+# run goes on beside them.
+ALONE: tuple[str, ...] = ()
+
+_SHARED = pytest.StashKey[Path]()
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 TESTS = (
@@ -38,11 +59,71 @@ GOLD = (
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the suites as markers, and makes a folder that all workers of the run share."""
+    for suite in ("slow", "trainers", "stress"):
+        config.addinivalue_line("markers", f"{suite}: a test of that suite, by the table SUITES")
+    config.addinivalue_line("markers", "alone: nothing of the same run goes on beside the test")
+    given = getattr(config, "workerinput", {}).get("shared_folder")
+    folder = Path(given or tempfile.mkdtemp(prefix="coding-gym-tests-"))
+    config.stash[_SHARED] = folder
+    if given is None:
+        config.add_cleanup(lambda: shutil.rmtree(folder))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Names the shared folder to a worker of pytest-xdist."""
+    node.workerinput["shared_folder"] = str(node.config.stash[_SHARED])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks each test with its suite, and puts the tests that run alone last."""
+    unused = {*SUITES, *ALONE}
+    for item in items:
+        fitting = [prefix for prefix in SUITES if item.nodeid.startswith(prefix)]
+        suite = SUITES[max(fitting, key=len)] if fitting else "fast"
+        if suite != "fast":
+            item.add_marker(suite)
+        if item.nodeid.startswith(ALONE):
+            item.add_marker("alone")
+        unused -= {prefix for prefix in unused if item.nodeid.startswith(prefix)}
+    if unused and config.args_source == pytest.Config.ArgsSource.TESTPATHS:
+        raise pytest.UsageError(f"tests/conftest.py names tests that do not exist: {unused}")
+    items.sort(key=lambda item: item.get_closest_marker("alone") is not None)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Lets a test that runs alone wait for the others, and the others wait for it."""
+    alone = item.get_closest_marker("alone") is not None
+    with _turn(item.config.stash[_SHARED], alone=alone):
+        return (yield)
+
+
+@contextmanager
+def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
+    """Takes a lock that one test alone or many other tests together may hold.
+
+    Whoever waits for it holds a second lock, so that tests which come later cannot keep overtaking
+    one that waits to be alone.
+    """
+    with (folder / "gate").open("w") as gate, (folder / "running").open("w") as running:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:  # a process that a test left behind may hold the file open
+            fcntl.flock(running, fcntl.LOCK_UN)
+
+
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keeps templates of the test run out of the user's cache."""
+def own_cache(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Keeps templates out of the user's cache; the workers of one run share them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str(pytestconfig.stash[_SHARED] / "cache"))
         yield
 
 

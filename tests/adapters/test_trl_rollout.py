@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from processes import descendants
 from gymnasium.error import ResetNeeded
+from processes import descendants
 
 from coding_gym import load_tasks
 from coding_gym.adapters.special_tokens import BREAK
