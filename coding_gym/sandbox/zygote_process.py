@@ -24,16 +24,21 @@ _STOP_TIMEOUT_S = 5.0
 class Zygote:
     """A running zygote process.
 
+    Args:
+        uid: What its sandboxes run as.
+        gid: Their group.
+        main: The program that it is; the package's own when None.
+
     Attributes:
         overlay_works_on_tmpfs: Whether sandboxes may keep their changes in memory.
     """
 
-    def __init__(self, uid: int, gid: int) -> None:
+    def __init__(self, uid: int, gid: int, main: Path | None = None) -> None:
         self._lock = threading.RLock()  # who finds in a call that it ended, ends it
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
         try:
-            self._pid = standalone.start(_MAIN, theirs.fileno(), errors_write)
+            self._pid = standalone.start(main or _MAIN, theirs.fileno(), errors_write)
         except OSError as error:
             self._control.close()
             os.close(errors_read)
