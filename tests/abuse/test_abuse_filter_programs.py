@@ -7,10 +7,20 @@ from pathlib import Path
 
 import pytest
 from bpf import answer
+from system_calls import (
+    AUDIT_ARCH,
+    FILTERED,
+    FIRST_UNKNOWN,
+    IGNORED,
+    INSPECTED,
+    MACHINES,
+    MEMORY_FILES,
+    REFUSED,
+    numbers,
+)
 
 from coding_gym.sandbox.zygote import seccomp
 
-MACHINES = ("x86_64", "aarch64")
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 DONE, EPERM, ENOSYS = (0x00050000 | number for number in (0, 1, 38))
 EPROTONOSUPPORT, ESOCKTNOSUPPORT, EAFNOSUPPORT = (0x00050000 | number for number in (93, 94, 97))
@@ -21,27 +31,19 @@ HEADERS = {
 }
 
 
-TABLES = {
-    **seccomp._REFUSED,
-    **seccomp._INSPECTED,
-    **seccomp._IGNORED,
-    **seccomp._MEMORY_FILES,
-}
 program = cache(seccomp.program)
 
 
 def verdict(machine: str, name: str, *arguments: int) -> int:
-    column = MACHINES.index(machine)
-    return call(machine, TABLES[name][column], *arguments)
+    return call(machine, numbers(FILTERED, machine)[name], *arguments)
 
 
 def call(machine: str, number: int, *arguments: int) -> int:
-    architecture = seccomp._ARCHITECTURES[machine]
-    return answer(program(machine), architecture, number, arguments)
+    return answer(program(machine), AUDIT_ARCH[machine], number, arguments)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_the_program_is_one_that_the_kernel_takes(machine: str) -> None:
+def test_program_passes_the_kernels_checks(machine: str) -> None:
     code = list(struct.iter_unpack("<HBBI", seccomp.program(machine)))
     assert len(code) <= 4096
     assert code[-1][0] == 0x06
@@ -55,23 +57,20 @@ def test_the_program_is_one_that_the_kernel_takes(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_every_call_gets_the_answer_of_its_table(machine: str) -> None:
-    column = MACHINES.index(machine)
-    wanted = {row[column]: EPERM for row in seccomp._REFUSED.values() if row[column] is not None}
-    wanted |= {row[column]: DONE for row in seccomp._IGNORED.values()}
-    wanted |= {row[column]: ENOSYS for row in seccomp._MEMORY_FILES.values()}
-    inspected = {row[column] for row in seccomp._INSPECTED.values()}
-    for number in set(range(600)) - inspected:
-        known = ALLOW if number < seccomp._FIRST_UNKNOWN else ENOSYS
+def test_every_number_gets_the_answer_of_the_table(machine: str) -> None:
+    expected = dict.fromkeys(range(FIRST_UNKNOWN), ALLOW)
+    for rows, verdict in ((REFUSED, EPERM), (IGNORED, DONE), (MEMORY_FILES, ENOSYS)):
+        expected |= dict.fromkeys(numbers(rows, machine).values(), verdict)
+    inspected = numbers(INSPECTED, machine).values()
+    for number in set(range(600)) - set(inspected):
         for arguments in ((), (2**64 - 1,) * 6):
-            assert call(machine, number, *arguments) == wanted.get(number, known), number
+            assert call(machine, number, *arguments) == expected.get(number, ENOSYS), number
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_calls_of_another_kind_of_machine_kill(machine: str) -> None:
-    own = seccomp._ARCHITECTURES[machine]
     # i386, ARM, both of ours, a big-endian one, none.
-    others = {0x40000003, 0x40000028, 0xC000003E, 0xC00000B7, 0x15, 0} - {own}
+    others = {0x40000003, 0x40000028, 0xC000003E, 0xC00000B7, 0x15, 0} - {AUDIT_ARCH[machine]}
     for architecture in others:
         for number in (0, 39, 165, 0x40000000):
             assert answer(program(machine), architecture, number) == KILL
@@ -119,7 +118,7 @@ def socket_verdict(family: int, kind: int, protocol: int) -> int:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_limits_are_ones_own_and_that_on_core_dumps_nobodys(machine: str) -> None:
+def test_only_own_limits_change_and_never_that_on_core_dumps(machine: str) -> None:
     pointers = (0x7FFF_0000_1000, 0x1_0000_0000, 1)
     for kind in range(16):
         for pid in (1, 2, 2**32 - 1):
@@ -145,7 +144,7 @@ def test_terminals_cannot_be_typed_into_and_files_not_be_leased(machine: str) ->
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_buffers_of_sockets_keep_their_size(machine: str) -> None:
+def test_socket_buffers_keep_their_size(machine: str) -> None:
     for option in range(80):
         wanted = DONE if option in {7, 8} else ALLOW
         assert verdict(machine, "setsockopt", 3, 1, option) == wanted
@@ -154,11 +153,11 @@ def test_buffers_of_sockets_keep_their_size(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_memory_files_are_let_through_where_that_is_asked_for(machine: str) -> None:
-    number = seccomp._MEMORY_FILES["memfd_create"][MACHINES.index(machine)]
+def test_memory_files_are_allowed_on_request(machine: str) -> None:
     roomy = seccomp.program(machine, has_memory_files=True)
-    assert answer(roomy, seccomp._ARCHITECTURES[machine], number) == ALLOW
-    assert verdict(machine, "memfd_create") == ENOSYS
+    for name, number in numbers(MEMORY_FILES, machine).items():
+        assert answer(roomy, AUDIT_ARCH[machine], number) == ALLOW
+        assert verdict(machine, name) == ENOSYS
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -169,10 +168,7 @@ def test_numbers_are_those_of_the_kernels_own_headers(machine: str) -> None:
         pytest.skip("the kernel's headers are not installed (linux-libc-dev)")
     text = found[0].read_text(encoding="ascii")
     lines = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)
-    numbers = {name: int(number) for name, number in lines}
-    column = MACHINES.index(machine)
-    ours = {name: row[column] for name, row in TABLES.items() if row[column] is not None}
-    assert {name: number for name, number in ours.items() if name in numbers} == {
-        name: numbers[name] for name in ours if name in numbers
-    }
-    assert len(ours.keys() & numbers.keys()) > 60
+    kernel = {name: int(number) for name, number in lines}
+    ours = {n: number for n, number in numbers(FILTERED, machine).items() if n in kernel}
+    assert ours == {name: kernel[name] for name in ours}
+    assert len(ours) > 60
