@@ -6,10 +6,10 @@ import resource
 import threading
 
 from arena import Arena
-from missing_walls import backend_with
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
+from coding_gym.testing import debug
 
 _PARK = """
 import os, socket
@@ -54,13 +54,13 @@ def test_parked_descriptors_do_not_keep_others_from_opening(arena: Arena) -> Non
             thread.join()
 
 
-def test_descriptors_that_the_owner_lets_through_stop_at_the_door(arena: Arena) -> None:
+def test_inheritable_descriptors_do_not_reach_a_sandbox(arena: Arena) -> None:
     with arena.host.secret.open("rb") as secret:
         os.set_inheritable(secret.fileno(), True)
         for number in (secret.fileno(), 40, 63):
             os.dup2(secret.fileno(), number, inheritable=True)
         try:
-            with backend_with({}) as backend, backend.open(arena.spec) as attacker:
+            with debug.without() as backend, backend.open(arena.spec) as attacker:
                 listed = attacker.run("ls -l /proc/self/fd; cat <&40; cat <&63").output
                 assert arena.host.marker not in listed
                 assert "secrets" not in listed

@@ -1,4 +1,4 @@
-"""The same attacks by root of an image, who is nobody outside."""
+"""One attack per promise by root of an image, who is nobody outside."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,43 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import test_abuse_exhaustion
-import test_abuse_first_process
-import test_abuse_host_files
-import test_abuse_kernel_surface
-import test_abuse_network
-import test_abuse_rights
-import test_abuse_secrets
-import test_abuse_shared_stores
-import test_abuse_writing
-from arena import TIGHT, Arena
+from arena import Arena
 from attack import Attack
+from attack_tables import TABLES, leading
 from making_images import docker_archive, folder, symlink, system, tar_of
 
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
 
-# What root of an image may do in it, for its root is its own, and accounts that it has.
-_ALLOWED = {
-    "setuid programs of the host",
-    "a setuid program of its own",
-    "other users",
-    "every mount outside the writable folders",
-    "links to files of the host",
-    "everything that may be removed",
-    "names of machine, cgroup and accounts",
+# What an image's root is made by code of its own for.
+_OF_THE_ROOT = {
+    "places that a sandbox is built from",
+    "every file of the kernel's",
+    "the host's device nodes",
 }
-_TABLES = (
-    *(test_abuse_first_process.ATTACKS, test_abuse_rights.ATTACKS, test_abuse_network.ATTACKS),
-    *(
-        test_abuse_writing.ATTACKS,
-        test_abuse_secrets.ATTACKS,
-        test_abuse_host_files.ATTACKS,
-        test_abuse_kernel_surface.OTHERS,
-    ),
-)
-_ATTACKS = [attack for table in _TABLES for attack in table if attack.name not in _ALLOWED]
-
-_FLOODS = (*test_abuse_exhaustion.ATTACKS, *test_abuse_shared_stores.ATTACKS)
+_ATTACKS = [
+    *map(leading, TABLES.values()),
+    *(attack for table in TABLES.values() for attack in table if attack.name in _OF_THE_ROOT),
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +54,8 @@ def _changed(arena: Arena, **changes: object) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("attack", _ATTACKS, ids=str)
-def test_root_of_an_image_is_held_off_too(image: None, arena: Arena, attack: Attack) -> None:
-    arena.hold_off(attack)
-
-
-@pytest.mark.parametrize("attack", _FLOODS, ids=str)
-def test_limits_hold_for_root_of_an_image_too(image: None, arena: Arena, attack: Attack) -> None:
-    arena.hold_off(attack, TIGHT)
+def test_promise_is_kept_for_root_of_an_image(image: None, arena: Arena, attack: Attack) -> None:
+    arena.assert_blocked(attack)
 
 
 def test_root_of_an_image_is_nobody_outside(image: None, arena: Arena) -> None:
@@ -91,3 +66,12 @@ def test_root_of_an_image_is_nobody_outside(image: None, arena: Arena) -> None:
         assert (facts.st_uid, facts.st_gid) == arena.backend.owner()
         assert facts.st_uid != 0
         made.unlink()
+
+
+def test_no_mount_of_an_image_gives_rights_or_devices(image: None, arena: Arena) -> None:
+    with arena.open() as attacker:
+        lines = attacker.read_file("/proc/self/mountinfo").decode().splitlines()
+    options = {line.split()[4]: set(line.split()[5].split(",")) for line in lines}
+    assert all("nosuid" in flags for flags in options.values())
+    devices = {place for place, flags in options.items() if "nodev" not in flags}
+    assert all(place == "/dev" or place.startswith("/dev/") for place in devices)

@@ -1,182 +1,13 @@
-"""Reaching anything outside through a socket, or being reached from there."""
+"""A sandbox with the network: what it must not reach all the same."""
 
-import socket
 from dataclasses import replace
 
 import pytest
 from arena import Arena
-from attack import Attack
-from missing_walls import backend_with
+from attacks_network import ABSTRACT, ATTACKS
 
 from coding_gym.sandbox.zygote.landlock import rights
-
-ABSTRACT = "abstract names of the host"
-ATTACKS = (
-    Attack(
-        name="tcp to the host",
-        script="""
-        places = {'loopback': '127.0.0.1', 'other': '127.0.0.2', 'outside': FACTS['address']}
-        for name, address in places.items():
-            attempt(name, lambda: socket.create_connection((address, FACTS['port']), 5))
-        """,
-        held="""loopback ECONNREFUSED, other ECONNREFUSED,
-            outside ENETUNREACH|ECONNREFUSED""",
-        weaker="networked",
-    ),
-    Attack(
-        name="udp to the host",
-        script="""
-        end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        attempt('outside', lambda: end.sendto(b'x', (FACTS['address'], FACTS['udp_port'])))
-        end.connect(('127.0.0.1', FACTS['udp_port']))
-        def echo():
-            end.send(b'x')
-            end.settimeout(0.05)
-            with suppress(TimeoutError):
-                end.recv(1)
-            return True
-        attempt('loopback', echo)
-        """,
-        held="outside ENETUNREACH|DONE, loopback ECONNREFUSED",
-        weaker="networked",
-    ),
-    Attack(
-        name="machines far away",
-        script="""
-        for name, family, address in (('four', 2, '192.0.2.1'), ('six', 10, '2001:db8::1'),
-                                      ('metadata', 2, '169.254.169.254'), ('local', 10, 'fe80::1')):
-            end = socket.socket(family)
-            end.settimeout(2)
-            attempt(name, lambda: end.connect((address, 80)))
-        many = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        many.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-        attempt('broadcast', lambda: many.sendto(b'x', ('255.255.255.255', 9)))
-        attempt('multicast', lambda: many.sendto(b'x', ('224.0.0.1', 9)))
-        """,
-        held="""four ENETUNREACH, six ENETUNREACH|EADDRNOTAVAIL, metadata ENETUNREACH,
-            local ENETUNREACH|EINVAL|EADDRNOTAVAIL, broadcast ENETUNREACH, multicast ENETUNREACH""",
-    ),
-    Attack(
-        name="names",
-        script="""
-        for name in ('example.org', 'localhost.example.org', 'host.docker.internal'):
-            attempt(name, lambda: socket.getaddrinfo(name, 80))
-        attempt('servers', lambda: b'nameserver' in read('/etc/resolv.conf'))
-        """,
-        held="""example.org gaierror, localhost.example.org gaierror, host.docker.internal gaierror,
-            servers nothing""",
-    ),
-    Attack(
-        name=ABSTRACT,
-        script="""
-        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
-            end = socket.socket(socket.AF_UNIX, kind)
-            attempt('call', lambda: end.connect('\\0' + FACTS['abstract']))
-        """,
-        held="call ECONNREFUSED, call ECONNREFUSED",
-    ),
-    Attack(
-        name="families that no namespace confines",
-        script="""
-        others = [f for f in range(50) if f not in (1, 2, 10)]
-        def open_all(make):
-            got = []
-            for family in others:
-                for kind in (1, 2, 3, 5):
-                    with suppress(OSError):
-                        make(family, kind)
-                        got.append(family)
-            return got
-        attempt('sockets', lambda: open_all(socket.socket))
-        attempt('pairs', lambda: open_all(lambda f, k: socket.socketpair(f, k)))
-        for name, family in (('netlink', 16), ('vsock', 40), ('packet', 17), ('alg', 38),
-                             ('bluetooth', 31), ('xdp', 44), ('tipc', 30), ('can', 29)):
-            attempt(name, lambda: socket.socket(family, socket.SOCK_SEQPACKET))
-            attempt(name, lambda: socket.socketpair(family, socket.SOCK_SEQPACKET))
-        """,
-        held="sockets nothing, pairs nothing, "
-        + ", ".join(
-            f"{name} EAFNOSUPPORT, {name} EAFNOSUPPORT"
-            for name in ("netlink", "vsock", "packet", "alg", "bluetooth", "xdp", "tipc", "can")
-        ),
-        weaker="no filter",
-        falls="sockets",
-    ),
-    Attack(
-        name="protocols that load modules into the kernel",
-        script="""
-        for family in (socket.AF_INET, socket.AF_INET6):
-            for name, kind, protocol in (
-                ('sctp', 1, 132), ('dccp', 6, 33), ('any', 6, 0), ('packets', 5, 0), ('raw', 3, 1),
-                ('ping', 2, 1), ('lite', 2, 136), ('l2tp', 2, 115), ('mptcp', 1, 262)):
-                attempt(name, lambda: socket.socket(family, kind, protocol))
-            attempt('tcp', lambda: socket.socket(family, 1 | socket.SOCK_CLOEXEC, 6))
-        """,
-        held=", ".join(
-            [
-                "sctp EPROTONOSUPPORT, dccp ESOCKTNOSUPPORT, any ESOCKTNOSUPPORT, packets "
-                "ESOCKTNOSUPPORT, raw ESOCKTNOSUPPORT, ping EPROTONOSUPPORT, lite EPROTONOSUPPORT, "
-                "l2tp EPROTONOSUPPORT, mptcp EPROTONOSUPPORT, tcp DONE"
-            ]
-            * 2
-        ),
-        weaker="no filter",
-        falls="mptcp lite",
-    ),
-    Attack(
-        name="devices of the network",
-        script="""
-        end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        request = struct.pack('16sh22x', b'lo', 0)
-        attempt('down', lambda: fcntl.ioctl(end, 0x8914, request))
-        attempt('route', lambda: fcntl.ioctl(end, 0x890B, bytes(120)))
-        attempt('address', lambda: fcntl.ioctl(end, 0x8916, request))
-        attempt('bind', lambda: end.setsockopt(socket.SOL_SOCKET, socket.SO_MARK, 1))
-        attempt('tunnel', lambda: os.open('/dev/net/tun', os.O_RDWR))
-        attempt('rules', lambda: end.setsockopt(socket.SOL_IP, 64, bytes(100)))
-        attempt('low', lambda: socket.create_server(('127.0.0.1', 80)))
-        """,
-        held="""down EPERM, route EPERM, address EPERM, bind EPERM, tunnel ENOENT,
-            rules EPERM|ENOPROTOOPT, low EACCES""",
-    ),
-    Attack(
-        name="waiting for calls from the host",
-        script="""
-        listeners = [socket.create_server(('0.0.0.0', 45678)),
-                     socket.create_server(('::', 45679), family=socket.AF_INET6)]
-        local = socket.socket(socket.AF_UNIX)
-        local.bind('\\0attacker-waits-here')
-        local.listen()
-        hold()
-        ready = select.select([*listeners, local], [], [], 0)[0]
-        attempt('called', lambda: ready)
-        own = socket.create_connection(('127.0.0.1', 45678))
-        attempt('by itself', lambda: select.select(listeners, [], [], 5)[0])
-        """.replace("by itself", "itself"),
-        held="called nothing, itself DONE",
-        lasts=True,
-    ),
-)
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_nothing_can_be_reached(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack, meanwhile=_nobody_listens)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_reaches_it_through_a_network(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)
-
-
-def _nobody_listens() -> None:
-    for family, address in (
-        (socket.AF_INET, ("127.0.0.1", 45678)),
-        (socket.AF_INET6, ("::1", 45679)),
-        (socket.AF_UNIX, "\0attacker-waits-here"),
-    ):
-        with socket.socket(family) as end, pytest.raises(OSError):  # noqa: PT011 - as the kernel likes
-            end.connect(address)
+from coding_gym.testing import debug
 
 
 @pytest.mark.skipif(rights.abi() < 6, reason="Landlock of Linux 6.12 or later confines these")
@@ -193,7 +24,6 @@ def test_a_build_with_the_network_does_not_reach_abstract_names(arena: Arena) ->
         attacker.write_file("own.py", own.encode())
         assert attacker.run("python own.py").output == "own\n"
     arena.assert_unharmed()
-    open_wall = {"network": "def _leave_abstract_sockets(plan): pass"}
-    with backend_with(open_wall) as backend, backend.open(spec) as attacker:
+    with debug.without("abstract socket scope") as backend, backend.open(spec) as attacker:
         assert arena.run(attack, attacker).output.startswith("call DONE")
     arena.host.answer_calls()

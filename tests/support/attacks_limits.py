@@ -2,9 +2,7 @@
 
 from functools import partial
 
-import pytest
-from arena import TIGHT, Arena
-from attack import Attack, attack_after
+from attack import TIGHT, attack_after
 
 _FILL = """
 def fill(path, size=1 << 24):
@@ -21,7 +19,7 @@ def count(take, most=5000):
 """
 
 
-_attack = partial(attack_after, _FILL)
+_attack = partial(attack_after, _FILL, limits=TIGHT)
 
 ATTACKS = (
     _attack(
@@ -37,8 +35,8 @@ ATTACKS = (
         """,
         "/workspace/x ENOSPC, /tmp/x ENOSPC, /home/agent/x ENOSPC, /dev/shm/x ENOSPC,"
         " memory ENOSYS",
-        weaker="roomy",
-        falls="/workspace/x /tmp/x /home/agent/x /dev/shm/x",
+        ablation="tight limits",
+        succeeds="/workspace/x /tmp/x /home/agent/x /dev/shm/x",
         lasts=True,
     ),
     _attack(
@@ -49,8 +47,8 @@ ATTACKS = (
         attempt('reserved', lambda: os.posix_fallocate(os.open('/tmp/x', 2), 0, 1 << 30))
         """,
         "written EFBIG, sparse EFBIG, reserved EFBIG|ENOSPC",
-        weaker="roomy",
-        falls="written",
+        ablation="tight limits",
+        succeeds="written",
     ),
     _attack(
         "inodes",
@@ -63,8 +61,8 @@ ATTACKS = (
         hold()
         """,
         "files ENOSPC, links ENOSPC, folders ENOSPC, symlinks ENOSPC",
-        weaker="roomy",
-        falls="files folders symlinks",
+        ablation="tight limits",
+        succeeds="files folders symlinks",
         lasts=True,
     ),
     _attack(
@@ -78,7 +76,7 @@ ATTACKS = (
         attempt('attributes', attributes)
         """,
         "attributes ENOSPC|EOPNOTSUPP",
-        weaker="roomy",
+        ablation="tight limits",
     ),
     _attack(
         "deep folders and long names",
@@ -107,7 +105,7 @@ ATTACKS = (
         hold()
         """,
         "forks EAGAIN",
-        weaker="roomy",
+        ablation="tight limits",
         lasts=True,
     ),
     _attack(
@@ -120,7 +118,7 @@ ATTACKS = (
         os._exit(0)
         """,
         "threads RuntimeError",
-        weaker="roomy",
+        ablation="tight limits",
         lasts=True,
     ),
     _attack(
@@ -136,17 +134,7 @@ ATTACKS = (
         hold()
         """,
         "files EMFILE, pipes EMFILE, sockets EMFILE, events EMFILE",
-        weaker="roomy",
+        ablation="tight limits",
         lasts=True,
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_a_limit_holds_and_others_do_not_feel_it(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack, TIGHT)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_takes_more_where_there_is_more(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

@@ -1,7 +1,5 @@
 """Gaining rights: setuid programs, capabilities, users, namespaces, clocks."""
 
-import pytest
-from arena import Arena
 from attack import Attack
 
 ATTACKS = (
@@ -13,7 +11,7 @@ ATTACKS = (
         done = subprocess.run(['mount', '-t', 'tmpfs', 'x', '/tmp'], capture_output=True)
         attempt('mount', lambda: done.returncode == 0)
         """,
-        held="roots nothing, mount nothing",
+        report="roots nothing, mount nothing",
     ),
     Attack(
         name="a setuid program of its own",
@@ -24,7 +22,7 @@ ATTACKS = (
             os.chmod(f'{place}/id', 0o6755)
             attempt(place, lambda: subprocess.check_output([f'{place}/id', '-u']) != b'1000\\n')
         """,
-        held="/workspace nothing, /tmp nothing, /home/agent nothing, /dev/shm nothing",
+        report="/workspace nothing, /tmp nothing, /home/agent nothing, /dev/shm nothing",
     ),
     Attack(
         name="other users",
@@ -35,7 +33,7 @@ ATTACKS = (
         attempt('owner', lambda: (open('/tmp/x', 'w').close(), os.chown('/tmp/x', 0, 0)))
         attempt('map', lambda: write('/proc/self/uid_map', b'0 1000 1'))
         """,
-        held="""setuid EINVAL|EPERM, setgid EINVAL|EPERM, seteuid EINVAL|EPERM,
+        report="""setuid EINVAL|EPERM, setgid EINVAL|EPERM, seteuid EINVAL|EPERM,
             setegid EINVAL|EPERM, groups EPERM|EINVAL, owner EINVAL|EPERM, map EPERM|EACCES""",
     ),
     Attack(
@@ -55,10 +53,10 @@ ATTACKS = (
         attempt('keep', lambda: check(libc.prctl(8, 1, 0, 0, 0)))
         attempt('new privileges', lambda: check(libc.prctl(38, 0, 0, 0, 0)))
         """.replace("new privileges", "privileges"),
-        held="""held nothing, unfiltered nothing, capset EPERM, ambient EPERM, keep EPERM,
+        report="""held nothing, unfiltered nothing, capset EPERM, ambient EPERM, keep EPERM,
             privileges EINVAL""",
-        weaker="host",
-        falls="keep unfiltered",
+        ablation="sandbox",
+        succeeds="keep unfiltered",
     ),
     Attack(
         name="capabilities of files",
@@ -68,7 +66,7 @@ ATTACKS = (
         attempt('set', lambda: os.setxattr('/tmp/x', 'security.capability', value))
         attempt('ping', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
         """,
-        held="set EPERM, ping ESOCKTNOSUPPORT",
+        report="set EPERM, ping ESOCKTNOSUPPORT",
     ),
     Attack(
         name="namespaces of its own",
@@ -81,7 +79,7 @@ ATTACKS = (
             attempt('clone', lambda: call('clone', flag | 17, 0, 0, 0, 0) or os._exit(0))
         attempt('clone3', lambda: call('clone3', struct.pack('11Q', 1 << 28, *[0] * 10), 88))
         """,
-        held="""USER EPERM, NS EPERM, PID EPERM, NET EPERM, IPC EPERM, UTS EPERM, CGROUP EPERM,
+        report="""USER EPERM, NS EPERM, PID EPERM, NET EPERM, IPC EPERM, UTS EPERM, CGROUP EPERM,
             TIME EPERM, clone EPERM, clone EPERM, clone EPERM, clone3 ENOSYS""",
     ),
     Attack(
@@ -99,7 +97,7 @@ ATTACKS = (
         attempt('next', lambda: fcntl.ioctl(own['mnt'], 0x8010B70C, bytes(16)))
         attempt('previous', lambda: fcntl.ioctl(own['mnt'], 0x8010B70D, bytes(16)))
         """,
-        held="""own EPERM, init ENOENT, host ENOENT, parent EPERM, owner EPERM,
+        report="""own EPERM, init ENOENT, host ENOENT, parent EPERM, owner EPERM,
             next EPERM|ENOENT|ENOTTY|EINVAL, previous EPERM|ENOENT|ENOTTY|EINVAL""",
     ),
     Attack(
@@ -113,7 +111,7 @@ ATTACKS = (
         attempt('module', lambda: call('init_module', 0, 0, 0))
         attempt('swap', lambda: call('swapoff', ctypes.c_char_p(b'/swap')))
         """,
-        held="""clock EPERM, adjust EPERM, name EPERM, domain EPERM, reboot EPERM, module EPERM,
+        report="""clock EPERM, adjust EPERM, name EPERM, domain EPERM, reboot EPERM, module EPERM,
             swap EPERM""",
     ),
     Attack(
@@ -128,7 +126,7 @@ ATTACKS = (
         attempt('io', lambda: call('ioprio_set', 1, 0, 1 << 13))
         attempt('oom', lambda: write('/proc/self/oom_score_adj', b'-1'))
         """,
-        held="""NOFILE ValueError|EPERM, NPROC ValueError|EPERM, FSIZE ValueError|EPERM,
+        report="""NOFILE ValueError|EPERM, NPROC ValueError|EPERM, FSIZE ValueError|EPERM,
             MEMLOCK ValueError|EPERM, SIGPENDING ValueError|EPERM, NICE ValueError|EPERM,
             RTPRIO ValueError|EPERM, CORE ValueError|EPERM|nothing|DONE, nice EACCES|EPERM,
             fifo EPERM, io EPERM, oom EACCES""",
@@ -146,16 +144,6 @@ ATTACKS = (
         attempt('crash', lambda: child(os.abort) != -signal.SIGABRT)
         attempt('dump', lambda: [n for n in os.listdir('.') if n.startswith('core')])
         """,
-        held="limit nothing, changed nothing, crash nothing, dump nothing",
+        report="limit nothing, changed nothing, crash nothing, dump nothing",
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_no_rights_can_be_gained(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_succeeds_on_the_host(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

@@ -1,7 +1,5 @@
 """Reading what the kernel and other processes know."""
 
-import pytest
-from arena import Arena
 from attack import Attack
 
 ATTACKS = (
@@ -11,8 +9,8 @@ ATTACKS = (
         attempt('all', lambda: any(needle() in t for t in texts('/proc/[0-9]*/environ')))
         attempt('one', lambda: needle() in read(f'/proc/{FACTS["pid"]}/environ'))
         """,
-        held="all nothing, one ENOENT",
-        weaker="host",
+        report="all nothing, one ENOENT",
+        ablation="sandbox",
     ),
     Attack(
         name="working folder and root of a host process",
@@ -20,8 +18,8 @@ ATTACKS = (
         for link in ('cwd/key', 'cwd/.ssh/id_ed25519', f'root{FACTS["folder"]}/layer'):
             attempt(link[:5], lambda: os.stat(f'/proc/{FACTS["pid"]}/{link}').st_size)
         """,
-        held="cwd/k ENOENT, cwd/. ENOENT, root/ ENOENT",
-        weaker="host",
+        report="cwd/k ENOENT, cwd/. ENOENT, root/ ENOENT",
+        ablation="sandbox",
     ),
     Attack(
         name="command lines of other processes",
@@ -29,8 +27,8 @@ ATTACKS = (
         attempt('victim', lambda: any(b'86400' in t for t in texts('/proc/[0-9]*/cmdline')))
         attempt('exe', lambda: os.readlink(f'/proc/{FACTS["pid"]}/exe'))
         """,
-        held="victim nothing, exe ENOENT",
-        weaker="host",
+        report="victim nothing, exe ENOENT",
+        ablation="sandbox",
     ),
     Attack(
         name="the first process",
@@ -38,11 +36,11 @@ ATTACKS = (
         for name in ('environ', 'cmdline', 'maps', 'mountinfo', 'status', 'limits'):
             attempt(name, lambda: os.open(f'/proc/1/{name}', os.O_RDONLY))
         """,
-        held="""
+        report="""
             environ ENOENT, cmdline ENOENT, maps ENOENT, mountinfo ENOENT, status ENOENT,
             limits ENOENT
         """,
-        weaker="visible init",
+        ablation="hidden init",
     ),
     Attack(
         name="the command line and the keys of the kernel",
@@ -50,9 +48,9 @@ ATTACKS = (
         for name in ('cmdline', 'keys'):
             attempt(name, lambda: read(f'/proc/{name}'))
         """,
-        held="cmdline nothing, keys nothing",
-        weaker="host",
-        falls="cmdline",
+        report="cmdline nothing, keys nothing",
+        ablation="sandbox",
+        succeeds="cmdline",
     ),
     Attack(
         name="logs of the kernel",
@@ -62,7 +60,7 @@ ATTACKS = (
         attempt('kmsg', lambda: os.open('/proc/kmsg', os.O_RDONLY))
         attempt('device', lambda: os.open('/dev/kmsg', os.O_RDONLY))
         """,
-        held="syslog EPERM, size EPERM, kmsg EACCES|EPERM|ENOENT, device ENOENT",
+        report="syslog EPERM, size EPERM, kmsg EACCES|EPERM|ENOENT, device ENOENT",
     ),
     Attack(
         name="memory and disks of the machine",
@@ -74,7 +72,7 @@ ATTACKS = (
         lines = b''.join(texts('/proc/kallsyms')).splitlines()
         attempt('addresses', lambda: [l for l in lines if int(l.split()[0], 16)])
         """,
-        held="""
+        report="""
             /proc/kcore EACCES|EPERM|ENOENT, /dev/mem ENOENT, /dev/port ENOENT, /dev/kvm
             ENOENT, /dev/fuse ENOENT, disks nothing, addresses nothing
         """,
@@ -87,9 +85,9 @@ ATTACKS = (
         attempt('unix', lambda: FACTS['abstract'].encode() in read('/proc/net/unix'))
         attempt('devices', lambda: read('/proc/net/dev').count(b':') > 1)
         """,
-        held="tcp nothing, unix nothing, devices nothing",
-        weaker="networked",
-        falls="tcp unix",
+        report="tcp nothing, unix nothing, devices nothing",
+        ablation="network isolation",
+        succeeds="tcp unix",
     ),
     Attack(
         name="names of machine, cgroup and accounts",
@@ -101,9 +99,9 @@ ATTACKS = (
             if not l.startswith((b'root:', b'agent:', b'nobody:'))])
         attempt('terminals', lambda: [n for n in os.listdir('/dev/pts') if n != 'ptmx'])
         """,
-        held="name nothing, cgroup nothing, accounts nothing, terminals nothing",
-        weaker="host",
-        falls="name accounts",
+        report="name nothing, cgroup nothing, accounts nothing, terminals nothing",
+        ablation="sandbox",
+        succeeds="name accounts",
     ),
     Attack(
         name="descriptors that were open at the start",
@@ -115,16 +113,6 @@ ATTACKS = (
         attempt('standard', lambda: [p for p in map(os.readlink, list(names.values())[:3])
             if p != '/dev/null' and not p.startswith('pipe:')])
         """,
-        held="more nothing, standard nothing",
+        report="more nothing, standard nothing",
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_no_secret_can_be_read(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_finds_what_is_not_hidden(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

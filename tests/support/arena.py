@@ -1,35 +1,26 @@
-"""An attacker, a sibling beside it, and settings in which one wall or another is missing."""
+"""Sandboxes for an attacker, a sibling beside them, and ablations: attackers less confined."""
 
 import os
 import select
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attack import IMPORTS, Attack
-from missing_walls import WALLS, backend_without, weaker_spec
+from attack import IMPORTS, TIGHT, Attack
 from sentinels import Host
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
+from coding_gym.testing import debug
 
-# Small enough that an attack on them is over soon.
-TIGHT = SandboxLimits(
-    disk_bytes=16 << 20,
-    num_inodes=2000,
-    num_processes=40,
-    file_bytes=4 << 20,
-    num_open_files=128,
-    memory_bytes=128 << 20,
-)
+_ROOMY = SandboxLimits(num_processes=1000, num_open_files=4096)
 _TIMEOUT_S = 20.0
 # Before the script of a host's attacker: root has rights that no sandbox has.
 _STEP_DOWN = """
@@ -63,46 +54,29 @@ class Arena:
         """Ends the sibling."""
         self.sibling.close()
 
-    def hold_off(
-        self,
-        attack: Attack,
-        limits: SandboxLimits | None = None,
-        meanwhile: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Runs an attack and asserts that it failed, and that nobody else was harmed.
-
-        Args:
-            attack: What is done.
-            limits: Those of the attacker.
-            meanwhile: What else is looked at while an attack `lasts`.
-        """
-        spec = replace(self.spec, limits=limits or self.spec.limits)
+    def assert_blocked(self, attack: Attack) -> None:
+        """Runs an attack and asserts that it failed, and that nobody else was harmed."""
+        spec = replace(self.spec, limits=attack.limits or self.spec.limits)
         with self.backend.open(spec) as attacker:
-            report = self._run(attack, attacker, meanwhile)
-            attack.assert_held(report)
+            attack.assert_blocked(self._run(attack, attacker))
             assert_alone(attacker)
         self.assert_unharmed()
 
-    def fall_to(self, attack: Attack) -> None:
-        """Runs an attack in its weaker setting and asserts that it gets through."""
-        if attack.weaker == "host":
+    def assert_succeeds(self, attack: Attack) -> None:
+        """Runs an attack under its ablation and asserts that it succeeds."""
+        if attack.ablation == "sandbox":
             report = self._run_on_host(attack)
         else:
-            with self._weaker(attack.weaker) as attacker:
-                if attack.falls == "dies":
+            with self.without(attack.ablation) as attacker:
+                if attack.succeeds == "dies":
                     with pytest.raises(SandboxError):
                         self._run(attack, attacker)
                     return
                 report = self._run(attack, attacker)
         self.host.answer_calls()
-        attack.assert_fell(report)
+        attack.assert_succeeded(report)
 
-    def report_without(self, wall: str, attack: Attack) -> str:
-        """Returns the report of an attack on a sandbox that lacks a wall."""
-        with self._weaker(wall) as attacker:
-            return self._run(attack, attacker)
-
-    def run(self, attack: Attack, attacker: NamespaceSandbox) -> ExecResult:
+    def run(self, attack: Attack, attacker: Sandbox) -> ExecResult:
         """Runs an attack's script in a sandbox."""
         source = IMPORTS + attack.source(self.host.facts())
         attacker.write_file("/tmp/attack.py", source.encode())
@@ -121,7 +95,23 @@ class Arena:
         os.read(self.host.here, 1)
 
     @contextmanager
-    def open(self) -> Iterator[NamespaceSandbox]:
+    def without(self, protection: str) -> Iterator[Sandbox]:
+        """Opens an attacker's sandbox that lacks a protection.
+
+        Args:
+            protection: One of `debug.ABLATIONS`, or of those that a spec can do without:
+                ``"network isolation"``; ``"private root"``, with the host's folder mounted;
+                ``"read-only mounts"``; ``"tight limits"``.
+        """
+        if protection in debug.ABLATIONS:
+            with debug.without(protection) as backend, backend.open(self.spec) as attacker:
+                yield attacker
+            return
+        with self.backend.open(self._less_confined(protection)) as attacker:
+            yield attacker
+
+    @contextmanager
+    def open(self) -> Iterator[Sandbox]:
         """Opens an attacker for what is no single script; looks at the damage in the end."""
         with self.backend.open(self.spec) as attacker:
             yield attacker
@@ -137,8 +127,7 @@ class Arena:
     def _run(
         self,
         attack: Attack,
-        attacker: NamespaceSandbox,
-        meanwhile: Callable[[], None] = lambda: None,
+        attacker: Sandbox,
     ) -> str:
         if not attack.lasts:
             return self.run(attack, attacker).output
@@ -152,7 +141,7 @@ class Arena:
         try:
             self.wait_for_attack()
             self.assert_unharmed()
-            meanwhile()
+            attack.meanwhile()
         finally:
             os.write(self.host.go, b"x")
             thread.join()
@@ -170,19 +159,29 @@ class Arena:
             cwd="/",
         ).stdout
 
-    @contextmanager
-    def _weaker(self, name: str) -> Iterator[NamespaceSandbox]:
-        """Opens a sandbox in which something is missing that the usual one has."""
-        if name in WALLS:
-            with backend_without(name) as backend, backend.open(self.spec) as attacker:
-                yield attacker
-            return
-        with self.backend.open(weaker_spec(name, self.spec, self.host)) as attacker:
-            yield attacker
+    def _less_confined(self, protection: str) -> SandboxSpec:
+        """Returns a spec of a whole sandbox that asks for less isolation."""
+        if protection == "network isolation":
+            return replace(self.spec, layers=(), network=True)
+        if protection == "tight limits":
+            return replace(self.spec, limits=_ROOMY)
+        folder = Path(str(self.host.facts()["folder"]))
+        mounts = {
+            "private root": Mount(source=folder, target=str(folder), writable=True),
+            "read-only mounts": Mount(source=self.host.spare(), target="/opt/shown", writable=True),
+        }
+        return replace(self.spec, layers=(), mounts=(mounts[protection], self.host.gate_mount))
 
 
-def assert_alone(attacker: NamespaceSandbox) -> None:
+@contextmanager
+def opened_arena() -> Iterator[Arena]:
+    """Gives an arena, and removes all that it needs in the end."""
+    with closing(Host(NamespaceBackend().owner())) as host, closing(Arena(host)) as arena:
+        yield arena
+
+
+def assert_alone(attacker: Sandbox) -> None:
     """Asserts that a sandbox works, and that its first process is alone in it, seen from here."""
     assert attacker.run("echo alive").output == "alive\n"
-    first = attacker._life.channel.peer_pid(timeout_s=_TIMEOUT_S)
+    first = debug.first_pid(attacker)
     assert Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii") == ""

@@ -1,4 +1,4 @@
-"""What on the host an attack would be after, placed so that only the sandbox stands before it."""
+"""Targets of attacks on the host, placed so that only the sandbox protects them."""
 
 import itertools
 import os
@@ -97,11 +97,11 @@ class Host:
         assert poller.poll(0) == []
 
     def spare(self) -> Path:
-        """Makes a copy of what the mount shows, to be changed where a wall is missing."""
+        """Makes a copy of what the mount shows, to be changed under an ablation."""
         return self._make(f"spare{next(self._count)}", {"file": "shown", "folder/file": "shown"})
 
     def answer_calls(self) -> None:
-        """Takes what a weaker sandbox was able to send."""
+        """Takes what a less confined attacker was able to send."""
         for listener in self._listeners:
             listener.setblocking(False)
             try:
@@ -162,7 +162,7 @@ class Host:
             for path in (folder, *folder.rglob("*"))
         }
         for name in _DEVICES:
-            # Not its dates: another run of this suite, where a wall is missing, may change them.
+            # Not its dates: another run of this suite may change them under an ablation.
             state[name] = Path("/dev", name).stat().st_mode
         for name in _SETTINGS:
             state[name] = _content(Path("/proc/sys", name))

@@ -1,7 +1,5 @@
 """Changing what belongs to the host: files, mounts, settings, devices, rights."""
 
-import pytest
-from arena import Arena
 from attack import Attack
 
 ATTACKS = (
@@ -16,7 +14,7 @@ ATTACKS = (
         attempt('files', lambda: [p for p in walk(*own, '/usr', sys.base_prefix, '/dev')
             if not os.path.islink(p) and os.access(p, os.W_OK)])
         """,
-        held="mounts nothing, rights nothing, files nothing",
+        report="mounts nothing, rights nothing, files nothing",
     ),
     Attack(
         name="every file of the kernel's",
@@ -32,7 +30,7 @@ ATTACKS = (
         harmless = '/proc/(sys/kernel/ns_last_pid|pressure/.*|thread-self/.*)'  # by what they do
         attempt('files', lambda: [p for p in found if not re.fullmatch(harmless, p)])
         """,
-        held="files nothing",
+        report="files nothing",
     ),
     Attack(
         name="files of a read-only mount",
@@ -47,10 +45,10 @@ ATTACKS = (
         attempt('attribute', lambda: os.setxattr('/opt/shown', 'user.x', b'x'))
         attempt('folder', lambda: os.mkdir('/opt/shown/folder2'))
         """,
-        held="""write EROFS, create EROFS, remove EROFS, rename EROFS, chmod EROFS, date EROFS,
+        report="""write EROFS, create EROFS, remove EROFS, rename EROFS, chmod EROFS, date EROFS,
             attribute EROFS, folder EROFS""",
-        weaker="writable",
-        falls="write create remove rename chmod date folder",
+        ablation="read-only mounts",
+        succeeds="write create remove rename chmod date folder",
     ),
     Attack(
         name="a shared mapping of a read-only file",
@@ -61,9 +59,9 @@ ATTACKS = (
         attempt('truncate', lambda: os.truncate(f'/proc/self/fd/{file}', 0))
         attempt('anonymous', lambda: os.open('/opt/shown', os.O_TMPFILE | os.O_RDWR))
         """,
-        held="map EACCES, again EROFS, truncate EROFS, anonymous EROFS",
-        weaker="writable",
-        falls="again truncate anonymous",
+        report="map EACCES, again EROFS, truncate EROFS, anonymous EROFS",
+        ablation="read-only mounts",
+        succeeds="again truncate anonymous",
     ),
     Attack(
         name="links to files of the host",
@@ -74,7 +72,7 @@ ATTACKS = (
         attempt('follow', lambda: write('/tmp/link'))
         attempt('password', lambda: write('/proc/self/root/etc/passwd'))
         """,
-        held="program EXDEV|EPERM, shown EXDEV|EPERM, follow EROFS, password EROFS|EACCES",
+        report="program EXDEV|EPERM, shown EXDEV|EPERM, follow EROFS, password EROFS|EACCES",
     ),
     Attack(
         name="mounts",
@@ -93,7 +91,7 @@ ATTACKS = (
         attempt('groups', lambda: mount('x', '/tmp', 'cgroup2', 0))
         attempt('kernel', lambda: os.mkdir('/sys/fs/cgroup/x'))
         """,
-        held="""remount EPERM, rebind EPERM, tmpfs EPERM, proc EPERM, bind EPERM, shared EPERM,
+        report="""remount EPERM, rebind EPERM, tmpfs EPERM, proc EPERM, bind EPERM, shared EPERM,
             detach EPERM, root EPERM, groups EPERM, kernel ENOENT""",
     ),
     Attack(
@@ -104,7 +102,7 @@ ATTACKS = (
         attempt('remove', lambda: os.rmdir('/opt/shown'))
         attempt('over', lambda: os.rename('/tmp', '/workspace'))
         """,
-        held="""/tmp EROFS|EBUSY, /workspace EROFS|EBUSY, /home/agent EROFS|EBUSY, /dev/shm
+        report="""/tmp EROFS|EBUSY, /workspace EROFS|EBUSY, /home/agent EROFS|EBUSY, /dev/shm
             EROFS|EBUSY, /proc EROFS|EBUSY, remove EROFS|EBUSY, over EROFS|EBUSY|EXDEV""",
     ),
     Attack(
@@ -116,7 +114,7 @@ ATTACKS = (
         attempt('sysrq', lambda: write('/proc/sysrq-trigger', b'h'))
         attempt('binfmt', lambda: write('/proc/sys/fs/binfmt_misc/register', b':x:M::x::/bin/sh:'))
         """,
-        held="""kernel/core_pattern EACCES|EROFS, kernel/hostname EACCES|EROFS,
+        report="""kernel/core_pattern EACCES|EROFS, kernel/hostname EACCES|EROFS,
             kernel/modprobe EACCES|EROFS|ENOENT, vm/drop_caches EACCES|EROFS,
             kernel/ns_last_pid EACCES|EROFS|EPERM|ENOENT, user/max_user_namespaces EACCES|EPERM,
             net/ipv4/ip_forward EACCES|EROFS, sysrq EACCES|EROFS|ENOENT, binfmt ENOENT|EACCES""",
@@ -130,10 +128,10 @@ ATTACKS = (
         attempt('entropy', lambda: fcntl.ioctl(os.open('/dev/random', 2), 0x40045201, bytes(4)))
         attempt('terminal', lambda: os.open('/dev/tty', os.O_RDWR))
         """,
-        held="""null EROFS, zero EROFS, full EROFS, random EROFS, urandom EROFS, tty EROFS,
+        report="""null EROFS, zero EROFS, full EROFS, random EROFS, urandom EROFS, tty EROFS,
             mode EROFS|EPERM, entropy EPERM, terminal ENXIO""",
-        weaker="no read-only devices",
-        falls="null zero full random urandom tty",
+        ablation="read-only devices",
+        succeeds="null zero full random urandom tty",
     ),
     Attack(
         name="device nodes of its own",
@@ -143,7 +141,7 @@ ATTACKS = (
                 attempt(name, lambda: os.mknod(f'{folder}/x', kind, os.makedev(*device)))
         attempt('fifo', lambda: os.mkfifo('/tmp/fifo'))
         """,
-        held="disk EPERM, disk EPERM, disk EPERM, mem EPERM, mem EPERM, mem EPERM, fifo DONE",
+        report="disk EPERM, disk EPERM, disk EPERM, mem EPERM, mem EPERM, mem EPERM, fifo DONE",
     ),
     Attack(
         name="marks that an overlay acts on",
@@ -159,7 +157,8 @@ ATTACKS = (
         attempt('grown', lambda: os.listdir('mine'))
         attempt('work', lambda: os.listdir('/workspace/work'))
         """,
-        held="whiteout EPERM, trusted EPERM|EOPNOTSUPP, hidden nothing, grown nothing, work ENOENT",
+        report="""whiteout EPERM, trusted EPERM|EOPNOTSUPP, hidden nothing, grown nothing,
+            work ENOENT""",
     ),
     Attack(
         name="everything that may be removed",
@@ -170,7 +169,7 @@ ATTACKS = (
         attempt('usr', lambda: not os.path.exists('/usr/bin/env'))
         attempt('shown', lambda: not os.path.exists('/opt/shown/file'))
         """,
-        held="all nothing, usr nothing, shown nothing",
+        report="all nothing, usr nothing, shown nothing",
     ),
     Attack(
         name="controls of shared file systems",
@@ -182,18 +181,8 @@ ATTACKS = (
         attempt('immutable', lambda: fcntl.ioctl(own, 0x40086602, struct.pack('l', 0x10)))
         attempt('handle', lambda: call('open_by_handle_at', folder, bytes(16), 0))
         """,
-        held="""freeze EPERM|ENOTTY, trim EPERM|ENOTTY|EOPNOTSUPP,
+        report="""freeze EPERM|ENOTTY, trim EPERM|ENOTTY|EOPNOTSUPP,
             flags EPERM|EROFS|ENOTTY|EACCES|EOPNOTSUPP, immutable EPERM|ENOTTY|EOPNOTSUPP,
             handle EPERM""",
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_nothing_outside_can_be_changed(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_changes_what_is_not_protected(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

@@ -1,25 +1,24 @@
-"""What one hostile action is, the words that its script may use, and how its report is judged."""
+"""A hostile script, the words that it may use, and assertions about its report."""
 
 import json
-import platform
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coding_gym.sandbox.zygote import seccomp
+from system_calls import NUMBERS_HERE
 
-_COLUMN = ("x86_64", "aarch64").index(platform.machine())
-# Calls that some script makes and the filter's tables do not know.
-_OTHERS = {
-    "ioprio_set": (251, 30),
-    "process_mrelease": (448, 448),
-    "rt_sigqueueinfo": (129, 138),
-    "tgkill": (234, 131),
-    "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
-}
+from coding_gym.sandbox import SandboxLimits
 
+# Small enough that an attack on them is over soon.
+TIGHT = SandboxLimits(
+    disk_bytes=16 << 20,
+    num_inodes=2000,
+    num_processes=40,
+    file_bytes=4 << 20,
+    num_open_files=128,
+    memory_bytes=128 << 20,
+)
 # Everything that a script is given. An attempt prints one line: its name, then DONE and what it
 # got, or "nothing" where it got nothing, or the name of the error that stopped it.
 IMPORTS = """
@@ -93,26 +92,30 @@ with suppress(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack:
-    """A script, what stops it, and a setting in which nothing does.
+    """A script, the report that a sandbox allows, and an ablation under which it succeeds.
 
     Attributes:
         name: What is attempted.
         script: Python, in the words above.
-        held: The report that it must give, attempts with commas between them: the name of each and
-            the errors that may have stopped it, with ``|`` between those.
-        weaker: A setting of `Arena` in which the same script gets through, so that it is known to
-            work; "" where that would harm the machine or needs a machine of another kind.
-        falls: The attempts that get through there, all of them when ""; "dies" where the sandbox
-            itself does not live through it.
+        report: What it must print, attempts with commas between them: the name of each and the
+            errors that may have stopped it, with ``|`` between those.
+        ablation: The protection without which the same script succeeds, as `Arena.without` names
+            it; "" where that would harm the machine or needs a machine of another kind.
+        succeeds: The attempts that succeed then, all of them when ""; "dies" where the sandbox
+            itself does not survive.
         lasts: Whether the script calls ``hold`` at its height.
+        meanwhile: Asserts something while an attack that lasts is at its height.
+        limits: Those of the attacker; None for the default ones.
     """
 
     name: str
     script: str
-    held: str
-    weaker: str = ""
-    falls: str = ""
+    report: str
+    ablation: str = ""
+    succeeds: str = ""
     lasts: bool = False
+    meanwhile: Callable[[], None] = lambda: None
+    limits: SandboxLimits | None = None
 
     def __str__(self) -> str:
         return self.name.replace(" ", "-")
@@ -123,13 +126,11 @@ class Attack:
         Args:
             facts: What the attacker knows of the host.
         """
-        tables = {**seccomp._REFUSED, **seccomp._INSPECTED, **seccomp._IGNORED, **_OTHERS}
-        numbers = {name: row[_COLUMN] for name, row in tables.items()}
-        known = {"numbers": json.dumps(numbers), "facts": json.dumps(dict(facts))}
+        known = {"numbers": json.dumps(NUMBERS_HERE), "facts": json.dumps(dict(facts))}
         return _WORDS.format(**known) + textwrap.dedent(self.script)
 
-    def assert_held(self, report: str) -> None:
-        """Asserts that every attempt was made, and stopped by what should stop it."""
+    def assert_blocked(self, report: str) -> None:
+        """Asserts that every attempt was made, and stopped by an expected error."""
         wanted = self._wanted()
         got = [line.split(maxsplit=1) for line in report.splitlines()]
         assert [line[0] for line in got] == [name for name, _ in wanted], report
@@ -137,17 +138,17 @@ class Attack:
             first = answer.split()[0]
             assert first in allowed.split("|"), f"{name}: {answer}"
 
-    def assert_fell(self, report: str) -> None:
-        """Asserts that the attempts that should get through where the wall is down did."""
+    def assert_succeeded(self, report: str) -> None:
+        """Asserts that the attempts that should succeed under the ablation did."""
         done = {line.split()[0] for line in report.splitlines() if " DONE" in line}
-        assert done >= set(self.falls.split() or [name for name, _ in self._wanted()]), report
+        assert done >= set(self.succeeds.split() or [name for name, _ in self._wanted()]), report
 
     def _wanted(self) -> list[tuple[str, str]]:
         """Returns the attempts and what may have stopped each, in order."""
-        return [(name, errors) for name, errors in map(str.split, self.held.split(","))]
+        return [(name, errors) for name, errors in map(str.split, self.report.split(","))]
 
 
-def attack_after(words: str, name: str, script: str, held: str, **rest: Any) -> Attack:
+def attack_after(words: str, name: str, script: str, report: str, **rest: Any) -> Attack:
     """Returns an attack whose script, indented as in a table, has some more words before it."""
     body = "\n".join(line[8:] for line in script.splitlines())
-    return Attack(name=name, script=words + body, held=held, **rest)
+    return Attack(name=name, script=words + body, report=report, **rest)

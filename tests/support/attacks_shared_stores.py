@@ -2,9 +2,7 @@
 
 from functools import partial
 
-import pytest
-from arena import TIGHT, Arena
-from attack import Attack, attack_after
+from attack import TIGHT, attack_after
 
 _COUNT = """
 def count(take, most=5000):
@@ -19,7 +17,7 @@ def below(got, most):
 """
 
 
-_attack = partial(attack_after, _COUNT)
+_attack = partial(attack_after, _COUNT, limits=TIGHT)
 
 ATTACKS = (
     _attack(
@@ -41,8 +39,8 @@ ATTACKS = (
         hold()
         """,
         "inotify nothing, terminals nothing, signals nothing",
-        weaker="no counts",
-        falls="inotify terminals",
+        ablation="count limits",
+        succeeds="inotify terminals",
         lasts=True,
     ),
     _attack(
@@ -62,8 +60,8 @@ ATTACKS = (
         """,
         "shared EPERM, semaphores EPERM, messages EPERM, key EPERM, posix EMFILE|ENOSYS, aio EPERM,"
         " locked nothing",
-        weaker="no filter",
-        falls="shared messages aio",
+        ablation="system-call filter",
+        succeeds="shared messages aio",
     ),
     _attack(
         "locks on files that others have",
@@ -88,13 +86,3 @@ ATTACKS = (
         "variables E2BIG, arguments E2BIG, argument E2BIG",
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_nobody_takes_what_others_need(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack, TIGHT)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_takes_more_where_there_is_more(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

@@ -1,14 +1,12 @@
 """Breaking the sandbox's first process, which has the same uid as every command."""
 
-import pytest
-from arena import Arena
 from attack import Attack
 
 ATTACKS = (
     Attack(
         name="attaching",
         script="attempt('attach', lambda: call('ptrace', 16, 1, 0, 0))",
-        held="attach EPERM",
+        report="attach EPERM",
     ),
     Attack(
         name="tracing",
@@ -16,8 +14,8 @@ ATTACKS = (
         attempt('seize', lambda: call('ptrace', 0x4206, 1, 0, 0))
         attempt('itself', lambda: call('ptrace', 0, 0, 0, 0))
         """,
-        held="seize EPERM, itself EPERM",
-        weaker="visible init",
+        report="seize EPERM, itself EPERM",
+        ablation="hidden init",
     ),
     Attack(
         name="its memory",
@@ -38,9 +36,9 @@ ATTACKS = (
         attempt('mem', lambda: os.open('/proc/1/mem', os.O_RDWR))
         attempt('maps', lambda: os.open('/proc/1/maps', os.O_RDONLY))
         """,
-        held="readv EPERM, writev EPERM, mem ENOENT, maps ENOENT",
-        weaker="visible init",
-        falls="readv mem maps",
+        report="readv EPERM, writev EPERM, mem ENOENT, maps ENOENT",
+        ablation="hidden init",
+        succeeds="readv mem maps",
     ),
     Attack(
         name="its descriptors and its socket",
@@ -52,9 +50,9 @@ ATTACKS = (
         attempt('same', lambda: call('kcmp', 1, os.getpid(), 0, 3, 0) + 1)
         attempt('socket', lambda: len(read('/proc/net/unix').splitlines()) > 1)
         """,
-        held="take EPERM, list ENOENT, reopen ENOENT, same EPERM, socket nothing",
-        weaker="visible init",
-        falls="take list reopen same",
+        report="take EPERM, list ENOENT, reopen ENOENT, same EPERM, socket nothing",
+        ablation="hidden init",
+        succeeds="take list reopen same",
     ),
     Attack(
         name="its limits",
@@ -63,9 +61,9 @@ ATTACKS = (
             kind = getattr(resource, f'RLIMIT_{name}')
             attempt(name, lambda: resource.prlimit(1, kind, (1, 1)))
         """,
-        held="NOFILE EPERM, AS EPERM, CPU EPERM, FSIZE EPERM, NPROC EPERM, SIGPENDING EPERM",
-        weaker="visible init",
-        falls="dies",
+        report="NOFILE EPERM, AS EPERM, CPU EPERM, FSIZE EPERM, NPROC EPERM, SIGPENDING EPERM",
+        ablation="hidden init",
+        succeeds="dies",
     ),
     Attack(
         name="its priority and its processors",
@@ -75,21 +73,21 @@ ATTACKS = (
         attempt('idle', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
         attempt('io', lambda: call('ioprio_set', 1, 1, 3 << 13))
         """,
-        held="nice EPERM, affinity EPERM, idle EPERM, io EPERM",
-        weaker="visible init",
+        report="nice EPERM, affinity EPERM, idle EPERM, io EPERM",
+        ablation="hidden init",
     ),
     Attack(
         name="the priority of everybody with its user",
         script="""
         def mine(): return os.getpriority(os.PRIO_PROCESS, 0)
-        attempt('before', lambda: mine() == 5)
+        lower = min(mine() + 5, 19)
         with suppress(PermissionError):
-            os.setpriority(os.PRIO_USER, os.getuid(), 5)
-        attempt('after', lambda: mine() == 5)
+            os.setpriority(os.PRIO_USER, os.getuid(), lower)
+        attempt('own', lambda: mine() == lower)
         with suppress(PermissionError):
             call('ioprio_set', 3, os.getuid(), 3 << 13)
         """,
-        held="before nothing, after DONE",
+        report="own DONE",
     ),
     Attack(
         name="every signal",
@@ -104,7 +102,7 @@ ATTACKS = (
         attempt('queue', lambda: [call('rt_sigqueueinfo', 1, 40, info) for _ in range(2000)])
         attempt('stop', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
         """,
-        held="kill DONE, pidfd DONE, thread DONE, queue DONE|EAGAIN, stop DONE",
+        report="kill DONE, pidfd DONE, thread DONE, queue DONE|EAGAIN, stop DONE",
     ),
     Attack(
         name="files of its in the process table",
@@ -115,11 +113,11 @@ ATTACKS = (
         for name in ('root', 'cwd', 'exe', 'ns/net'):
             attempt(name, lambda: os.readlink(f'/proc/1/{name}'))
         """,
-        held="""comm ENOENT, oom_score_adj ENOENT, timerslack_ns ENOENT, coredump_filter ENOENT,
+        report="""comm ENOENT, oom_score_adj ENOENT, timerslack_ns ENOENT, coredump_filter ENOENT,
             autogroup ENOENT, clear_refs ENOENT, setgroups ENOENT, attr/current ENOENT,
             task/1/comm ENOENT, root ENOENT, cwd ENOENT, exe ENOENT, ns/net ENOENT""",
-        weaker="visible init",
-        falls="oom_score_adj coredump_filter root cwd exe ns/net",
+        ablation="hidden init",
+        succeeds="oom_score_adj coredump_filter root cwd exe ns/net",
     ),
     Attack(
         name="its pages",
@@ -131,9 +129,9 @@ ATTACKS = (
         attempt('madvise', lambda: call('process_madvise', init, 0, 0, 21, 0))
         attempt('reap', lambda: call('process_mrelease', init, 0))
         """,
-        held="migrate EPERM, move EPERM, madvise EPERM, reap EINVAL|EPERM|ENOSYS",
-        weaker="visible init",
-        falls="migrate move",
+        report="migrate EPERM, move EPERM, madvise EPERM, reap EINVAL|EPERM|ENOSYS",
+        ablation="hidden init",
+        succeeds="migrate move",
     ),
     Attack(
         name="its place in the tree of processes",
@@ -144,16 +142,6 @@ ATTACKS = (
         attempt('parent', lambda: call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0))
         attempt('wait', lambda: os.waitpid(1, os.WNOHANG))
         """,
-        held="group EPERM, move ESRCH|EPERM, session nothing, parent DONE, wait ECHILD",
+        report="group EPERM, move ESRCH|EPERM, session nothing, parent DONE, wait ECHILD",
     ),
 )
-
-
-@pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_the_first_process_is_out_of_reach(attack: Attack, arena: Arena) -> None:
-    arena.hold_off(attack)
-
-
-@pytest.mark.parametrize("attack", [a for a in ATTACKS if a.weaker], ids=str)
-def test_the_same_script_reaches_one_that_is_not_guarded(attack: Attack, arena: Arena) -> None:
-    arena.fall_to(attack)

@@ -1,0 +1,38 @@
+"""All tables of attacks, by the promise of a sandbox that they try to break."""
+
+import attacks_channel
+import attacks_first_process
+import attacks_host_files
+import attacks_kernel
+import attacks_limits
+import attacks_network
+import attacks_processes
+import attacks_rights
+import attacks_secrets
+import attacks_shared_stores
+import attacks_writing
+from attack import Attack
+
+TABLES: dict[str, tuple[Attack, ...]] = {
+    "the first process is out of reach": attacks_first_process.ATTACKS,
+    "the owner's channel is out of reach": attacks_channel.ATTACKS,
+    "refused system calls do nothing": attacks_kernel.ATTACKS,
+    "host files are hidden": attacks_host_files.ATTACKS,
+    "secrets of the host are hidden": attacks_secrets.ATTACKS,
+    "nothing outside can be changed": attacks_writing.ATTACKS,
+    "nothing outside can be reached": attacks_network.ATTACKS,
+    "no rights can be gained": attacks_rights.ATTACKS,
+    "nothing outlives its command": attacks_processes.ATTACKS,
+    "limits hold and siblings do not feel it": attacks_limits.ATTACKS,
+    "shared stores are not used up": attacks_shared_stores.ATTACKS,
+}
+
+
+def leading(attacks: tuple[Attack, ...]) -> Attack:
+    """Returns the attack that stands for its table: the first that succeeds under an ablation."""
+    return next((attack for attack in attacks if attack.ablation), attacks[0])
+
+
+def others(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
+    """Returns the attacks of a table without the leading one."""
+    return tuple(attack for attack in attacks if attack is not leading(attacks))
