@@ -1,43 +1,12 @@
-"""Taking more memory than a sandbox may have, in every way that there is."""
+"""Taking more memory than a sandbox may have. More ways are in ``tests/stress``."""
 
 import pytest
-from arena import TIGHT, Arena
-from attack import Attack
+from arena import Arena
+from attack import TIGHT, Attack
+from attacks_memory import TAKE, assert_ended_for_memory
 
-_TAKE = """
-STEP = 8 << 20
-def touch(room, first=0, last=None):
-    for place in range(first, last or len(room), 4096):
-        room[place] = 1
-def private():
-    kept = []
-    while True:
-        kept.append(mmap.mmap(-1, STEP, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-        touch(kept[-1])
-def forever(action):
-    print('started', flush=True)
-    action()
-"""
 _SCRIPTS = {
     "one process": "forever(private)",
-    "many processes": """
-def part():
-    room = mmap.mmap(-1, STEP * 4, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    touch(room)
-    signal.pause()
-def many():
-    for _ in range(20):
-        if os.fork() == 0:
-            part()
-    signal.pause()
-forever(many)
-""",
-    "threads": """
-def many():
-    for _ in range(4):
-        threading.Thread(target=private).start()
-forever(many)
-""",
     "shared memory that is in no page table": """
 def shared():
     kept = []
@@ -47,27 +16,12 @@ def shared():
         kept[-1].madvise(mmap.MADV_DONTNEED)
 forever(shared)
 """,
-    "a process that hides": """
-libc.prctl(4, 0, 0, 0, 0)
-forever(private)
-""",
     "a process that hides, of another session": """
 if os.fork() == 0:
     os.setsid()
     libc.prctl(4, 0, 0, 0, 0)
     private()
 forever(signal.pause)
-""",
-    "copies on write": """
-def copies():
-    room = mmap.mmap(-1, STEP * 3, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    touch(room)
-    for _ in range(20):
-        if os.fork() == 0:
-            touch(room)
-            signal.pause()
-    signal.pause()
-forever(copies)
 """,
     "buffers of sockets": """
 def buffers():
@@ -86,38 +40,17 @@ def buffers():
     signal.pause()
 forever(buffers)
 """,
-    "a stack": """
-resource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY,) * 2)
-def stack():
-    threading.stack_size(1 << 30)
-    thread = threading.Thread(target=deep)
-    thread.start()
-    thread.join()
-def deep():
-    sys.setrecursionlimit(10**9)
-    rooms = [bytearray(STEP) for _ in range(100)]
-    [touch(room) for room in rooms]
-    signal.pause()
-forever(stack)
-""",
 }
 
 
 @pytest.mark.parametrize("script", _SCRIPTS.values(), ids=_SCRIPTS.keys())
-def test_who_takes_too_much_memory_is_ended_and_nobody_else(script: str, arena: Arena) -> None:
-    attack = Attack(name="memory", script=_TAKE + script, held="started DONE")
-    with arena.backend.open(arena.tight) as attacker:
-        result = arena.run(attack, attacker)
-        assert result.output.startswith("started\n")
-        assert result.out_of_memory
-        assert not result.timed_out
-        assert attacker.run("echo alive").output == "alive\n"
-    arena.assert_unharmed()
+def test_memory_limit_ends_the_command_alone(script: str, arena: Arena) -> None:
+    assert_ended_for_memory(arena, script)
 
 
 def test_the_same_script_ends_by_itself_where_there_is_room(arena: Arena) -> None:
     script = "room = mmap.mmap(-1, STEP * 20); touch(room); print('started')"
-    attack = Attack(name="memory", script=_TAKE + script, held="started DONE")
+    attack = Attack(name="memory", script=TAKE + script, report="started DONE")
     with arena.backend.open(arena.spec) as attacker:
         assert arena.run(attack, attacker).output == "started\n"
     with arena.backend.open(arena.tight) as attacker:

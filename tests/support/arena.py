@@ -185,3 +185,14 @@ def assert_alone(attacker: Sandbox) -> None:
     assert attacker.run("echo alive").output == "alive\n"
     first = debug.first_pid(attacker)
     assert Path(f"/proc/{first}/task/{first}/children").read_text(encoding="ascii") == ""
+
+
+def assert_bomb_ends(arena: Arena, bomb: str) -> None:
+    """Asserts that what a command starts without end is over after its time limit."""
+    spec = SandboxSpec(mounts=arena.spec.mounts, limits=TIGHT)
+    with arena.backend.open(spec) as attacker:
+        # The shell itself forks no more: without a free process it would end early.
+        result = attacker.run(f"{{ {bomb}; }} & exec sleep 60", timeout_s=0.5)
+        assert result.timed_out
+        assert_alone(attacker)
+    arena.assert_unharmed()
