@@ -4,11 +4,6 @@ from attack import Attack
 
 ATTACKS = (
     Attack(
-        name="attaching",
-        script="attempt('attach', lambda: call('ptrace', 16, 1, 0, 0))",
-        report="attach EPERM",
-    ),
-    Attack(
         name="tracing",
         script="""
         attempt('seize', lambda: call('ptrace', 0x4206, 1, 0, 0))

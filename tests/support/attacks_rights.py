@@ -1,4 +1,4 @@
-"""Gaining rights: setuid programs, capabilities, users, namespaces, clocks."""
+"""Gaining rights: setuid programs, capabilities, users, namespaces."""
 
 from attack import Attack
 
@@ -99,20 +99,6 @@ ATTACKS = (
         """,
         report="""own EPERM, init ENOENT, host ENOENT, parent EPERM, owner EPERM,
             next EPERM|ENOENT|ENOTTY|EINVAL, previous EPERM|ENOENT|ENOTTY|EINVAL""",
-    ),
-    Attack(
-        name="clocks and the machine",
-        script="""
-        attempt('clock', lambda: time.clock_settime(time.CLOCK_REALTIME, 0))
-        attempt('adjust', lambda: call('adjtimex', bytes(208)))
-        attempt('name', lambda: socket.sethostname('x'))
-        attempt('domain', lambda: call('setdomainname', ctypes.c_char_p(b'x'), 1))
-        attempt('reboot', lambda: call('reboot', 0xfee1dead, 672274793, 0x01234567, 0))
-        attempt('module', lambda: call('init_module', 0, 0, 0))
-        attempt('swap', lambda: call('swapoff', ctypes.c_char_p(b'/swap')))
-        """,
-        report="""clock EPERM, adjust EPERM, name EPERM, domain EPERM, reboot EPERM, module EPERM,
-            swap EPERM""",
     ),
     Attack(
         name="limits and ranks",

@@ -32,7 +32,7 @@ ATTACKS = (
         def queue():
             if libc.sigqueue(os.getpid(), 40, 0) < 0:
                 raise OSError(ctypes.get_errno(), 'sigqueue')
-        watches, terminals = count(watch), count(terminal)
+        watches, terminals = count(watch, 40), count(terminal, 100)
         attempt('inotify', lambda: below(watches, 16))
         attempt('terminals', lambda: below(terminals, 64))
         attempt('signals', lambda: below(count(queue), 1024))
