@@ -4,6 +4,21 @@ from attack import Attack
 
 ATTACKS = (
     Attack(
+        name="its files in the process table",
+        script="""
+        for name in ('comm', 'oom_score_adj', 'timerslack_ns', 'coredump_filter', 'autogroup',
+                     'clear_refs', 'setgroups', 'attr/current', 'task/1/comm'):
+            attempt(name, lambda: write(f'/proc/1/{name}', b'1'))
+        for name in ('root', 'cwd', 'exe', 'ns/net'):
+            attempt(name, lambda: os.readlink(f'/proc/1/{name}'))
+        """,
+        report="""comm ENOENT, oom_score_adj ENOENT, timerslack_ns ENOENT, coredump_filter ENOENT,
+            autogroup ENOENT, clear_refs ENOENT, setgroups ENOENT, attr/current ENOENT,
+            task/1/comm ENOENT, root ENOENT, cwd ENOENT, exe ENOENT, ns/net ENOENT""",
+        ablation="hidden init",
+        succeeds="oom_score_adj coredump_filter root cwd exe ns/net",
+    ),
+    Attack(
         name="tracing",
         script="""
         attempt('seize', lambda: call('ptrace', 0x4206, 1, 0, 0))
@@ -98,21 +113,6 @@ ATTACKS = (
         attempt('stop', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
         """,
         report="kill DONE, pidfd DONE, thread DONE, queue DONE|EAGAIN, stop DONE",
-    ),
-    Attack(
-        name="files of its in the process table",
-        script="""
-        for name in ('comm', 'oom_score_adj', 'timerslack_ns', 'coredump_filter', 'autogroup',
-                     'clear_refs', 'setgroups', 'attr/current', 'task/1/comm'):
-            attempt(name, lambda: write(f'/proc/1/{name}', b'1'))
-        for name in ('root', 'cwd', 'exe', 'ns/net'):
-            attempt(name, lambda: os.readlink(f'/proc/1/{name}'))
-        """,
-        report="""comm ENOENT, oom_score_adj ENOENT, timerslack_ns ENOENT, coredump_filter ENOENT,
-            autogroup ENOENT, clear_refs ENOENT, setgroups ENOENT, attr/current ENOENT,
-            task/1/comm ENOENT, root ENOENT, cwd ENOENT, exe ENOENT, ns/net ENOENT""",
-        ablation="hidden init",
-        succeeds="oom_score_adj coredump_filter root cwd exe ns/net",
     ),
     Attack(
         name="its pages",
