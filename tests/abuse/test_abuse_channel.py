@@ -25,20 +25,20 @@ _OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize("output", _OUTPUTS.values(), ids=_OUTPUTS.keys())
-def test_output_that_looks_like_a_reply_stays_output(output: bytes, arena: Arena) -> None:
+def test_output_that_looks_like_a_reply_stays_output(arena: Arena) -> None:
     with arena.open() as attacker:
-        attacker.write_file("output", output)
-        result = attacker.run("cat output; cat output >&2; exit 3")
-        assert result.output == (output * 2).decode("utf-8", "replace")
-        assert (result.exit_code, result.timed_out, result.num_leftovers) == (3, False, 0)
+        for name, output in _OUTPUTS.items():
+            attacker.write_file("output", output)
+            result = attacker.run("cat output; cat output >&2; exit 3")
+            assert result.output == (output * 2).decode("utf-8", "replace"), name
+            assert (result.exit_code, result.timed_out, result.num_leftovers) == (3, False, 0)
 
 
-@pytest.mark.parametrize("code", [1, 124, 125, 126, 127, 137, 255])
-def test_exit_codes_do_not_pass_for_a_timeout(code: int, arena: Arena) -> None:
+def test_exit_codes_do_not_pass_for_a_timeout(arena: Arena) -> None:
     with arena.open() as attacker:
-        result = attacker.run(f"exit {code}")
-        assert (result.exit_code, result.timed_out) == (code, False)
+        for code in (1, 124, 125, 126, 127, 137, 255):
+            result = attacker.run(f"exit {code}")
+            assert (result.exit_code, result.timed_out) == (code, False)
 
 
 def test_a_file_that_lies_about_its_size_is_read_as_it_is(arena: Arena) -> None:
