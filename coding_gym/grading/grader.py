@@ -1,6 +1,7 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
 from dataclasses import replace
+from random import Random, SystemRandom
 from time import perf_counter
 
 from coding_gym.arguments import MAX_SECONDS
@@ -30,6 +31,7 @@ def grade(
     backend: str = "auto",
     warm: WarmStart | None = None,
     is_gold: bool = False,
+    rng: Random | None = None,
 ) -> Grade:
     """Returns what a patch is worth.
 
@@ -58,6 +60,10 @@ def grade(
             makes the first run of the tests start sooner, and changes nothing else.
         is_gold: Whether nobody who wants a reward wrote the patch: it cannot know which run is the
             first, so one run more is enough.
+        rng: Source of the grader's draws (the tests that are copied or turned, and the values that
+            they ask for). The default is a new `random.SystemRandom`, which code under test cannot
+            foresee; a seeded `random.Random` makes a test of the grader repeatable, and is never
+            to be used where a policy is rewarded.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.
@@ -68,7 +74,16 @@ def grade(
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
     timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
     try:
-        grading = Grading(task, template, patch, backend, timeout_s, warm, is_gold=is_gold)
+        grading = Grading(
+            task,
+            template,
+            patch,
+            backend,
+            timeout_s,
+            warm,
+            is_gold=is_gold,
+            rng=rng or SystemRandom(),
+        )
         verdict = grading.verdict()
     except SandboxUnavailableError:
         raise

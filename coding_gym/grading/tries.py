@@ -1,12 +1,12 @@
 """The runs that a grade takes: for the patch, against it, and of the gold where in doubt."""
 
 import os
-import secrets
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from random import Random
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grade import Grade, GradeReason
@@ -26,8 +26,6 @@ from coding_gym.workspace import Template, apply_patch
 
 _MAX_DOUBTS = 5
 
-# No policy foresees what canaries and turned tests look like.
-_rng = secrets.SystemRandom()
 # Second tries, most of them of runs that were short of CPU time, do not compete with one another.
 _second_try = threading.Lock()
 
@@ -52,6 +50,7 @@ class Grading:
         timeout_s: Seconds for one run of the tests.
         warm: A sandbox that was started ahead, for the first run.
         is_gold: Whether nobody who wants a reward wrote the patch.
+        rng: Source of all draws; no policy may foresee what canaries and turned tests look like.
     """
 
     def __init__(
@@ -64,9 +63,10 @@ class Grading:
         warm: WarmStart | None,
         *,
         is_gold: bool,
+        rng: Random,
     ) -> None:
         self._task, self._template = task, template
-        self._is_gold = is_gold
+        self._is_gold, self._rng = is_gold, rng
         self._spec = roomier(template.spec)
         self._patch, self._backend, self._timeout_s = patch, backend, timeout_s
         self._warm = warm
@@ -151,16 +151,17 @@ class Grading:
         if run is None or not repaired:
             return run
         fit = [test for test in repaired if test not in self._unsound.to_turn]
-        turned = contradict(self._tests, run.names(fit), _rng)
+        turned = contradict(self._tests, run.names(fit), self._rng)
         if not turned.tests:
             return run
         if self._is_gold:
             against = self._run(turned)
             return run.confirmed(run, against, repaired) if against else run
         with ThreadPoolExecutor(1) as pool:
-            future = pool.submit(self._run, turned)
+            # The two draw from sources of their own: which run draws first depends on timing.
+            future = pool.submit(self._run, turned, self._new_rng())
             try:
-                plain = self._run(Turned())
+                plain = self._run(Turned(), self._new_rng())
             except BaseException:
                 self._give_up()
                 raise
@@ -172,20 +173,26 @@ class Grading:
         for sandbox in self._opened:
             sandbox.close()
 
-    def _run(self, turned: Turned | None = None) -> Run | None:
+    def _new_rng(self) -> Random:
+        """A source for one run, as hard to foresee as the one that seeds it."""
+        return Random(self._rng.getrandbits(256))  # noqa: S311 — its seed is secret
+
+    def _run(self, turned: Turned | None = None, rng: Random | None = None) -> Run | None:
         """One run in a sandbox of its own; None where there is nothing to run.
 
         Args:
             turned: Tests that were turned against themselves; None in the first run.
+            rng: Source of this run's draws; None for that of the grading.
         """
         sandbox = self._warm.take() if self._warm else None
         if sandbox is not None:
             # It may have died while it waited; a failure of our side is tried once more.
             with suppress(SandboxError):
-                return self._run_in(sandbox, turned)
-        return self._run_in(open_sandbox(self._spec, backend=self._backend), turned)
+                return self._run_in(sandbox, turned, rng or self._rng)
+        opened = open_sandbox(self._spec, backend=self._backend)
+        return self._run_in(opened, turned, rng or self._rng)
 
-    def _run_in(self, sandbox: Sandbox, turned: Turned | None) -> Run | None:
+    def _run_in(self, sandbox: Sandbox, turned: Turned | None, rng: Random) -> Run | None:
         self._opened.append(sandbox)
         with sandbox:
             if turned is None:
@@ -199,7 +206,7 @@ class Grading:
             changed = turned.changed if turned else {}
             tests = {**self._tests, **changed}
             task = self._unsound.copied(self._task)
-            canaries, planted = self._runner.plant(tests, task, _rng, avoid=self._avoid)
+            canaries, planted = self._runner.plant(tests, task, rng, avoid=self._avoid)
             wanted = tests | planted
             files = {path: wanted[path] for path in {*changed, *planted}}
             for path, data in files.items():
