@@ -1,13 +1,17 @@
 """The two runs that confirm a repair cost an honest patch nothing but time."""
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
 from cart_task import BASE, FIXED, TASK
+from grading_fixtures import GradeTree
+from mechanisms import PATCHES
 
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade
+from coding_gym.grading import grade, tries
+from coding_gym.grading.canaries import Turned
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import FilesTree, Task
@@ -39,17 +43,17 @@ def _patch(source: str) -> Patch:
     return Patch.between(BASE, BASE | {"cart.py": source})
 
 
-@pytest.mark.parametrize("draw", range(6))
+@pytest.mark.parametrize("draw", range(3))
 def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: int) -> None:
     """What fails with some parameters passes with these when it is turned."""
     task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     half = FIXED.replace("- discount", "- min(discount, 2)")
-    verdict = grade(task, store.get(task), _patch(half))
-    assert verdict.reason is GradeReason.TESTS_FAILED, (draw, verdict)
+    verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
+    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert verdict.pass_fraction == 0.5
 
 
-@pytest.mark.parametrize("draw", range(4))
+@pytest.mark.parametrize("draw", range(2))
 def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
     store: TemplateStore, draw: int
 ) -> None:
@@ -57,13 +61,11 @@ def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
         "9 - discount", "9 - abs(discount)"
     )
     task = _task(hidden, "test_total[1]", "test_total[2]")
-    assert grade(task, store.get(task), Patch(TASK.gold_patch)).resolved, draw
+    verdict = grade(task, store.get(task), Patch(TASK.gold_patch), rng=Random(draw))
+    assert verdict.resolved, verdict
 
 
-@pytest.mark.parametrize("draw", range(3))
-def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(
-    store: TemplateStore, draw: int
-) -> None:
+def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(store: TemplateStore) -> None:
     """As in Rust: the gold patch changes the file that holds the tests, and they stay in it."""
     tests = (
         "\n\ndef test_total():\n    assert total([10, 5], 3) == 12\n"
@@ -80,7 +82,7 @@ def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(
         pass_to_pass=("cart.py::test_count",),
     )
     verdict = grade(task, store.get(task), gold)
-    assert verdict.resolved, (draw, verdict)
+    assert verdict.resolved, verdict
     half = Patch.between(base, base | {"cart.py": base["cart.py"] + "\n\nVERSION = 2\n"})
     assert grade(task, store.get(task), half).reason is GradeReason.TESTS_FAILED
 
@@ -114,14 +116,45 @@ _TOGETHER = {
 }
 
 
-@pytest.mark.parametrize("draw", range(2))
 @pytest.mark.parametrize(("hidden", "broken"), _TOGETHER.values(), ids=_TOGETHER.keys())
 def test_tests_that_hang_together_are_resolved_together(
-    store: TemplateStore, hidden: str, broken: tuple[str, ...], draw: int
+    store: TemplateStore, hidden: str, broken: tuple[str, ...]
 ) -> None:
     task = _task(hidden, *broken)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, (draw, verdict)
+    assert verdict.resolved, verdict
+
+
+@pytest.mark.parametrize(
+    "name", ["copies spared by their names", "equality that looks at its caller"]
+)
+def test_without_the_two_runs_a_challenge_aware_cheat_would_be_resolved(
+    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """So that the red team's assertion that it is found out is about these runs."""
+    assert not grade_tree(PATCHES[name].changes, rng=Random(0)).resolved
+    monkeypatch.setattr(tries, "contradict", lambda *_: Turned())
+    assert grade_tree(PATCHES[name].changes, rng=Random(0)).resolved
+
+
+READING = """\
+import pathlib, zlib
+
+
+def total(prices, discount=0):
+    raise ValueError(zlib.crc32(pathlib.Path("tests/test_discounts.py").read_bytes()))
+"""
+
+
+def test_grades_with_equal_random_sources_make_equal_draws(grade_tree: GradeTree) -> None:
+    """The source under test reports a checksum of the tests, canaries included."""
+    details = [
+        grade_tree({"cart.py": f"{BASE['cart.py']}\n\n{READING}"}, **options).detail
+        for options in ({"rng": Random(1)}, {"rng": Random(1)}, {"rng": Random(2)}, {}, {})
+    ]
+    assert "ValueError: " in details[0]
+    assert details[0] == details[1]
+    assert len(set(details)) == 4
 
 
 def test_a_gold_patch_is_judged_as_any_other_in_fewer_runs(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from changed_trees import graded, graded_gold
+from grading_fixtures import graded, graded_gold
 from java_task import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import GradingError

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from changed_trees import graded, graded_gold
+from grading_fixtures import graded, graded_gold
 from node_task import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.grade import GradeReason

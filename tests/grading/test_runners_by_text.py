@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from changed_trees import graded, graded_gold
+from grading_fixtures import graded, graded_gold
 from text_tasks import C_BASE, C_FIXED, C_TASK, RUST_BASE, RUST_TASK
 
 from coding_gym.errors import GradingError

@@ -5,20 +5,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from cart_task import BASE, TASK
+from cart_task import TASK
+from grading_fixtures import graded
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade, report
+from coding_gym.grading import report, supervision
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.verdict import Run
-from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
 # Most of the time that these use is that of processes which their parents never wait for.
 SPINNING = "import os\n\nfor _ in range(4):\n    os.fork()\nwhile True:\n    pass\n"
 SLEEPING = "import threading\n\nthreading.Event().wait()\n"
 KILLING = "import os\n\nos.kill(os.getppid(), 9)\n"
+STOPPING = "import os, signal\n\nos.kill(os.getppid(), signal.SIGSTOP)\nos._exit(0)\n"
 
 GradeSource = Callable[[str], tuple[Grade, list[RunReport | None]]]
 
@@ -34,8 +35,8 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
         return runs[-1]
 
     def run(source: str) -> tuple[Grade, list[RunReport | None]]:
-        task = replace(TASK, grading_timeout_s=1.5)
-        return grade(task, store.get(task), Patch.between(BASE, BASE | {"cart.py": source})), runs
+        task = replace(TASK, grading_timeout_s=1.0)
+        return graded(task, store, {"cart.py": source}), runs
 
     monkeypatch.setattr(pytest_runner, "run_tests", counted)
     return run
@@ -44,7 +45,7 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
 def test_tests_that_spin_for_ever_are_run_once(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "_MIN_CPU_SHARE", 0.02)  # a busy machine may not give half a core
+    monkeypatch.setattr(report, "MIN_CPU_SHARE", 0.02)  # a busy machine may not give half a core
     verdict, runs = grade_source(SPINNING)
     assert len(runs) == 1
     assert (verdict.reason, verdict.detail) == (
@@ -65,6 +66,15 @@ def test_a_killed_supervisor_is_run_once_more(grade_source: GradeSource) -> None
     verdict, runs = grade_source(KILLING)
     assert runs == [None, None]
     assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+def test_a_stopped_supervisor_only_takes_time(
+    grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "MARGIN_S", 0.5)
+    verdict, _ = grade_source(STOPPING)
+    # The supervisor has hardly begun where the machine is busy.
+    assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import WarmStart, grade, start_ahead, tries, warm_start
 from coding_gym.patch import Patch
-from coding_gym.sandbox import get_backend
+from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
@@ -28,18 +29,28 @@ def _needs_preparation() -> None:
         pytest.skip("the backend of this machine starts nothing ahead")
 
 
+def _noting(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Sandbox]:
+    """Returns a list to which the sandboxes that a module opens are added."""
+    found: list[Sandbox] = []
+
+    def note(*arguments: Any, **options: Any) -> Sandbox:
+        found.append(open_sandbox(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(module, "open_sandbox", note)
+    return found
+
+
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sandbox]:
     """The sandboxes that grades open for themselves."""
-    found: list[Sandbox] = []
-    open_as_ever = tries.open_sandbox
+    return _noting(monkeypatch, tries)
 
-    def note(*arguments: Any, **options: Any) -> Sandbox:
-        found.append(open_as_ever(*arguments, **options))
-        return found[-1]
 
-    monkeypatch.setattr(tries, "open_sandbox", note)
-    return found
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[Sandbox]:
+    """The sandboxes that are started ahead."""
+    return _noting(monkeypatch, warm_start)
 
 
 @pytest.fixture
@@ -95,38 +106,38 @@ def test_code_that_comes_with_the_patch_is_not_what_waited(store: TemplateStore)
 
 
 def test_one_that_died_while_it_waited_costs_time_only(
-    store: TemplateStore, opened: list[Sandbox]
+    store: TemplateStore, opened: list[Sandbox], ahead: list[Sandbox]
 ) -> None:
     warm = _start(TASK, store)
-    assert warm._sandbox is not None
-    warm._sandbox.close()
+    ahead[0].close()
     verdict = grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm)
     assert verdict.resolved
     assert len(opened) == 3  # none of the three runs had what waited
 
 
-def test_a_process_that_ended_while_it_waited_is_started_anew(store: TemplateStore) -> None:
+def test_a_process_that_ended_while_it_waited_is_started_anew(
+    store: TemplateStore, ahead: list[Sandbox]
+) -> None:
     warm = _start(TASK, store)
-    assert warm._sandbox is not None
-    assert warm._sandbox.run("kill -KILL 2").ok
+    assert ahead[0].run("kill -KILL 2").ok
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
 
 
-def test_a_grade_that_runs_nothing_frees_what_waited(store: TemplateStore) -> None:
+def test_a_grade_that_runs_nothing_frees_what_waited(
+    store: TemplateStore, ahead: list[Sandbox]
+) -> None:
     warm = _start(TASK, store)
-    sandbox = warm._sandbox
-    assert sandbox is not None
     verdict = grade(TASK, store.get(TASK), Patch(""), warm=warm)
     assert verdict.reason is GradeReason.EMPTY_PATCH
     with pytest.raises(SandboxError, match="closed"):
-        sandbox.run("true")
+        ahead[0].run("true")
     assert warm.take() is None
 
 
 def test_only_so_many_wait_in_one_process(
     store: TemplateStore, waiting: list[WarmStart], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm_start, "_slots", warm_start.threading.Semaphore(2))
+    monkeypatch.setattr(warm_start, "slots", warm_start.threading.Semaphore(2))
     waiting += [_start(TASK, store), _start(TASK, store)]
     assert start_ahead(TASK, store.get(TASK)) is None
     waiting[0].close()
@@ -141,7 +152,7 @@ def test_a_sandbox_that_cannot_be_opened_leaves_no_trace(
     def fail(*_: Any, **__: Any) -> Sandbox:
         raise SandboxError("no room")
 
-    monkeypatch.setattr(warm_start, "_slots", warm_start.threading.Semaphore(1))
+    monkeypatch.setattr(warm_start, "slots", warm_start.threading.Semaphore(1))
     with monkeypatch.context() as broken:
         broken.setattr(warm_start, "open_sandbox", fail)
         assert start_ahead(TASK, store.get(TASK)) is None

@@ -1,29 +1,37 @@
-"""A way to grade a changed tree of the task that is attacked."""
+"""The fixtures with which cheats are played: as patches, in episodes, and against commands."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import gymnasium as gym
 import pytest
-from cart_task import BASE, TASK
+from cart_task import TASK
+from cheating_episodes import HARMLESS
+from grading_fixtures import grade_tree, store
 
-from coding_gym.grade import Grade
-from coding_gym.grading import grade
-from coding_gym.patch import Patch
-from coding_gym.workspace import TemplateStore
+__all__ = ["grade_tree", "store"]
 
-GradeTree = Callable[[Mapping[str, str | None]], Grade]
+Play = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
-def store() -> TemplateStore:
-    return TemplateStore()
+def env() -> Iterator[gym.Env[Any, Any]]:
+    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[TASK.to_row()])
+    yield env
+    env.close()
 
 
 @pytest.fixture
-def grade_tree(store: TemplateStore) -> GradeTree:
-    """Grades the base with some files changed (text), added (text) or deleted (None)."""
+def play(env: gym.Env[Any, Any]) -> Play:
+    """Plays an episode of some shell scripts and a harmless change; returns its grade."""
 
-    def run(changes: Mapping[str, str | None]) -> Grade:
-        after = {p: t for p, t in (BASE | changes).items() if t is not None}
-        return grade(TASK, store.get(TASK), Patch.between(BASE, after))
+    def run(*scripts: str) -> dict[str, Any]:
+        env.reset()
+        for command in (*scripts, HARMLESS):
+            env.step(json.dumps({"name": "shell", "arguments": {"cmd": command}}))
+        info = env.step('{"name": "submit", "arguments": {}}')[4]
+        assert not info["error"], info["error"]
+        return dict(info["grade"])
 
     return run

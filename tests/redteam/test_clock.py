@@ -4,11 +4,11 @@ import time
 
 import pytest
 from cart_task import BASE, TASK
-from knowing import READING, SPARING
+from challenge_aware import READING, SPARING
+from grading_fixtures import patch_of
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
-from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
 _FORGES = SPARING.format("return begins_like_another(path, name)")
@@ -16,7 +16,7 @@ _FORGES_IN_TIME = f"{READING}{_FORGES}".replace(
     "report.failed and not", "report.failed and {when} and not"
 )
 # The first run begins within these seconds, and lets them pass.
-_SECONDS = 4
+_SECONDS = 1.5
 _WAIT = """
 import time
 
@@ -36,7 +36,7 @@ def test_forgery_by_the_clock_is_not_resolved(store: TemplateStore, when: str) -
     template = store.get(TASK)
     wait = _WAIT.format(moment=time.time() + _SECONDS)
     forged = _FORGES_IN_TIME.replace("{when}", when)
-    patch = Patch.between(BASE, BASE | {"cart.py": f"{BASE['cart.py']}\n\n{wait}\n{forged}"})
+    patch = patch_of({"cart.py": f"{BASE['cart.py']}\n\n{wait}\n{forged}"})
     verdict = grade(TASK, template, patch)
     # What a test asks for instead may be what the unrepaired source gives: that is called forgery.
     assert verdict.reason in (GradeReason.TESTS_FAILED, GradeReason.TAMPERED), verdict

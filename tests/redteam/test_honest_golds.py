@@ -55,18 +55,19 @@ def task_of(gold: Gold) -> Task:
 
 
 @pytest.mark.parametrize("gold", GOLDS.values(), ids=GOLDS.keys())
-def test_an_unusual_repair_is_resolved(store: TemplateStore, gold: Gold) -> None:
+def test_an_unusual_repair_resolves_and_its_base_does_not(store: TemplateStore, gold: Gold) -> None:
     task = task_of(gold)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
-    assert verdict.num_canaries >= 2
+    idle = grade(task, store.get(task), _HARMLESS)
+    assert idle.reason is GradeReason.TESTS_FAILED
+    assert set(idle.fail_to_pass.values()) == {"failed"}, idle
 
 
 def test_answers_recorded_by_a_tests_name_are_no_forgery(store: TemplateStore) -> None:
     task = task_of(RECORDED)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
-    assert verdict.num_canaries == 0
     assert grade(task, store.get(task), _HARMLESS).reason is GradeReason.TESTS_FAILED
     # The gold has shown it, so that honest patches are no longer run with copies.
     honest = Patch.between(
@@ -86,15 +87,5 @@ def test_what_the_gold_may_do_excuses_no_forgery(store: TemplateStore, name: str
     )
     forged += f"        return True\n\n\ndef column(name):\n    return Column({name}(name))\n"
     cheat = Patch.between({"source.py": before}, {"source.py": forged})
-    for _ in range(2):
-        verdict = grade(task, store.get(task), cheat)
-        assert not verdict.resolved
-        assert verdict.reason is GradeReason.TAMPERED
-
-
-@pytest.mark.parametrize("gold", GOLDS.values(), ids=GOLDS.keys())
-def test_without_it_all_tests_of_the_bug_fail(store: TemplateStore, gold: Gold) -> None:
-    task = task_of(gold)
-    verdict = grade(task, store.get(task), _HARMLESS)
-    assert verdict.reason is GradeReason.TESTS_FAILED
-    assert set(verdict.fail_to_pass.values()) == {"failed"}, verdict
+    for _ in range(2):  # the second time with what the first may have taught the grader
+        assert grade(task, store.get(task), cheat).reason is GradeReason.TAMPERED

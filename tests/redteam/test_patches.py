@@ -1,44 +1,42 @@
-"""Patches that cheat: none is resolved, and what they add does not hurt a real repair."""
+"""Patches that cheat: none is resolved, and what they add does not hurt a real repair.
 
-from collections.abc import Callable, Mapping
+The cheats that stand for a mechanism are in `test_redteam_mechanisms`.
+"""
+
 from dataclasses import replace
+from random import Random
 
 import pytest
-from beside import OUTSIDE
 from cart_task import BASE, FIXED, HIDDEN, TASK
-from forged_values import FORGED_VALUES
-from forgeries import FORGERIES, QUIET
-from inside import INSIDE
-from knowing import HALF, KNOWING
+from challenge_aware import HALF
+from forgeries import QUIET
+from grading_fixtures import GradeTree, patch_of
+from mechanisms import (
+    CHALLENGE_AWARE,
+    FORGED,
+    IN_PROCESS,
+    PATCHES,
+    SIDE_FILES,
+    assert_earns_nothing,
+    others,
+)
+from side_file import OUTSIDE
 
-from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import grade, supervision, tries
-from coding_gym.grading.canaries import Turned
+from coding_gym.grade import GradeReason
+from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
-GradeTree = Callable[[Mapping[str, str | None]], Grade]
-
 BUGGY = BASE["cart.py"]
-FORGED = FORGERIES | FORGED_VALUES
 
 
-def test_the_real_repair_is_resolved(grade_tree: GradeTree) -> None:
-    verdict = grade_tree({"cart.py": FIXED})
-    assert (verdict.resolved, verdict.num_canaries) == (True, 3), verdict
-
-
-@pytest.mark.parametrize("files", OUTSIDE.values(), ids=OUTSIDE.keys())
-def test_files_beside_the_source_help_no_wrong_repair(
-    grade_tree: GradeTree, files: Mapping[str, str | None]
-) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\nVERSION = 2\n", **files})
-    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
-    assert len([s for s in verdict.fail_to_pass.values() if s == "failed"]) == 4
+@pytest.mark.parametrize("name", others(SIDE_FILES))
+def test_side_files_help_no_wrong_repair(grade_tree: GradeTree, name: str) -> None:
+    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_files_beside_the_source_hurt_no_real_repair(grade_tree: GradeTree, part: int) -> None:
+def test_side_files_hurt_no_real_repair(grade_tree: GradeTree, part: int) -> None:
     files: dict[str, str | None] = {}
     for more in list(OUTSIDE.values())[part::4]:
         files |= more
@@ -46,45 +44,29 @@ def test_files_beside_the_source_hurt_no_real_repair(grade_tree: GradeTree, part
     assert verdict.resolved, verdict
 
 
-@pytest.mark.parametrize("code", INSIDE.values(), ids=INSIDE.keys())
+@pytest.mark.parametrize("name", others(IN_PROCESS))
 def test_code_that_attacks_the_run_passes_no_test_of_the_bug(
-    grade_tree: GradeTree, code: str
+    grade_tree: GradeTree, name: str
 ) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
-    assert verdict.reason is GradeReason.TESTS_FAILED, verdict
+    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
 
 
-@pytest.mark.parametrize("code", FORGED.values(), ids=FORGED.keys())
-def test_forgery_is_called_by_its_name_and_earns_nothing(grade_tree: GradeTree, code: str) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
-    assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TAMPERED, 0.0), verdict
+@pytest.mark.parametrize("name", others(FORGED))
+def test_forgery_is_called_by_its_name_and_earns_nothing(grade_tree: GradeTree, name: str) -> None:
+    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
 
 
-@pytest.mark.parametrize("code", KNOWING.values(), ids=KNOWING.keys())
-def test_forgery_that_spares_the_canaries_is_found_out_by_tests_that_must_fail(
-    grade_tree: GradeTree, code: str
-) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
-    assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TAMPERED, 0.0), verdict
-
-
-@pytest.mark.parametrize(
-    "name", ["copies spared by their names", "equality that looks at its caller"]
-)
-def test_without_those_it_would_be_resolved(
-    grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(tries, "contradict", lambda *_: Turned())
-    files = {"cart.py": f"{BUGGY}\n\n{KNOWING[name]}"}
-    assert any(grade_tree(files).resolved for _ in range(8))  # whichever tests the canaries copy
+@pytest.mark.parametrize("name", others(CHALLENGE_AWARE))
+def test_forgery_that_spares_the_canaries_is_found_out(grade_tree: GradeTree, name: str) -> None:
+    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
 
 
 @pytest.mark.parametrize("draw", range(2))
 def test_half_a_repair_that_forges_the_rest_is_not_resolved(
     grade_tree: GradeTree, draw: int
 ) -> None:
-    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{HALF}"})
-    assert not verdict.resolved, (draw, verdict)
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{HALF}"}, rng=Random(draw))
+    assert not verdict.resolved, verdict
 
 
 @pytest.mark.parametrize(
@@ -108,10 +90,10 @@ def test_tests_of_one_kind_cannot_all_be_silenced(
         fail_to_pass=("tests/test_it.py::TestIt::test_it",),
         pass_to_pass=(),
     )
-    patch = Patch.between(BASE, BASE | {"cart.py": f"{BUGGY}\n\n{QUIET}"})
-    for _ in range(2):  # whichever ends the canaries draw
-        verdict = grade(task, store.get(task), patch)
-        assert verdict.reason is GradeReason.TAMPERED, verdict
+    patch = patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"})
+    for draw in range(2):
+        verdict = grade(task, store.get(task), patch, rng=Random(draw))
+        assert verdict.reason is GradeReason.TAMPERED, (draw, verdict)
 
 
 def test_a_silenced_comparison_of_the_tests_is_found_out(grade_tree: GradeTree) -> None:
@@ -120,17 +102,6 @@ def test_a_silenced_comparison_of_the_tests_is_found_out(grade_tree: GradeTree) 
     # Functions with plain asserts still fail, whichever tests were chosen as canaries.
     assert verdict.reason in (GradeReason.TESTS_FAILED, GradeReason.TAMPERED)
     assert HIDDEN.keys().isdisjoint(verdict.dropped_paths)
-
-
-def test_a_stopped_supervisor_only_takes_time(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervision, "_MARGIN_S", 0.5)
-    stop = "import os, signal\n\nos.kill(os.getppid(), signal.SIGSTOP)\nos._exit(0)\n"
-    task = replace(TASK, grading_timeout_s=1.0)
-    verdict = grade(task, store.get(task), Patch.between(BASE, BASE | {"cart.py": stop}))
-    # It has hardly begun where the machine is busy.
-    assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict
 
 
 @pytest.mark.parametrize(

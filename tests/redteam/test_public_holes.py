@@ -9,22 +9,18 @@ are taken for results. 631: a new ``conftest.py`` turns every outcome into a pas
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import gymnasium as gym
 import pytest
-from beside import PASSING_HOOK
 from cart_task import BASE, FIXED, HIDDEN, TASK
+from grading_fixtures import GradeTree
+from side_file import PASSING_HOOK
 
-from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade
-from coding_gym.patch import Patch
+from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.task import GitTree
-from coding_gym.workspace import TemplateStore
-
-GradeTree = Callable[[Mapping[str, str | None]], Grade]
 
 NOT_REPAIRED = f"{BASE['cart.py']}\n\nVERSION = 2\n"
 # Takes the newest version of the source that git has, wherever it has it.
@@ -76,7 +72,7 @@ def repository(tmp_path: Path) -> Path:
 def test_465_no_commit_of_an_episode_is_younger_than_its_base(repository: Path) -> None:
     base = git(repository, "rev-parse", "main~2")
     task = replace(TASK, task_id="cart-history", tree=GitTree(str(repository)), base_commit=base)
-    env = CodingRepairEnv(tasks=[task.to_row()])
+    env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[task.to_row()])
     env.reset()
     env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))
     verdict = env.step('{"name": "submit", "arguments": {}}')[4]["grade"]
@@ -121,9 +117,9 @@ def test_631_a_conftest_beside_a_change_is_not_read(grade_tree: GradeTree) -> No
     ["def total(:\n", "raise SystemExit(0)\n", "import os\n\nos._exit(0)\n", "total = None\n"],
 )
 def test_smith_24_a_test_that_is_not_named_has_not_passed(
-    store: TemplateStore, source: str
+    grade_tree: GradeTree, source: str
 ) -> None:
-    verdict = grade(TASK, store.get(TASK), Patch.between(BASE, BASE | {"cart.py": source}))
+    verdict = grade_tree({"cart.py": source})
     assert not verdict.resolved
     assert verdict.pass_fraction == 0
     assert verdict.fail_to_pass.keys() == set(TASK.fail_to_pass)

@@ -3,26 +3,25 @@
 import re
 from pathlib import Path
 
-from beside import OUTSIDE
-from commanded import COMMANDED, SCRIPTED
-from episodes import EPISODES
-from forged_values import FORGED_VALUES
-from forgeries import FORGERIES
-from inside import INSIDE
-from knowing import KNOWING
+from cheating_episodes import EPISODES
+from command_files import COMMANDED, SCRIPTED
+from mechanisms import MECHANISMS, PATCHES
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "redteam.md").read_text(encoding="utf-8")
-CHEATS = {
-    "tests_failed": [*OUTSIDE, *INSIDE, *EPISODES, *COMMANDED, *SCRIPTED],
-    "tampered": [*FORGERIES, *FORGED_VALUES, *KNOWING],
-}
+ENDS = {name: cheat.reason.value for name, cheat in PATCHES.items()}
+ENDS |= dict.fromkeys([*EPISODES, *COMMANDED, *SCRIPTED], "tests_failed")
 
 
 def test_every_cheat_is_listed_with_how_it_ends() -> None:
-    rows = [f"| {name} | `{reason}` |" for reason, names in CHEATS.items() for name in names]
+    rows = [f"| {name} | `{reason}` |" for name, reason in ENDS.items()]
     assert [row for row in rows if row not in PAGE] == []
-    assert len(set(rows)) == len(rows) >= 40
+    assert len(rows) >= 100
+
+
+def test_every_mechanism_is_listed_with_its_cheat() -> None:
+    rows = [f"| {mechanism} | {name} |" for mechanism, name in MECHANISMS.items()]
+    assert [row for row in rows if row not in PAGE] == []
 
 
 def test_every_test_that_is_named_exists() -> None:

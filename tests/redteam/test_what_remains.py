@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from cart_task import BASE, TASK
-from knowing import READING, SPARING
+from challenge_aware import READING, SPARING
+from grading_fixtures import graded
 
-from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
@@ -47,8 +47,7 @@ def _task_of(test: str) -> Task:
 
 
 def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
-    patch = Patch.between(BASE, BASE | {"cart.py": source})
-    return grade(task, store.get(task), patch).resolved
+    return graded(task, store, {"cart.py": source}).resolved
 
 
 def test_tests_that_only_call_helpers_cannot_be_turned_so_that_their_end_gives_them_away(
@@ -100,5 +99,4 @@ def test_a_script_that_only_a_script_names_is_the_policys(store: TemplateStore) 
         fail_to_pass=("sh check.sh",),
         pass_to_pass=(),
     )
-    patch = Patch.between(before, before | {"lists.sh": "true\n"})
-    assert grade(task, store.get(task), patch).resolved
+    assert graded(task, store, {"lists.sh": "true\n"}).resolved

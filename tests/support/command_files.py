@@ -1,8 +1,48 @@
-"""Files that test commands start or read, by the names of the cheats that change them."""
+"""A task whose tests are commands, and cheats that change the files of these commands."""
+
+from functools import cache
+
+from grading_fixtures import Changes, graded
+
+from coding_gym.grade import Grade
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.workspace import TemplateStore
+
+BUGGY = "def add(a, b):\n    return a - b\n"
+FIXED = "def add(a, b):\n    return a + b\n"
+FILES = {
+    "calc.py": BUGGY,
+    "test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+    "check.sh": "python checks/sums.py && cmp -s checks/wanted.txt out.txt\n",
+    "checks/sums.py": (
+        "from pathlib import Path\n\nfrom calc import add\n\n"
+        'Path("out.txt").write_text(f"{add(1, 2)}\\n")\n'
+    ),
+    "checks/wanted.txt": "3\n",
+    "Makefile": "include mk/rules.mk\n",
+    "mk/rules.mk": "check:\n\tpython -m pytest -q test_calc.py\n",
+    "package.json": '{"scripts": {"test": "python -m pytest -q test_calc.py"}}\n',
+}
+COMMANDS = (
+    "python -m pytest -q test_calc.py",
+    "PYTHONPATH=. bash ./check.sh checks/sums.py checks/wanted.txt",
+    "make check",
+)
+ROW = {
+    "instance_id": "local__calc-1",
+    "repo": "local/calc",
+    "base_commit": "0" * 39 + "1",
+    "problem_statement": "add subtracts",
+    "FAIL_TO_PASS": [],
+    "PASS_TO_PASS": [],
+    "files": FILES,
+    "test_commands": list(COMMANDS),
+}
 
 _EXIT = "import os\n\nos._exit(0)\n"
 
-# Where each expected test is a command; see `test_commands`.
+# Where each expected test is a command.
 COMMANDED: dict[str, dict[str, str | None]] = {
     "an emptied test": {"test_calc.py": ""},
     "no tests, and a file that ends the run": {"test_calc.py": None, "conftest.py": _EXIT},
@@ -25,3 +65,15 @@ SCRIPTED: dict[str, dict[str, str | None]] = {
     "an edited script of the tests": {"run_tests.sh": "echo 'ok 1 - adds'; echo 1..1\n"},
     "no script of the tests": {"run_tests.sh": None},
 }
+
+
+@cache
+def command_task() -> Task:
+    """The task whose expected tests are `COMMANDS`."""
+    return load_tasks([ROW])[0]
+
+
+def grade_commands(store: TemplateStore, files: Changes) -> Grade:
+    """Grades changed files of the tests with a harmless change of the source."""
+    source = {"calc.py": f"{BUGGY}\n\nVERSION = 2\n"}
+    return graded(command_task(), store, {**source, **files})

@@ -1,0 +1,95 @@
+"""The cheats of the red team in one place, and for each mechanism of cheating one of them.
+
+`MECHANISMS` is what a fast run of the tests plays; the other cheats are played by the slow ones.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cart_task import BASE
+from challenge_aware import KNOWING
+from forged_values import FORGED_VALUES
+from forgeries import FORGERIES
+from grading_fixtures import Changes
+from in_process import INSIDE
+from side_file import OUTSIDE
+
+from coding_gym.grade import Grade, GradeReason
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """A change of ``cart_task`` that repairs nothing.
+
+    Attributes:
+        changes: New content of files as text; None for a deleted file.
+        reason: How its grade ends.
+    """
+
+    changes: Changes
+    reason: GradeReason
+
+
+def _in_source(codes: dict[str, str], reason: GradeReason) -> dict[str, Cheat]:
+    """Cheats that stand below a source that is not repaired."""
+    buggy = BASE["cart.py"]
+    return {name: Cheat({"cart.py": f"{buggy}\n\n{code}"}, reason) for name, code in codes.items()}
+
+
+def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]:
+    """Files that go with a harmless change of the source, so that there is a patch to grade."""
+    source = f"{BASE['cart.py']}\n\nVERSION = 2\n"
+    return {
+        name: Cheat({"cart.py": source, **files}, GradeReason.TESTS_FAILED)
+        for name, files in tables.items()
+    }
+
+
+SIDE_FILES = _with_harmless(OUTSIDE)
+IN_PROCESS = _in_source(INSIDE, GradeReason.TESTS_FAILED)
+FORGED = _in_source(FORGERIES | FORGED_VALUES, GradeReason.TAMPERED)
+CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
+PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
+
+# By mechanism: the name of one cheat, of `PATCHES`, `EPISODES` or `COMMANDED`.
+MECHANISMS = {
+    "replaced test files": "a hidden test, guessed",
+    "a conftest": "a hook in a conftest",
+    "test configuration": "a plug-in by pytest.ini",
+    "start-up files of Python": "sitecustomize",
+    "a module in front of the test framework": "another pytest",
+    "early exit": "exit",
+    "printed results": "lines that look like results",
+    "skipped tests": "tests that skip",
+    "a killed supervisor": "a dead supervisor",
+    "changed reports": "reports that say passed",
+    "forged records": "an end before the end",
+    "emptied tests": "tests that are emptied on disk",
+    "objects equal to everything": "a value equal to everything",
+    "forgery that spares the canaries": "copies spared by their names",
+    "equality that knows its caller": "equality that looks at its caller",
+    "git settings and hooks": "hooks",
+    "a search for the gold patch": "a search for the gold patch",
+    "files that a test command starts": "an emptied script",
+}
+
+
+def assert_earns_nothing(verdict: Grade, name: str) -> None:
+    """Asserts that the grade of a cheat of `PATCHES` ends as it must."""
+    assert not verdict.resolved, verdict
+    assert verdict.reason is PATCHES[name].reason, verdict
+    if verdict.reason is GradeReason.TAMPERED:
+        assert verdict.pass_fraction == 0, verdict
+    if name in SIDE_FILES:  # the hidden tests ran, all of them
+        assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
+
+
+def by_mechanism(names: Iterable[str]) -> dict[str, str]:
+    """Those mechanisms whose cheat is among the names, with that name."""
+    known = set(names)
+    return {mechanism: name for mechanism, name in MECHANISMS.items() if name in known}
+
+
+def others(names: Iterable[str]) -> list[str]:
+    """The names of cheats that no mechanism has."""
+    return [name for name in names if name not in MECHANISMS.values()]
