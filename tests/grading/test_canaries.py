@@ -27,32 +27,32 @@ def call(source: str, canary: Canary) -> None:
     space[canary.name]()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_every_test_stays_as_it_was_and_the_canaries_come_after_them(seed: int) -> None:
-    canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+def test_every_test_stays_as_it_was_and_the_canaries_come_after_them() -> None:
     before = ast.parse(HIDDEN[PATH])
-    after = ast.parse(changed[PATH])
-    names = {canary.name.rpartition("::")[2] for canary in canaries}
-    assert len(names) == 2
-    for owner in ast.walk(after):
-        if isinstance(owner, ast.Module | ast.ClassDef):
-            kept = [n for n in owner.body if getattr(n, "name", "") not in names]
-            if not isinstance(owner, ast.Module):
-                assert owner.body[: len(kept)] == kept
-            owner.body = kept
-    assert ast.dump(after) == ast.dump(before)
+    for seed in range(20):
+        canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+        after = ast.parse(changed[PATH])
+        names = {canary.name.rpartition("::")[2] for canary in canaries}
+        assert len(names) == 2, seed
+        for owner in ast.walk(after):
+            if isinstance(owner, ast.Module | ast.ClassDef):
+                kept = [n for n in owner.body if getattr(n, "name", "") not in names]
+                if not isinstance(owner, ast.Module):
+                    assert owner.body[: len(kept)] == kept, seed
+                owner.body = kept
+        assert ast.dump(after) == ast.dump(before), seed
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_canaries_copy_tests_that_the_bug_breaks_under_names_that_are_new(seed: int) -> None:
-    canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+def test_canaries_copy_tests_that_the_bug_breaks_under_names_that_are_new() -> None:
     broken = {test.partition("[")[0] for test in TASK.fail_to_pass}
-    for canary in canaries:
-        name = canary.name.rpartition("::")[2]
-        assert canary.original_id in broken
-        assert name not in HIDDEN[PATH]
-        assert name.startswith("test_")
-        assert f"def {name}(" in changed[PATH].decode()
+    for seed in range(20):
+        canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+        for canary in canaries:
+            name = canary.name.rpartition("::")[2]
+            assert canary.original_id in broken, seed
+            assert name not in HIDDEN[PATH], seed
+            assert name.startswith("test_"), seed
+            assert f"def {name}(" in changed[PATH].decode(), seed
 
 
 def test_another_draw_gives_other_canaries() -> None:
@@ -85,13 +85,13 @@ def test_a_canary_of_a_test_that_passes_fails(body: str) -> None:
                 call(changed, canary)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_texts_of_many_lines_keep_their_content(seed: int) -> None:
+def test_texts_of_many_lines_keep_their_content() -> None:
     body = 'def test_a():\n    assert """a\nb\n  c""" == "a\\nb\\n  c", "changed"\n    return\n'
-    canaries, changed = planted(body, "test_a", seed=seed)
-    with pytest.raises(AssertionError) as caught:
-        call(changed, canaries[0])
-    assert "changed" not in str(caught.value)
+    for seed in range(20):
+        canaries, changed = planted(body, "test_a", seed=seed)
+        with pytest.raises(AssertionError) as caught:
+            call(changed, canaries[0])
+        assert "changed" not in str(caught.value), seed
 
 
 def test_ends_follow_the_idiom_of_the_test_so_that_silencing_it_is_found_out() -> None:

@@ -49,30 +49,37 @@ def sample(
     return Sample.of(TASK, grade, patch, turns or (submit(),))
 
 
-@pytest.mark.parametrize("name", OF_PATCH)
-def test_an_unchanged_tree_scores_nothing(name: str) -> None:
-    assert get_reward(name).value(sample(Patch(), GradeReason.EMPTY_PATCH)) == 0
+def test_an_unchanged_tree_scores_nothing() -> None:
+    unchanged = sample(Patch(), GradeReason.EMPTY_PATCH)
+    values = {name: get_reward(name).value(unchanged) for name in OF_PATCH}
+    assert values == dict.fromkeys(OF_PATCH, 0)
 
 
-@pytest.mark.parametrize("name", reward_names())
-def test_tampering_earns_nothing(name: str) -> None:
+def test_tampering_earns_nothing() -> None:
     shown = "<think>\nx\n</think>\n<answer>\nx.py\n</answer>"
     ls = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
     caught = sample(GOLD, GradeReason.TAMPERED, ls, submit(shown))
-    assert get_reward(name).value(caught) <= 0
+    assert [name for name in reward_names() if get_reward(name).value(caught) > 0] == []
 
 
-@pytest.mark.parametrize("name", reward_names())
 @pytest.mark.parametrize("weight", [0.2, -0.2])
-def test_no_part_of_a_tampered_episode_is_above_zero(name: str, weight: float) -> None:
-    composite = Composite.parse([{"name": name, "weight": weight}])
-    for patch in (GOLD, WRONG, Patch()):
-        parts = composite.parts(sample(patch, GradeReason.TAMPERED))
-        assert max(parts.values()) <= 0
+def test_no_part_of_a_tampered_episode_is_above_zero(weight: float) -> None:
+    for name in reward_names():
+        composite = Composite.parse([{"name": name, "weight": weight}])
+        for patch in (GOLD, WRONG, Patch()):
+            parts = composite.parts(sample(patch, GradeReason.TAMPERED))
+            assert max(parts.values()) <= 0, name
 
 
-@pytest.mark.parametrize("name", reward_names())
-def test_values_keep_to_the_range_that_is_said(name: str) -> None:
+def test_values_keep_to_the_range_that_is_said() -> None:
+    for name in reward_names():
+        values = values_of_random_samples(name)
+        reward = get_reward(name)
+        assert reward.lowest <= min(values), name
+        assert max(values) <= reward.highest, name
+
+
+def values_of_random_samples(name: str) -> list[float]:
     reward, rng = get_reward(name), random.Random(name)
     replies = [
         "",
@@ -103,8 +110,7 @@ def test_values_keep_to_the_range_that_is_said(name: str) -> None:
         ]
         grown = sample(rng.choice(patches), rng.choice(list(GradeReason)), *turns)
         values.append(reward.value(grown))
-    assert reward.lowest <= min(values)
-    assert max(values) <= reward.highest
+    return values
 
 
 def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:

@@ -1,4 +1,4 @@
-"""The similarity scores against difflib itself, on 500 generated pairs of patches."""
+"""The similarity scores against difflib itself, on 200 generated pairs of patches."""
 
 import re
 from difflib import SequenceMatcher
@@ -9,7 +9,7 @@ from diff_pairs import pair
 from coding_gym.rewards import patch_similarity, patch_similarity_max_files, swe_rl_similarity
 from coding_gym.rewards.matching import MAX_CHARS
 
-NUM_PAIRS = 500
+NUM_PAIRS = 200
 PER_TEST = 50
 
 
@@ -60,13 +60,18 @@ def hunks(diff: str) -> dict[str, str]:
     return {name: "\n".join(part[part.index("@@ ") :].splitlines()) for name, part in named.items()}
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(40) if seed % 25])
-def test_swe_rls_score_is_difflibs_without_junk(seed: int) -> None:
+def test_swe_rls_score_is_difflibs_without_junk() -> None:
+    for seed in range(40):
+        if seed % 25:
+            assert_swe_rls_score(seed)
+
+
+def assert_swe_rls_score(seed: int) -> None:
     gold, patch = pair(seed)
     wanted, found = hunks(gold), hunks(patch)
     score = swe_rl_similarity(gold, patch)
     if not found:
-        assert score == -1
+        assert score == -1, seed
         return
     expected = [
         SequenceMatcher(None, found[name], wanted[name], autojunk=False).ratio()
@@ -75,6 +80,6 @@ def test_swe_rls_score_is_difflibs_without_junk(seed: int) -> None:
         for name in wanted.keys() | found.keys()
     ]
     if score.by_line:
-        assert max(map(len, [*wanted.values(), *found.values()])) > 1_000
+        assert max(map(len, [*wanted.values(), *found.values()])) > 1_000, seed
     else:
-        assert score == pytest.approx(sum(expected) / len(expected), rel=0, abs=1e-12)
+        assert score == pytest.approx(sum(expected) / len(expected), rel=0, abs=1e-12), seed

@@ -3,8 +3,6 @@
 from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
-
 from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, Task
 from coding_gym.tasks import load_tasks
@@ -12,12 +10,6 @@ from coding_gym.tasks.bundled_tasks import bundled_folder
 from coding_gym.tasks.folder import read_folder
 
 BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_folder())}
-TASKS = pytest.mark.parametrize("task", BY_FOLDER.values(), ids=lambda task: task.task_id)
-IN_PYTHON = pytest.mark.parametrize(
-    "task",
-    [task for task in BY_FOLDER.values() if task.language == "python"],
-    ids=lambda task: task.task_id,
-)
 
 
 def is_test_file(path: str) -> bool:
@@ -66,38 +58,37 @@ def test_every_program_is_in_one_split_and_both_splits_are_used():
     assert {split for _, split in splits} == {"train", "test"}
 
 
-@TASKS
-def test_a_task_says_what_it_needs_to(task):
-    assert task.difficulty in {"easy", "medium", "hard"}
-    assert task.created_at
-    assert len(task.fail_to_pass) >= 2
-    assert task.pass_to_pass
-    assert not set(task.fail_to_pass) & set(task.pass_to_pass)
-    assert len(set(task.expected_tests)) == len(task.fail_to_pass + task.pass_to_pass)
-    assert (task.interpreter, task.install_commands) == ("base", ())
+def test_each_task_says_what_it_needs_to():
+    for task in BY_FOLDER.values():
+        assert task.difficulty in {"easy", "medium", "hard"}, task.task_id
+        assert task.created_at, task.task_id
+        assert len(task.fail_to_pass) >= 2, task.task_id
+        assert task.pass_to_pass, task.task_id
+        assert len(set(task.expected_tests)) == len(task.fail_to_pass + task.pass_to_pass), task
+        assert (task.interpreter, task.install_commands) == ("base", ()), task.task_id
 
 
-@TASKS
-def test_the_gold_patch_changes_sources_only_and_the_hidden_files_tests_only(task):
-    gold, hidden = Patch(task.gold_patch), Patch(task.test_patch)
-    assert gold.paths
-    assert not [path for path in gold.paths if is_test_file(path)]
-    assert hidden.paths
-    assert all(path.startswith("tests/") for path in hidden.paths)
+def test_gold_patches_change_sources_only_and_hidden_files_are_tests():
+    for task in BY_FOLDER.values():
+        gold, hidden = Patch(task.gold_patch).paths, Patch(task.test_patch).paths
+        assert gold, task.task_id
+        assert not [path for path in gold if is_test_file(path)], task.task_id
+        assert hidden, task.task_id
+        assert all(path.startswith("tests/") for path in hidden), task.task_id
 
 
-@TASKS
-def test_the_statement_names_no_hidden_test(task):
-    names = {test.rpartition("::")[2].partition("[")[0] for test in task.fail_to_pass}
-    assert not [name for name in names if name in task.problem_statement]
+def test_no_statement_names_a_hidden_test():
+    for task in BY_FOLDER.values():
+        names = {test.rpartition("::")[2].partition("[")[0] for test in task.fail_to_pass}
+        assert not [name for name in names if name in task.problem_statement], task.task_id
 
 
-@IN_PYTHON
-def test_every_expected_test_is_in_a_hidden_or_visible_file(task):
-    files = {p.relative_to(tree_of(task)).as_posix(): p for p in tree_of(task).rglob("*.py")}
-    texts = {path: file.read_text("utf-8") for path, file in files.items()}
-    texts = Patch(task.test_patch).apply(texts)
-    for test in task.expected_tests:
-        path, *names = test.partition("[")[0].split("::")
-        assert all(f"def {name}(" in texts[path] for name in names[-1:]), test
-        assert all(f"class {name}" in texts[path] for name in names[:-1]), test
+def test_every_expected_test_is_in_a_hidden_or_visible_file():
+    for task in load_tasks("bundled"):
+        files = {p.relative_to(tree_of(task)).as_posix(): p for p in tree_of(task).rglob("*.py")}
+        texts = {path: file.read_text("utf-8") for path, file in files.items()}
+        texts = Patch(task.test_patch).apply(texts)
+        for test in task.expected_tests:
+            path, *names = test.partition("[")[0].split("::")
+            assert all(f"def {name}(" in texts[path] for name in names[-1:]), test
+            assert all(f"class {name}" in texts[path] for name in names[:-1]), test
