@@ -54,9 +54,9 @@ def ask(shell: Any, command: str, **request: Any) -> dict[str, Any] | None:
             return reply
 
 
-def survey(shell: Any) -> dict[str, Any]:
+def survey(shell: Any, *, test_s: float = 2) -> dict[str, Any]:
     assert shell(driver.install_command()) == "ready"
-    reply = ask(shell, "survey", arguments="-q", seconds=30, test_s=2)
+    reply = ask(shell, "survey", arguments="-q", seconds=30, test_s=test_s)
     assert reply is not None
     return reply
 
@@ -110,7 +110,7 @@ def test_the_survey_says_what_failed_and_which_lines_ran(shell: Any) -> None:
     assert found["failing"] == ["test_queues.py::test_full"]
     assert (found["num_failed"], found["num_passed"]) == (1, 1)
     groups = found["files"]["queues.py"]["groups"]
-    assert groups == {"1,0": [10], "1,1": [6, 9, 11, 12]} or 10 not in groups["1,1"]
+    assert groups == {"1,1": [6, 9, 11, 12]}  # of push, all but the line that no test reaches
 
 
 def test_lines_of_the_programs_own_processes_are_seen(shell: Any) -> None:
@@ -164,17 +164,17 @@ def test_an_endless_loop_is_ended(shell: Any) -> None:
     place = shell(FILES)
     survey(place)
     edit = ("queues.py", "self.items.append(item)", "while True: pass")
-    assert try_edits(place, FILES, edit) in ("~", "=", "t")
+    assert try_edits(place, FILES, edit) == "t"
 
 
 def test_tests_that_wait_for_ever_leave_time_for_those_that_fail(shell: Any) -> None:
     waits = "import threading\n\n\ndef test_{0}():\n    threading.Event().wait()\n"
     place = shell(FILES | {f"test_{n}.py": waits.format(n) for n in "ab"})
-    assert survey(place)["failing"] == ["test_queues.py::test_full"]
+    assert survey(place, test_s=0.5)["failing"] == ["test_queues.py::test_full"]
 
 
 def test_a_test_that_sleeps_is_repaired_like_others(shell: Any) -> None:
-    slow = TESTS.replace("    queue = Queue()\n", "    time.sleep(1.5)\n    queue = Queue()\n")
+    slow = TESTS.replace("    queue = Queue()\n", "    time.sleep(1.2)\n    queue = Queue()\n")
     place = shell({"queues.py": QUEUE, "test_queues.py": f"import time\n{slow}"})
     survey(place)
     assert try_edits(place, FILES, ("queues.py", "> LIMIT", ">= LIMIT")) == "!"

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from coding_gym.calls import ExecResult
-from coding_gym.repair import candidates as candidates_module
 from coding_gym.repair import driver, shortlist
-from coding_gym.repair.candidates import candidates
+from coding_gym.repair.candidates import MAX_CPU_S, candidates
 from coding_gym.repair.findings import Findings
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.places import listing_command
@@ -169,7 +168,7 @@ def test_a_file_made_to_be_slow_ends_with_fewer_candidates(monkeypatch: pytest.M
     text = f"def area():\n{lines}"
     few = len(list(candidates("m.py", text, dict.fromkeys(range(2, 302), 1.0))))
     monkeypatch.undo()
-    assert 0 < few <= candidates_module._MAX_CPU_S
+    assert 0 < few <= MAX_CPU_S
 
 
 def test_names_beyond_reason_are_not_compared() -> None:

@@ -71,7 +71,7 @@ def test_blocks_are_compared_with_the_golds_hunks() -> None:
 def test_hostile_replies_are_read_in_linear_time() -> None:
     many = "<<<<<<< SEARCH\n" * 50_000 + "=======\n" * 50_000
     assert search_replace_format(many) <= 0.6
-    assert search_replace_similarity("", many + ">>>>>>> REPLACE\n") in (0.0, 1.0)
+    assert search_replace_similarity("", many + ">>>>>>> REPLACE\n") == 0
     assert reasoning_format("<think>\n" + "\n</think>\n<answer>\n" * 50_000) == 0
 
 

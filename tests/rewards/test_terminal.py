@@ -98,7 +98,7 @@ def test_commands_without_a_result_have_failed_and_other_tools_are_no_shell() ->
 
 def test_hostile_output_is_read_in_linear_time() -> None:
     assert paths_in("a" * 10_000_000) == set()
-    assert exploration_depth(turns(("rg x", "/" * 5_000_000), ("sed " + " " * 1_000_000, ""))) >= 0
+    assert exploration_depth(turns(("rg x", "/" * 5_000_000), ("sed " + " " * 1_000_000, ""))) == 0
 
 
 def test_efficiency_counts_files_and_calls() -> None:
