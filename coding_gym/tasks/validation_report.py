@@ -106,7 +106,7 @@ class Checks:
 
     def key(self, task: Task) -> str:
         """Names a task's content, these checks, and the grader that looks at it."""
-        facts = [task.to_row(), _content(task), asdict(self), _grader()]
+        facts = [task.to_row(), _content(task), asdict(self), grader_digest()]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -122,7 +122,7 @@ def _content(task: Task) -> str:
 
 
 @cache
-def _grader() -> str:
+def grader_digest() -> str:
     """Returns a digest of the grader's own source."""
     digest = hashlib.sha256()
     for path in sorted(Path(grading.__file__).parent.rglob("*.py")):

@@ -102,10 +102,8 @@ def test_the_issue_shows_the_failing_code_and_what_it_throws(task: Task) -> None
     not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
     reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
 )
-def test_the_task_validates(task: Task, tmp_path: Path) -> None:
-    report = validate_task(
-        task, TemplateStore(folder=tmp_path), Checks(repeats=1, looks_for_leaks=False)
-    )
+def test_the_task_validates(task: Task, store: TemplateStore) -> None:
+    report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report
 
 

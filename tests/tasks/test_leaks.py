@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import git
-import pytest
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.tasks.leaks import find_leaks
-from coding_gym.workspace import TemplateStore
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    surface = width * height\n    return abs(surface)\n"
@@ -20,11 +18,6 @@ TASK = Task(
     gold_patch=GOLD.text,
     fail_to_pass=("test_area.py::test_area",),
 )
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
 
 
 def leaks(store, task):

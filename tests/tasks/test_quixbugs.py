@@ -75,11 +75,10 @@ def test_issues_say_what_a_program_is_for_and_when_it_goes_wrong(checkout: Path)
 
 
 def test_python_programs_validate_even_if_they_hang(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sooner = quixbugs_python._CONFTEST.replace("= 2.0", "= 0.8").replace("= 0.5", "= 0.4")
-    monkeypatch.setattr(quixbugs_python, "_CONFTEST", sooner)
-    store = TemplateStore(folder=tmp_path / "cache")
+    sooner = quixbugs_python.CONFTEST.replace("= 2.0", "= 0.6").replace("= 0.5", "= 0.3")
+    monkeypatch.setattr(quixbugs_python, "CONFTEST", sooner)
     for task in load_tasks(checkout, languages="python"):
         report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
         assert report.ok, report
@@ -89,11 +88,9 @@ def test_python_programs_validate_even_if_they_hang(
     not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
     reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
 )
-def test_java_programs_validate(checkout: Path, tmp_path: Path) -> None:
+def test_java_programs_validate(checkout: Path, store: TemplateStore) -> None:
     (task,) = load_tasks(checkout, languages="java")
-    report = validate_task(
-        task, TemplateStore(folder=tmp_path), Checks(repeats=1, looks_for_leaks=False)
-    )
+    report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report
 
 

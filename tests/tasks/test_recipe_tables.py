@@ -50,7 +50,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tables_are_read_from_the_package_in_a_sandbox_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipe_tables, "_INSTALL", FAKE_PACKAGE)
+    monkeypatch.setattr(recipe_tables, "INSTALL", FAKE_PACKAGE)
     tables = read_tables(TemplateStore(folder=tmp_path))
     assert tables.of("o/n") == {"1.2": {"python": "3.9", "pip_packages": ["a"]}}
     assert tables.requirements == {"o/n": ("dev.txt",)}

@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import git
 import pytest
 
 from coding_gym.errors import InvalidTaskError, MissingDependencyError, UnknownTaskError
 from coding_gym.task import GitTree
-from coding_gym.tasks import hugging_face, load_tasks
+from coding_gym.tasks import load_tasks
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
 
 DATASET = "owner/dataset"
@@ -29,14 +30,16 @@ def row(number: int) -> dict[str, object]:
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder in place of the hub, read by the real package."""
-    pytest.importorskip("datasets")
-    real = hugging_face._call
+    datasets = pytest.importorskip("datasets")
+    load, names = datasets.load_dataset, datasets.get_dataset_split_names
 
-    def from_folder(function: str, wanted: str, *args: str, **kwargs: str) -> object:
-        cache = {"cache_dir": str(tmp_path / "cache")} if function == "load_dataset" else {}
-        return real(function, wanted, str(tmp_path / args[0]), **kwargs, **cache)
+    def load_from_folder(name: str, **options: str) -> object:
+        return load(str(tmp_path / name), cache_dir=str(tmp_path / "cache"), **options)
 
-    monkeypatch.setattr(hugging_face, "_call", from_folder)
+    monkeypatch.setattr(datasets, "load_dataset", load_from_folder)
+    monkeypatch.setattr(
+        datasets, "get_dataset_split_names", lambda name: names(str(tmp_path / name))
+    )
     (tmp_path / DATASET).mkdir(parents=True)
     return tmp_path / DATASET
 
@@ -119,7 +122,8 @@ def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str
 
     def give(change: dict[str, object]) -> None:
         rows = [row(1) | change]
-        monkeypatch.setattr(hugging_face, "_call", lambda *_, **__: rows)
+        package = SimpleNamespace(load_dataset=lambda *_, **__: rows)
+        monkeypatch.setitem(sys.modules, "datasets", package)
 
     return give
 

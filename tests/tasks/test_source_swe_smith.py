@@ -150,7 +150,9 @@ def applied(folder: Path, patch: str) -> None:
     subprocess.run(command, cwd=folder, input=patch.encode(), check=True)
 
 
-def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(tmp_path: Path):
+def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(
+    tmp_path: Path, store: TemplateStore
+):
     with repository_in(tmp_path / "clone") as clone:
         (tmp_path / "clone" / "pkg").mkdir()
         for text in ("older = 1\n", "right = 1\nkept = 2\n"):
@@ -164,7 +166,7 @@ def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(tmp_path:
     assert task.tree == GitTree(str(tmp_path / "clone"), task.gold_patch)
     assert (task.base_commit, task.environment_setup_commit) == (commit, commit)
     (bare,) = load_tasks([task.to_row() | {"install_commands": [], "interpreter": "base"}])
-    template = TemplateStore(folder=tmp_path / "store").get(bare)
+    template = store.get(bare)
     with open_sandbox(template.spec) as sandbox:
         assert sandbox.read_file("pkg/core.py") == b"wrong = 0\n"
         seen = sandbox.run("git status --short; git log --all -p; git rev-list --all --count")

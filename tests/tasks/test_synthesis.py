@@ -23,11 +23,6 @@ N = 5
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> TemplateStore:
-    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
-
-
-@pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(name="shop", folder=write_project(tmp_path_factory.mktemp("shop")))
 

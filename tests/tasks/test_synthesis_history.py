@@ -1,6 +1,5 @@
 """Tasks from commits that repaired something."""
 
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +7,11 @@ import git
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
-from coding_gym.tasks.synthesis import history, tasks_from_history
+from coding_gym.task import Task
+from coding_gym.tasks.synthesis import tasks_from_history
 from coding_gym.tasks.synthesis.commits import Commits
-from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.host_git import HostGitError
+from coding_gym.workspace import Template, TemplateStore
+from coding_gym.workspace.host_git import HostGit, HostGitError
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    return width * height\n"
@@ -38,8 +38,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_commit_with_its_tests_becomes_a_task(repository: Path, tmp_path: Path) -> None:
-    store = TemplateStore(folder=tmp_path / "templates")
+def test_a_commit_with_its_tests_becomes_a_task(repository: Path, store: TemplateStore) -> None:
     (task,) = tasks_from_history(repository, 5, store=store)
     commits = [commit.hexsha for commit in git.Repo(repository).iter_commits()]
     assert task.task_id == f"shapes__{commits[2][:12]}"
@@ -53,29 +52,42 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, tmp_path: Path
 
 
 def test_a_commit_that_cannot_be_used_costs_no_task(
-    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Path,
 ) -> None:
-    def refusing(failure: Exception, function: Any) -> Any:
-        calls = itertools.count()
+    class Refusing(TemplateStore):
+        """A store that has no template for the first task that it is asked for."""
 
-        def refuse_once(*arguments: Any) -> Any:
-            if next(calls) == 0:
-                raise failure
-            return function(*arguments)
+        failures: list[Exception]
 
-        return refuse_once
+        def get(self, task: Task) -> Template:
+            if self.failures:
+                raise self.failures.pop()
+            return super().get(task)
 
-    store = TemplateStore(folder=tmp_path / "templates")
+    refusing = Refusing()
     for failure in (PatchError("too large"), InvalidTaskError("no such field")):
-        with monkeypatch.context() as patch:
-            patch.setattr(history, "_proved", refusing(failure, history._proved))
-            assert len(tasks_from_history(repository, 5, store=store)) == 1
-    for failure in (PatchError("no patch"), HostGitError("a damaged object")):
-        with monkeypatch.context() as patch:
-            patch.setattr(Commits, "_fix", refusing(failure, Commits._fix))
-            (tmp_path / str(failure)).mkdir()
-            fixes = Commits(repository, tmp_path / str(failure)).fixes()
-            assert len(list(fixes)) == 1  # of two
+        refusing.failures = [failure]
+        assert len(tasks_from_history(repository, 5, store=refusing)) == 1
+
+
+@pytest.mark.parametrize("damage", ["no patch", HostGitError("a damaged object")])
+def test_a_commit_that_git_cannot_show_is_left_out(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | Exception
+) -> None:
+    run = HostGit.run
+    damages = [damage]
+
+    def damaged(git: HostGit, *arguments: str, **options: Any) -> str:
+        if "--full-index" in arguments and damages:
+            found = damages.pop()
+            if isinstance(found, Exception):
+                raise found
+            return found
+        return run(git, *arguments, **options)
+
+    monkeypatch.setattr(HostGit, "run", damaged)
+    (tmp_path / "scratch").mkdir()
+    assert len(list(Commits(repository, tmp_path / "scratch").fixes())) == 1  # of two
 
 
 def test_a_folder_without_history_is_refused(tmp_path: Path) -> None:

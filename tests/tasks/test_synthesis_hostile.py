@@ -12,13 +12,11 @@ from synthesis_project import write_project
 
 from coding_gym.errors import CodingGymError, SandboxError, TemplateError
 from coding_gym.tasks.synthesis import Project
-from coding_gym.tasks.synthesis.assembling import Assembler
-from coding_gym.tasks.synthesis.pipeline import _Synthesis
 from coding_gym.tasks.synthesis.pypi import unpack
 from coding_gym.tasks.synthesis.replies import AttemptReplies, read_reply
 from coding_gym.tasks.synthesis.statement import find_symptoms
 from coding_gym.tasks.synthesis.suite import Attempt, TestSandbox
-from coding_gym.tasks.synthesis.survey import SuiteTest, Survey, read_survey
+from coding_gym.tasks.synthesis.survey import SuiteTest, read_survey
 
 SURVEY: dict[str, Any] = {
     "error": "",
@@ -48,18 +46,8 @@ def test_only_files_of_the_project_are_read(tmp_path: Path) -> None:
     (project.folder / "link.py").symlink_to(secret)
     (project.folder / "linked").symlink_to(tmp_path)
     forged = ["../secret.py", str(secret), "link.py", "linked/secret.py", "shop/../../secret.py"]
-    survey = Survey(
-        tests=tuple(SuiteTest(f"{path}::test_x", path, 1, True) for path in forged),
-        lines={path: {1: 1} for path in [*forged, "shop/till.py"]},
-        imported={path: frozenset([1]) for path in ["shop/generated.py", "", "\0"]},
-        spawning=frozenset(),
-        cpu_s=1.0,
-        preload=(),
-    )
-    anything: Any = None
-    made = _Synthesis(project, survey, anything, anything, anything)
-    assert list(made._sources) == ["shop/till.py"]
-    assert Assembler(project, survey, {})._texts == {}
+    missing = ["shop/generated.py", "", "\0"]
+    assert list(project.contents([*forged, *missing, "shop/till.py"])) == ["shop/till.py"]
 
 
 def test_a_survey_is_read_as_it_should_be() -> None:

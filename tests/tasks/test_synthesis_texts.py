@@ -303,7 +303,7 @@ def test_a_distribution_is_unpacked_into_its_folder_only(tmp_path: Path) -> None
 def test_a_copy_of_the_project_in_its_environment_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.tasks.synthesis.inside.survey import _copies
+    from coding_gym.tasks.synthesis.inside.survey import find_copies
 
     inside, installed = tmp_path / "tree" / "shop.py", tmp_path / "env" / "lib" / "shop.py"
     for path in (inside, installed):
@@ -311,6 +311,6 @@ def test_a_copy_of_the_project_in_its_environment_is_found(
         path.write_text("PRICE = 3\n")
     monkeypatch.setattr("sys.prefix", str(tmp_path / "env"))
     monkeypatch.setattr("sys.path", [])
-    assert _copies(f"{tmp_path}/tree/", {str(inside)}) == [str(installed)]
+    assert find_copies(f"{tmp_path}/tree/", {str(inside)}) == [str(installed)]
     installed.write_text("PRICE = 4\n")
-    assert _copies(f"{tmp_path}/tree/", {str(inside)}) == []
+    assert find_copies(f"{tmp_path}/tree/", {str(inside)}) == []

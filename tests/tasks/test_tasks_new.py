@@ -29,13 +29,11 @@ def run(folder: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_new_task_is_valid_as_it_is(tmp_path: Path) -> None:
+def test_a_new_task_is_valid_as_it_is(tmp_path: Path, store: TemplateStore) -> None:
     write_new_task(tmp_path / "My task!")
     (task,) = load_tasks(tmp_path)
     assert task.task_id == "my-task"
-    report = validate_task(
-        task, TemplateStore(folder=tmp_path / "cache"), Checks(repeats=1, looks_for_leaks=False)
-    )
+    report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report
     assert report.detail == ""
 

@@ -12,7 +12,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, FolderTree, GitTree, Task
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
-from coding_gym.workspace import TemplateStore
 
 BASE = {"calc.py": "def add(a, b):\n    return a - b\n"}
 FIXED = {"calc.py": "def add(a, b):\n    return a + b\n"}
@@ -35,11 +34,6 @@ TASK = Task(
 )
 
 ONCE = Checks(repeats=1)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return TemplateStore(folder=tmp_path_factory.mktemp("templates"))
 
 
 def test_a_good_task_is_ok_every_time(store):
@@ -206,7 +200,7 @@ def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path, mo
     task = replace(TASK, tree=FolderTree(str(tmp_path)))
     before = ONCE.key(task)
     assert ONCE.key(task) == before
-    monkeypatch.setattr("coding_gym.tasks.validation_report._grader", lambda: "another")
+    monkeypatch.setattr("coding_gym.tasks.validation_report.grader_digest", lambda: "another")
     assert ONCE.key(task) != before
     monkeypatch.undo()
     (tmp_path / "calc.py").write_text(FIXED["calc.py"])

@@ -61,7 +61,7 @@ def survey(request: dict[str, Any]) -> dict[str, Any]:
         "spawning": [n for n, test in enumerate(outcomes[0]) if test in traced["spawning"]],
         "cpu_s": plain["cpu_s"],
         "preload": traced["preload"],
-        "copies": _copies(root, {name for name, _ in traced["imported"]}),
+        "copies": find_copies(root, {name for name, _ in traced["imported"]}),
     }
 
 
@@ -126,7 +126,7 @@ def _by_file(lines: list[list[Any]], root: str) -> dict[str, list[int]]:
     return found
 
 
-def _copies(root: str, names: set[str]) -> list[str]:
+def find_copies(root: str, names: set[str]) -> list[str]:
     """Files of the environment that are the same as one of the project: a repair could be read."""
     digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
