@@ -107,20 +107,18 @@ def test_ends_follow_the_idiom_of_the_test_so_that_silencing_it_is_found_out() -
     assert any("\n    assert " in text for text in texts)
 
 
-@pytest.mark.parametrize(
-    ("body", "call"),
-    [
+def test_one_canary_fails_as_its_test_would() -> None:
+    cases = [
         ("with pytest.raises(KeyError):\n            {}[1]", "with pytest.raises("),
         ("with self.assertRaises(KeyError):\n            {}[1]", "with self.assertRaises("),
         ("self.assertEqual(1, 1)\n        self.fail", "self.assertEqual("),
-    ],
-)
-def test_one_canary_fails_as_its_test_would(body: str, call: str) -> None:
-    source = f"class TestA(unittest.TestCase):\n    def test_a(self):\n        {body}\n"
-    for seed in range(20):
-        _, changed = planted(source, "TestA::test_a", seed=seed)
-        # The test itself, two copies of it, and the end of one of them at least.
-        assert changed.count(call) >= 4
+    ]
+    for body, call in cases:
+        source = f"class TestA(unittest.TestCase):\n    def test_a(self):\n        {body}\n"
+        for seed in range(20):
+            _, changed = planted(source, "TestA::test_a", seed=seed)
+            # The test itself, two copies of it, and the end of one of them at least.
+            assert changed.count(call) >= 4, body
 
 
 @pytest.mark.parametrize(
@@ -151,9 +149,8 @@ def test_one_canary_asks_the_last_comparison_for_another_value(last: str, left: 
         assert f"{last}\n" not in "\n".join([*lines, ""])
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_comparisons_that_another_value_could_pass_are_left_alone() -> None:
+    cases = [
         "assert approx(4, abs=1e9) == f(3)",
         "assert ANY == f(3)",
         "assert f(3) == 4 == 4",
@@ -163,18 +160,16 @@ def test_one_canary_asks_the_last_comparison_for_another_value(last: str, left: 
         "if f(3):\n        return\n    assert f(3) == 4",
         "self.assertEqual(f(3), 4, 'said')",
         "self.assertEqual(*f(3), 4)",
-    ],
-)
-def test_comparisons_that_another_value_could_pass_are_left_alone(body: str) -> None:
-    source = f"def test_a(self=None):\n    {body}\n"
-    for seed in range(20):
-        _, changed = planted(source, "test_a", seed=seed)
-        assert changed.count(body.split("\n")[-1].strip()) == 3
+    ]
+    for body in cases:
+        source = f"def test_a(self=None):\n    {body}\n"
+        for seed in range(20):
+            _, changed = planted(source, "test_a", seed=seed)
+            assert changed.count(body.split("\n")[-1].strip()) == 3, body
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_what_cannot_be_copied_safely_is_left_alone() -> None:
+    cases = [
         "async def test_a():\n    pass\n",
         "def test_a():\n    yield\n",
         "def test_a(): pass\n",
@@ -185,10 +180,9 @@ def test_comparisons_that_another_value_could_pass_are_left_alone(body: str) -> 
         "print 'another Python'\n",
         "\0",
         "# coding: unknown\n",
-    ],
-)
-def test_what_cannot_be_copied_safely_is_left_alone(source: str) -> None:
-    assert planted(source, "test_a") == ((), "")
+    ]
+    for source in cases:
+        assert planted(source, "test_a") == ((), ""), source
 
 
 def test_a_test_that_made_a_bad_canary_is_not_chosen_again() -> None:

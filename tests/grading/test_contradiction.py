@@ -90,9 +90,8 @@ def test_one_without_a_check_of_its_own_to_turn_fails_at_its_end(body: str) -> N
             run(changed)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_those_that_might_pass_all_the_same_are_left_alone() -> None:
+    cases = [
         "@pytest.mark.xfail\ndef test_a():\n    assert f() == 3\n",
         "@unittest.expectedFailure\ndef test_a():\n    assert f() == 3\n",
         "@flaky\ndef test_a():\n    assert f() == 3\n",
@@ -100,11 +99,10 @@ def test_one_without_a_check_of_its_own_to_turn_fails_at_its_end(body: str) -> N
         "def test_a():\n    assert f() == 3\n\n\ndef test_a():\n    assert f() == 4\n",
         "def test_b():\n    assert f() == 3\n",
         "print 'another Python'\n",
-    ],
-)
-def test_those_that_might_pass_all_the_same_are_left_alone(source: str) -> None:
-    files = {"test_x.py": source.encode()}
-    assert contradict(files, ["test_x.py::test_a"], Random(0)) == Turned()
+    ]
+    for source in cases:
+        files = {"test_x.py": source.encode()}
+        assert contradict(files, ["test_x.py::test_a"], Random(0)) == Turned(), source
 
 
 def test_coroutines_and_short_tests_are_turned_too() -> None:
@@ -129,34 +127,32 @@ def test_only_the_tests_that_are_named_change() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_a_wrong_value_is_never_right_and_mostly_looks_it() -> None:
+    cases = [
         *("0", "1", "17", "-3", "0.5", "1e-9", "True", "'a'", '"two words"', "b'x'", "r'\\d'"),
         *("[1, 'two', None]", "{'a': 1, 'b': [2]}", "(1, (2, 3))", "{1, 2}", "Decimal('1.10')"),
         *("date(2020, 1, 2)", "3 + 4", "''", "[]", "{}", "()", "None", "'\\n'", "1_000", "0x1f"),
         *("'a' 'b'", "[\n    1,\n    2,\n]", "'''one\n  two'''"),
-    ],
-)
-def test_a_wrong_value_is_never_right_and_mostly_looks_it(value: str) -> None:
-    import datetime
-    import decimal
+    ]
+    for value in cases:
+        import datetime
+        import decimal
 
-    space = {"Decimal": decimal.Decimal, "date": datetime.date}
-    source = f"x = {value}\n"
-    expected = ast.parse(source).body[0].value  # type: ignore[attr-defined]
-    lines = source.splitlines(keepends=True)
-    right = eval(f"({value})", dict(space))  # noqa: S307 — source of this file
-    for seed in range(60):
-        changed = "".join(make_wrong(lines, expected, Random(seed)))
-        try:
-            wrong = eval(changed.partition("=")[2].strip(), dict(space))  # noqa: S307
-        except ValueError:  # no such day
-            continue
-        assert wrong != right
-        if right and value != "'\\n'":
-            assert type(wrong) is type(right)
-            assert abs(len(changed) - len(source)) < 20
+        space = {"Decimal": decimal.Decimal, "date": datetime.date}
+        source = f"x = {value}\n"
+        expected = ast.parse(source).body[0].value  # type: ignore[attr-defined]
+        lines = source.splitlines(keepends=True)
+        right = eval(f"({value})", dict(space))  # noqa: S307 — source of this file
+        for seed in range(60):
+            changed = "".join(make_wrong(lines, expected, Random(seed)))
+            try:
+                wrong = eval(changed.partition("=")[2].strip(), dict(space))  # noqa: S307
+            except ValueError:  # no such day
+                continue
+            assert wrong != right, value
+            if right and value != "'\\n'":
+                assert type(wrong) is type(right), value
+                assert abs(len(changed) - len(source)) < 20, value
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,8 @@ def failed(name: str) -> list[list[Any]]:
     return phases(name, "passed", "failed", "passed")
 
 
-@pytest.mark.parametrize(
-    ("records", "status"),
-    [
+def test_only_three_phases_passed_exactly_once_are_a_pass() -> None:
+    cases = [
         (passed("t::a"), TestStatus.PASSED),
         (failed("t::a"), TestStatus.FAILED),
         (phases("t::a", "failed", "", "passed"), TestStatus.ERROR),
@@ -54,12 +53,9 @@ def failed(name: str) -> list[list[Any]]:
         ([*passed("t::a"), ["test", "t::a", "after", "passed", False, ""]], TestStatus.ERROR),
         ([["test", "t::a", "subtest", "failed", False, ""], *passed("t::a")], TestStatus.FAILED),
         ([["test", "t::a", "subtest", "passed", False, ""], *passed("t::a")], TestStatus.PASSED),
-    ],
-)
-def test_only_three_phases_passed_exactly_once_are_a_pass(
-    records: list[list[Any]], status: TestStatus
-) -> None:
-    assert read(*records).status("t::a") is status
+    ]
+    for records, status in cases:
+        assert read(*records).status("t::a") is status, records
 
 
 def test_an_id_cut_at_white_space_stands_for_every_id_that_is_cut_to_it() -> None:
@@ -79,9 +75,8 @@ def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str,
     assert not read(*passed("t::a")).is_forged
 
 
-@pytest.mark.parametrize(
-    ("records", "held", "passing", "lost"),
-    [
+def test_a_canary_holds_only_as_a_test_that_fails() -> None:
+    cases = [
         (passed("t.py::test_a") + failed("t.py::test_a_again"), 1, 0, 0),
         (failed("t.py::test_a") + failed("t.py::test_a_again"), 1, 0, 0),
         (passed("t.py::test_a") + passed("t.py::test_a_again"), 0, 1, 1),
@@ -94,10 +89,11 @@ def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str,
         ([], 0, 0, 0),
         (passed("u.py::test_a"), 0, 0, 0),
         (phases("t.py::test_a", "failed", "", "passed") * 1, 0, 0, 0),
-    ],
-)
-def test_a_canary_holds_only_as_a_test_that_fails(
-    records: list[list[Any]], held: int, passing: int, lost: int
-) -> None:
-    verdict = check_canaries(read(*records), [CANARY])
-    assert (verdict.num_held, len(verdict.passed), len(verdict.lost)) == (held, passing, lost)
+    ]
+    for records, held, passing, lost in cases:
+        verdict = check_canaries(read(*records), [CANARY])
+        assert (verdict.num_held, len(verdict.passed), len(verdict.lost)) == (
+            held,
+            passing,
+            lost,
+        ), records

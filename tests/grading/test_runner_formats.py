@@ -157,9 +157,8 @@ def test_junit_reports() -> None:
     assert not read_junit([b'<!DOCTYPE x [<!ENTITY y "z">]><testsuite/>']).ended
 
 
-@pytest.mark.parametrize(
-    ("attributes", "wanted"),
-    [
+def test_what_junit_reports_say_in_attributes() -> None:
+    cases = [
         ("", PASSED),
         ('status="run"', PASSED),
         ('status="run" result="completed"', PASSED),  # GoogleTest
@@ -170,18 +169,18 @@ def test_junit_reports() -> None:
         ('status="passed"', PASSED),  # behave
         ('status="FAILED"', FAILED),
         ('result="unheard of"', SKIPPED),
-    ],
-)
-def test_what_junit_reports_say_in_attributes(attributes: str, wanted: TestStatus) -> None:
-    case = '<testsuites><testcase classname="a" name="b" {}>{}</testcase></testsuites>'
-    assert read_junit([case.format(attributes, "").encode()]).statuses == {"a::b": wanted}
-    failure = case.format(attributes, '<failure message="no"/>')
-    assert read_junit([failure.encode()]).statuses == {"a::b": FAILED}
+    ]
+    for attributes, wanted in cases:
+        case = '<testsuites><testcase classname="a" name="b" {}>{}</testcase></testsuites>'
+        assert read_junit([case.format(attributes, "").encode()]).statuses == {"a::b": wanted}, (
+            attributes
+        )
+        failure = case.format(attributes, '<failure message="no"/>')
+        assert read_junit([failure.encode()]).statuses == {"a::b": FAILED}, attributes
 
 
-@pytest.mark.parametrize(
-    ("name", "log", "wanted"),
-    [
+def test_swe_bench_formats() -> None:
+    cases = [
         ("pytest", "PASSED a.py::b\nFAILED a.py::c - x\nERROR a.py", {"a.py::b"}),
         ("pytest", "XFAIL a.py::b - why\nXPASS a.py::c", {"a.py::b"}),
         ("pytest_options", "PASSED a.py::b[/x/y/z.py]", {"a.py::b[/z.py]"}),
@@ -193,11 +192,10 @@ def test_what_junit_reports_say_in_attributes(attributes: str, wanted: TestStatu
         ("gotest", "--- PASS: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)", {"TestA"}),
         ("maven", "+ mvn -Dtest=A#b test\n[INFO] BUILD SUCCESS", {"A#b"}),
         ("vitest", " ✓ a > b 3ms\n ↓ c [skipped]", {"a > b"}),
-    ],
-)
-def test_swe_bench_formats(name: str, log: str, wanted: set[str]) -> None:
-    statuses = read_log(log, name).statuses
-    assert {test for test, status in statuses.items() if status is PASSED} == wanted
+    ]
+    for name, log, wanted in cases:
+        statuses = read_log(log, name).statuses
+        assert {test for test, status in statuses.items() if status is PASSED} == wanted, name
 
 
 def test_only_what_is_between_the_marks_counts() -> None:

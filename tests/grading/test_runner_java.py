@@ -124,10 +124,11 @@ def test_options_are_read() -> None:
     assert options.java == ("-Xmx9m",)
 
 
-@pytest.mark.parametrize("text", ["-cp", "-processor x", "@arguments", "-d /tmp", "'"])
-def test_options_that_cannot_be_are_refused(text: str) -> None:
-    said = get_runner("java").problem(replace(TASK, test_command=text))
-    assert said.startswith("field 'test_command' is not options of the java runner: ")
+def test_options_that_cannot_be_are_refused() -> None:
+    cases = ["-cp", "-processor x", "@arguments", "-d /tmp", "'"]
+    for text in cases:
+        said = get_runner("java").problem(replace(TASK, test_command=text))
+        assert said.startswith("field 'test_command' is not options of the java runner: "), text
 
 
 def test_an_id_that_is_no_method_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from text_tasks import C_TASK
 
 from coding_gym.grading.runners import get_runner
@@ -13,9 +12,8 @@ TASK = replace(
 )
 
 
-@pytest.mark.parametrize(
-    ("command", "path"),
-    [
+def test_a_file_that_a_command_names() -> None:
+    cases = [
         ("./run all", "run"),
         ("python -m pytest -q lib/test_x.py::test_a", "lib/test_x.py"),
         ("python -m checks.all --fast", "checks/all.py"),
@@ -34,31 +32,29 @@ TASK = replace(
         ("cat <<'END'\nit's checks/one.sh\nEND", "checks/one.sh"),
         ("./a/../check.sh", "check.sh"),
         ("./prüfen.sh", "prüfen.sh"),
-    ],
-)
-def test_a_file_that_a_command_names(command: str, path: str) -> None:
-    assert path in named_files(replace(TASK, fail_to_pass=(command,)))
-    assert path in named_files(replace(TASK, test_command=command))
-    assert path in get_runner("command").files(replace(TASK, fail_to_pass=("true", command)))
+    ]
+    for command, path in cases:
+        assert path in named_files(replace(TASK, fail_to_pass=(command,))), command
+        assert path in named_files(replace(TASK, test_command=command)), command
+        assert path in get_runner("command").files(replace(TASK, fail_to_pass=("true", command))), (
+            command
+        )
 
 
-@pytest.mark.parametrize(
-    ("command", "path"),
-    [
+def test_no_file_of_the_graders() -> None:
+    cases = [
         ("./prog >out.txt && cmp out.txt wanted.txt", "out.txt"),
         ("./prog 2>> logs/out.txt", "logs/out.txt"),
         ("cat ../outside.txt", "../outside.txt"),
         ("python -m pytest -q", "-q"),
         ("./prog", "."),
-    ],
-)
-def test_no_file_of_the_graders(command: str, path: str) -> None:
-    assert path not in named_files(replace(TASK, fail_to_pass=(command,)))
+    ]
+    for command, path in cases:
+        assert path not in named_files(replace(TASK, fail_to_pass=(command,))), command
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_program_that_a_command_starts() -> None:
+    cases = [
         "./run.sh",
         "./run.sh {file}",
         "bash run.sh",
@@ -71,10 +67,9 @@ def test_no_file_of_the_graders(command: str, path: str) -> None:
         "sh /testbed/run.sh",
         "if ! ./run.sh; then exit 1; fi",
         "/usr/bin/python3.11 -u run.sh",
-    ],
-)
-def test_a_program_that_a_command_starts(command: str) -> None:
-    assert "run.sh" in started_files(TASK, command)
+    ]
+    for command in cases:
+        assert "run.sh" in started_files(TASK, command), command
 
 
 def test_what_a_program_is_given_is_not_started() -> None:

@@ -80,9 +80,8 @@ def test_pytest_runs_are_found_by_every_id_that_swe_bench_has_for_them(
     assert set(statuses.values()) == {"failed"}
 
 
-@pytest.mark.parametrize(
-    ("node_id", "spellings"),
-    [
+def test_what_swe_bench_makes_of_an_id_is_known() -> None:
+    cases = [
         ("t.py::test_a", set()),
         ("t.py::test_a[1]", set()),
         ("t.py::test_a[1 2]", {"t.py::test_a[1"}),
@@ -98,15 +97,13 @@ def test_pytest_runs_are_found_by_every_id_that_swe_bench_has_for_them(
             {"t.py::test_a[3-1", "t.py::test_a[MouseButton.RIGHT-1"},
         ),
         ("t.py::test_a[[31mred]", {"t.py::test_a[red]"}),
-    ],
-)
-def test_what_swe_bench_makes_of_an_id_is_known(node_id: str, spellings: set[str]) -> None:
-    assert log_spellings(node_id) == spellings
+    ]
+    for node_id, spellings in cases:
+        assert log_spellings(node_id) == spellings, node_id
 
 
-@pytest.mark.parametrize(
-    ("test_id", "parsed"),
-    [
+def test_an_id_of_unittest_says_where_its_test_lies() -> None:
+    cases = [
         ("test_x (mod.Case)", UnittestId("mod", ("Case",), "test_x")),
         ("test_x (mod.Case.test_x)", UnittestId("mod", ("Case",), "test_x")),
         ("mod.Case.test_x", UnittestId("mod", ("Case",), "test_x")),
@@ -119,12 +116,9 @@ def test_what_swe_bench_makes_of_an_id_is_known(node_id: str, spellings: set[str
         ("It adds.", None),
         ("mod.test_x", None),
         ("tests/test_x.py::Case::test_x", None),
-    ],
-)
-def test_an_id_of_unittest_says_where_its_test_lies(
-    test_id: str, parsed: UnittestId | None
-) -> None:
-    assert UnittestId.parse(test_id) == parsed
+    ]
+    for test_id, parsed in cases:
+        assert UnittestId.parse(test_id) == parsed, test_id
 
 
 def test_a_module_may_lie_below_any_root_and_the_first_one_counts() -> None:
@@ -195,16 +189,14 @@ def test_a_command_is_taken_apart(
     assert [read.environment] == (expected or [{}])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_command_of_any_other_kind_is_not_guessed_at() -> None:
+    cases = [
         *("", "pytest", "python", "python 'x", "python -c 1", "python -W", "python -I x.py"),
         *("cd x && python -m unittest", "python -m unittest | cat", "python -m unittest; true"),
         *("python ../runtests.py", "/tmp/runtests.py"),
-    ],
-)
-def test_a_command_of_any_other_kind_is_not_guessed_at(command: str) -> None:
-    assert TestCommand.parse(command) is None
+    ]
+    for command in cases:
+        assert TestCommand.parse(command) is None, command
 
 
 def test_a_spelling_never_stands_for_a_canary() -> None:

@@ -2,8 +2,6 @@
 
 import random
 
-import pytest
-
 from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.rewards import fraction, progress
 
@@ -30,9 +28,8 @@ def grade(
     )
 
 
-@pytest.mark.parametrize(
-    ("to_pass", "to_keep", "wanted_progress", "wanted_fraction"),
-    [
+def test_worked_examples() -> None:
+    cases = [
         ("ff", "pppp", 0.0, 4 / 6),  # a blank line
         ("pf", "pppp", 0.5, 5 / 6),
         ("pp", "pppf", 0.5, 5 / 6),
@@ -41,41 +38,37 @@ def grade(
         ("ppf", "", 2 / 3, 2 / 3),
         ("ff", "ffff", 0.0, 0.0),
         ("", "pf", 0.0, 0.5),
-    ],
-)
-def test_worked_examples(
-    to_pass: str, to_keep: str, wanted_progress: float, wanted_fraction: float
-) -> None:
-    given = grade(to_pass, to_keep)
-    assert progress(given) == wanted_progress
-    assert fraction(given) == wanted_fraction
+    ]
+    for to_pass, to_keep, wanted_progress, wanted_fraction in cases:
+        given = grade(to_pass, to_keep)
+        assert progress(given) == wanted_progress, (to_pass, to_keep)
+        assert fraction(given) == wanted_fraction, (to_pass, to_keep)
 
 
-@pytest.mark.parametrize("to_pass", ["p", "ppp", ""])
-def test_a_resolved_bug_scores_one(to_pass: str) -> None:
-    resolved = grade(to_pass, "pp", GradeReason.RESOLVED)
-    assert progress(resolved) == fraction(resolved) == 1
+def test_a_resolved_bug_scores_one() -> None:
+    cases = ["p", "ppp", ""]
+    for to_pass in cases:
+        resolved = grade(to_pass, "pp", GradeReason.RESOLVED)
+        assert progress(resolved) == fraction(resolved) == 1, to_pass
 
 
-@pytest.mark.parametrize("status", range(len(NOT_PASSED)))
-def test_only_passed_is_passed(status: int) -> None:
-    given = grade("pf", "pf", status=status)
-    assert progress(given) == 0
-    assert fraction(given) == 0.5
+def test_only_passed_is_passed() -> None:
+    for status in range(len(NOT_PASSED)):
+        given = grade("pf", "pf", status=status)
+        assert progress(given) == 0, status
+        assert fraction(given) == 0.5, status
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
+def test_outcomes_that_cannot_be_trusted_score_nothing() -> None:
+    cases = [
         GradeReason.EMPTY_PATCH,
         GradeReason.PATCH_NOT_APPLIED,
         GradeReason.TAMPERED,
         GradeReason.TIMEOUT,
-    ],
-)
-def test_outcomes_that_cannot_be_trusted_score_nothing(reason: GradeReason) -> None:
-    claimed = grade("ppp", "ppp", reason)
-    assert progress(claimed) == fraction(claimed) == 0
+    ]
+    for reason in cases:
+        claimed = grade("ppp", "ppp", reason)
+        assert progress(claimed) == fraction(claimed) == 0, reason
 
 
 def test_progress_is_one_only_where_everything_passed() -> None:

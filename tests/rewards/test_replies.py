@@ -15,9 +15,8 @@ GOOD = "<think>\nIt adds.\n</think>\n<answer>\nshapes.py\n</answer>"
 BLOCK = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE"
 
 
-@pytest.mark.parametrize(
-    ("reply", "strict", "partial"),
-    [
+def test_reasoning() -> None:
+    cases = [
         (GOOD, 1, 1.0),
         (f"{GOOD}\n \n", 1, 0.997),
         (f"So:\n{GOOD}", 0, 0.996),
@@ -27,16 +26,14 @@ BLOCK = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE"
         (GOOD * 2, 1, 0.0),  # a thought may hold tags, as there
         ("", 0, 0.0),
         ("x" * 10_000 + "<think>\n", 0, 0.0),
-    ],
-)
-def test_reasoning(reply: str, strict: float, partial: float) -> None:
-    assert reasoning_format(reply) == strict
-    assert partial_reasoning_format(reply) == pytest.approx(partial)
+    ]
+    for reply, strict, partial in cases:
+        assert reasoning_format(reply) == strict, reply
+        assert partial_reasoning_format(reply) == pytest.approx(partial), reply
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
+def test_the_format_of_blocks() -> None:
+    cases = [
         (BLOCK, 1.0),
         (f"{BLOCK}\n\n{BLOCK}\n", 1.0),
         (f"<think>\nx\n</think>\n<answer>\n```\n{BLOCK}\n```\n</answer>", 1.0),
@@ -49,10 +46,9 @@ def test_reasoning(reply: str, strict: float, partial: float) -> None:
         ("<<<<<<< SEARCH\nold\n=======\nnew", 0.6 - 0.1 - 0.15 - 0.2),
         ("old -> new", 0.0),
         ("", 0.0),
-    ],
-)
-def test_the_format_of_blocks(reply: str, score: float) -> None:
-    assert search_replace_format(reply) == pytest.approx(score)
+    ]
+    for reply, score in cases:
+        assert search_replace_format(reply) == pytest.approx(score), reply
 
 
 def test_blocks_are_compared_with_the_golds_hunks() -> None:

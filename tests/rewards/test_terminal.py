@@ -29,9 +29,8 @@ def turns(*runs: Run, tool: str = "shell", argument: str = "cmd") -> list[Turn]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("runs", "score"),
-    [
+def test_habits() -> None:
+    cases = [
         ([("ls -la", ""), ("echo done", "done")], 0.3),
         ([("echo x", "x"), ("pwd", "/"), ("ls -la", "")], 0.0),
         ([("echo hi", "hi"), ("rg -n 'p' src/file.py", "1:match")], 0.4),
@@ -42,20 +41,20 @@ def turns(*runs: Run, tool: str = "shell", argument: str = "cmd") -> list[Turn]:
         ([("ls", ""), ("rg -l 'x'", "file.py"), ("sed -n '1,2p' file.py", "1:a")], 1.0),
         ([("echo hi", "hi"), ("rg -n 'x' f.py", FAILED), ("sed -n '1,2p' f.py", "1:a")], 0.3),
         ([], 0.0),
-    ],
-)
-def test_habits(runs: list[Run], score: float) -> None:
-    assert terminal_habits(turns(*runs)) == pytest.approx(score)
-    assert terminal_habits(turns(*runs, tool="bash", argument="command")) == pytest.approx(score)
+    ]
+    for runs, score in cases:
+        assert terminal_habits(turns(*runs)) == pytest.approx(score), runs
+        assert terminal_habits(turns(*runs, tool="bash", argument="command")) == pytest.approx(
+            score
+        ), runs
 
 
 HALF = [("echo ok", "ok"), ("rg -n 'x' file.py", FAILED), ("pwd", "/")]
 HALF += [("grep -n y missing.py", FAILED), ("echo ok2", "ok2"), ("find . -name no", FAILED)]
 
 
-@pytest.mark.parametrize(
-    ("runs", "score"),
-    [
+def test_depth() -> None:
+    cases = [
         ([("rg -l 'WSIReader'", "src/a.py"), ("sed src/a.py", "...")], 0.25),
         (HALF, 0.10),
         ([("sed -n '10,20p' src/a.py", "lines")], 0.20),
@@ -69,10 +68,9 @@ HALF += [("grep -n y missing.py", FAILED), ("echo ok2", "ok2"), ("find . -name n
         # what is mended
         ([("rg -l 'x'", "src/a.py"), ("sed src/b.py", "...")], 0.15),
         ([("rg -l x", "src/a.py"), ("sed -n 1,9p src/a.py", "t"), ("cat b", "truncated")], 0.25),
-    ],
-)
-def test_depth(runs: list[Run], score: float) -> None:
-    assert exploration_depth(turns(*runs)) == pytest.approx(score)
+    ]
+    for runs, score in cases:
+        assert exploration_depth(turns(*runs)) == pytest.approx(score), runs
 
 
 def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:

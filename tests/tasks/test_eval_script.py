@@ -47,9 +47,8 @@ def installs(before: str) -> tuple[str, ...]:
     return tuple(c for c in commands if c != "python -m pip install 'pytest<9'")
 
 
-@pytest.mark.parametrize(
-    ("before", "commands"),
-    [
+def test_a_line_that_only_begins_like_the_scaffold_is_kept() -> None:
+    cases = [
         ("cd /testbed && make build", ["cd /testbed && make build"]),
         ("cd /testbed/docs && make", ["cd /testbed/docs && make"]),
         (
@@ -68,10 +67,9 @@ def installs(before: str) -> tuple[str, ...]:
         ("pip install git+https://host/a#egg=b", ["pip install git+https://host/a#egg=b"]),
         ("cat <<A && # and then\nbody\nA\nmake", ["cat <<A &&\nbody\nA\nmake"]),
         ("echo '<<A' \"# b\" \\' \\\\\nmake", ["echo '<<A' \"# b\" \\' \\\\", "make"]),
-    ],
-)
-def test_a_line_that_only_begins_like_the_scaffold_is_kept(before, commands):
-    assert installs(before) == tuple(commands)
+    ]
+    for before, commands in cases:
+        assert installs(before) == tuple(commands), before
 
 
 def test_a_line_that_goes_on_is_one_command():
