@@ -60,11 +60,12 @@ def test_cheats_in_the_code_under_test_do_not_resolve(store: TemplateStore, chea
     assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
-@pytest.mark.parametrize("path", ["test/words.test.js", "test/helper.js", "src/words.test.mjs"])
-def test_tests_of_a_patch_are_left_out(store: TemplateStore, path: str) -> None:
-    grade = graded(TASK, store, {path: "process.exit(0);\n", SOURCE: FIXED})
+def test_tests_of_a_patch_are_left_out(store: TemplateStore) -> None:
+    paths = ("src/words.test.mjs", "test/helper.js", "test/words.test.js")
+    files = dict.fromkeys(paths, "process.exit(0);\n")
+    grade = graded(TASK, store, {SOURCE: FIXED, **files})
     assert grade.resolved, grade.detail
-    assert grade.dropped_paths == (path,)
+    assert grade.dropped_paths == paths
 
 
 def test_a_file_that_cannot_be_loaded_says_so(store: TemplateStore) -> None:
