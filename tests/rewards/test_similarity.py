@@ -77,17 +77,6 @@ def prose(rng: random.Random, num_chars: int) -> str:
     return "".join(lines)[:num_chars]
 
 
-@pytest.mark.parametrize("num_chars", [150, 1_000, 8_000])
-def test_texts_of_ordinary_size_get_difflibs_own_ratio(num_chars: int) -> None:
-    rng = random.Random(num_chars)
-    head = "diff --git a/x b/x\n"
-    gold = (head + prose(rng, num_chars)).strip()
-    patch = gold.replace("self", "other").replace("items", "rows").replace("= 0", "= 1")
-    other = (head + prose(rng, num_chars)).strip()
-    for text in (patch, other):
-        assert patch_similarity(gold, text) == SequenceMatcher(None, gold, text).ratio()
-
-
 def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
     lines = [f"+line {number} of the repair\n" for number in range(3_000)]
     gold = part("x", "".join(lines))
