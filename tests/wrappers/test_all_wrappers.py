@@ -5,11 +5,14 @@ import inspect
 import itertools
 import json
 import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
@@ -20,6 +23,7 @@ from coding_gym import Stop
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import read_trajectories
 
+Make = Callable[[], gym.Env[Any, Any]]
 COMPOSITE = [{"name": "file_match", "weight": 0.125}, {"name": "diff_size", "weight": 0.0625}]
 
 # Arguments other than the defaults, by wrapper; `path` stands for a file of the test's own.
@@ -76,8 +80,17 @@ def wrap(env: gym.Env[Any, Any], name: str, tmp_path: Path) -> gym.Env[Any, Any]
 
 
 @pytest.fixture
-def env(tiny_row: dict[str, Any]) -> gym.Env[Any, Any]:
-    return gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=128)
+def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
+    """Makes environments of the tiny task, closed after the test."""
+    with ExitStack() as closing:
+        yield lambda: closing.enter_context(
+            gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=128)
+        )
+
+
+@pytest.fixture
+def env(make: Make) -> gym.Env[Any, Any]:
+    return make()
 
 
 def test_every_wrapper_is_listed_here() -> None:
@@ -106,58 +119,85 @@ def is_wrapper_of(module: ModuleType, kind: object) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_constructor_arguments_are_recorded(
-    name: str, env: gym.Env[Any, Any], tmp_path: Path
+def test_the_spec_makes_an_equal_env_through_json(make: Make, tmp_path: Path) -> None:
+    for name in NAMES:
+        wrapped = wrap(make(), name, tmp_path)
+        assert wrapped.spec is not None, name
+        recorded = wrapped.spec.additional_wrappers[-1]
+        parameters = list(inspect.signature(type(wrapped).__init__).parameters)[2:]
+        assert recorded.name == name
+        assert sorted(recorded.kwargs or {}) == sorted(parameters), name
+        again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
+        assert again.spec == wrapped.spec, name
+        assert type(again) is type(wrapped)
+        assert again.observation_space == wrapped.observation_space, name
+        assert again.action_space == wrapped.action_space, name
+        again.close()
+
+
+def test_the_defaults_of_arguments_are_json_native() -> None:
+    for name in NAMES:
+        signature = inspect.signature(getattr(coding_gym.wrappers, name).__init__)
+        defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
+        assert json.loads(json.dumps(defaults)) == defaults, name
+
+
+@pytest.mark.parametrize("outer", NAMES)
+def test_a_pair_plays_an_episode_or_is_refused_by_name(
+    outer: str, make: Make, tmp_path: Path
 ) -> None:
-    wrapped: Any = wrap(env, name, tmp_path)
-    parameters = list(inspect.signature(type(wrapped).__init__).parameters)[2:]
-    assert sorted(wrapped._saved_kwargs) == sorted(parameters)
-    wrapped.close()
+    for inner in NAMES:
+        folder, pair = tmp_path / inner, (outer, inner)
+        folder.mkdir()
+        inside = wrap(make(), inner, folder)
+        if outer == inner or pair in REFUSED:
+            message = f"{outer} cannot be put around {inner}: "
+            with pytest.raises(InvalidArgumentError, match=message):
+                wrap(inside, outer, folder)
+        else:
+            assert_plays_an_episode(wrap(inside, outer, folder), f"{outer} around {inner}")
+            records = outcomes(folder)
+            assert [len(record) for record in records] == [2] * pair.count("RecordTrajectory"), pair
+        inside.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_spec_makes_an_equal_env_through_json(
-    name: str, env: gym.Env[Any, Any], tmp_path: Path
-) -> None:
-    wrapped = wrap(env, name, tmp_path)
-    assert wrapped.spec is not None
-    again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
-    assert again.spec == wrapped.spec
-    assert type(again) is type(wrapped)
-    assert again.observation_space == wrapped.observation_space
-    assert again.action_space == wrapped.action_space
-    wrapped.close()
-    again.close()
+def assert_plays_an_episode(env: gym.Env[Any, Any], what: str) -> None:
+    """Plays an action and a stop; both wrappers pass all parts of a step on."""
+    observation, info = env.reset(seed=0)
+    assert (observation in env.observation_space, info["turn"]) == (True, 0), what
+    observation, reward, terminated, truncated, info = env.step(a_thought(env))
+    assert observation in env.observation_space, what
+    assert (float(reward), terminated, truncated) == (0.0, False, False), what
+    assert (info["turn"], info["stop_reason"], info["error"]) == (1, None, ""), what
+    observation, reward, terminated, truncated, info = env.step(Stop("enough"))
+    assert observation in env.observation_space, what
+    assert (float(reward), terminated, truncated) == (0.0, False, True), what
+    assert (info["turn"], info["stop_reason"]) == (2, "stopped"), what
+    assert info["grade"]["reason"] == "empty_patch", what
+    assert set(info["reward_parts"]) == {"resolved", *parts_of(env)}, what
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_arguments_are_named_and_json_native(name: str) -> None:
-    signature = inspect.signature(getattr(coding_gym.wrappers, name).__init__)
-    defaults = [p.default for p in signature.parameters.values() if p.default is not p.empty]
-    assert json.loads(json.dumps(defaults)) == defaults
+def a_thought(env: gym.Env[Any, Any]) -> Any:
+    """Returns an action that runs nothing."""
+    if isinstance(env.action_space, gym.spaces.Discrete):
+        return 1  # of the menu: view, which makes no sense before locate
+    if isinstance(env.action_space, gym.spaces.MultiDiscrete):
+        return np.zeros(env.action_space.shape, np.int64)
+    return "Let me think."
 
 
-@pytest.mark.parametrize(("outer", "inner"), list(itertools.product(NAMES, NAMES)))
-def test_a_pair_composes_or_is_refused_by_name(
-    outer: str, inner: str, env: gym.Env[Any, Any], tmp_path: Path
-) -> None:
-    inside = wrap(env, inner, tmp_path)
-    if outer != inner and (outer, inner) not in REFUSED:
-        both = wrap(inside, outer, tmp_path)
-        observation, _ = both.reset(seed=0)
-        assert observation in both.observation_space
-        both.close()
-        return
-    with pytest.raises(InvalidArgumentError, match=f"{outer} cannot be put around {inner}: "):
-        wrap(inside, outer, tmp_path)
-    env.close()
+def parts_of(env: gym.Env[Any, Any]) -> list[str]:
+    """Returns the names of the reward parts of all wrappers in a chain."""
+    if env is env.unwrapped:
+        return []
+    return [*getattr(env, "part_names", ()), *parts_of(env.env)]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{name} wraps CodingRepair-v0, got CartPole"):
-        wrap(gym.make("CartPole-v1"), name, tmp_path)  # with the TimeLimit it comes with
+def test_other_environments_are_refused(tmp_path: Path) -> None:
+    for name in NAMES:
+        message = f"{name} wraps CodingRepair-v0, got CartPole"
+        with pytest.raises(InvalidArgumentError, match=message):
+            wrap(gym.make("CartPole-v1"), name, tmp_path)  # with the TimeLimit it comes with
 
 
 def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_path: Path) -> None:
@@ -168,12 +208,10 @@ def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_pat
         coding_gym.wrappers.TestPassReward(Mine(env, tmp_path / "episodes.jsonl"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_stock_time_limit_inside_is_refused(
-    name: str, env: gym.Env[Any, Any], tmp_path: Path
-) -> None:
-    with pytest.raises(InvalidArgumentError, match="max_turns"):
-        wrap(TimeLimit(env, 10), name, tmp_path)
+def test_a_stock_time_limit_inside_is_refused(env: gym.Env[Any, Any], tmp_path: Path) -> None:
+    for name in NAMES:
+        with pytest.raises(InvalidArgumentError, match="max_turns"):
+            wrap(TimeLimit(env, 10), name, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
@@ -209,10 +247,15 @@ def outcomes(tmp_path: Path) -> list[Any]:
     ]
 
 
-def some_actions(env: gym.Env[Any, Any], number: int) -> list[Any]:
-    if not isinstance(env.action_space, gym.spaces.Discrete):
-        return [env.action_space.sample() for _ in range(number)]
-    return [0, 4, 2, 5, 2, 1][:number]  # of the menu: locate, try the first, run the tests, ...
+def some_actions(env: gym.Env[Any, Any]) -> list[Any]:
+    """Returns five actions: cheap ones, and an edit where a reward is measured on the patch."""
+    if isinstance(env.action_space, gym.spaces.Discrete):
+        return [0, 4, 2, 5, 1]  # of the menu: locate, try the first, run the tests, ...
+    if isinstance(env.action_space, gym.spaces.MultiDiscrete):
+        return [env.action_space.sample() for _ in range(5)]
+    edit = "echo '# note' >> shapes.py" if parts_of(env) else "echo note >> /tmp/note"
+    commands = ["cat shapes.py", "false", edit, "cat shapes.py", "cat shapes.py /tmp/note"]
+    return [json.dumps({"name": "shell", "arguments": {"cmd": c}}) for c in commands]
 
 
 @pytest.mark.parametrize("names", [[], *([name] for name in NAMES), *CHAINS], ids="-".join)
@@ -223,7 +266,7 @@ def test_every_wrapper_keeps_its_state_through_a_snapshot(
         env = wrap(env, name, tmp_path)
     env.action_space.seed(4)
     env.reset(seed=0)
-    actions = [*some_actions(env, 5), Stop("enough")]
+    actions = [*some_actions(env), Stop("enough")]
     play(env, actions[:2])
     last = env.step(actions[2])
     moment = coding_gym.snapshot(env)
