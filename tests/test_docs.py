@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym import tools
+from coding_gym.testing.debug import toolset_registrations_undone
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,10 +29,9 @@ def test_python_in_the_documentation_runs(
     name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # What a page registers is gone after it.
-    monkeypatch.setattr(tools, "_TOOLSETS", dict(tools._TOOLSETS))
     namespace: dict[str, object] = {}
-    exec(compile(code, name, "exec"), namespace)  # noqa: S102 - our own documentation
+    with toolset_registrations_undone():
+        exec(compile(code, name, "exec"), namespace)  # noqa: S102 - our own documentation
     assert {"env", "task", "tasks"} & namespace.keys()
 
 

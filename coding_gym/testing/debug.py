@@ -1,20 +1,41 @@
-"""What tests need to know of running sandboxes, and nothing else may ask.
+"""What tests need to know of the package's inside, and nothing else may ask.
 
 The functions read private attributes of this package. They are not part of the public API, and
 change with what they read.
 """
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from coding_gym import tools
+from coding_gym.sandbox import disk_uppers, interpreters, options, temporary
+from coding_gym.sandbox.containers import engine, owners
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
+from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
-from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
+from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
+from coding_gym.vector import CodingRepairVectorEnv
 
-__all__ = ["ABLATIONS", "evaluating", "first_pid", "forged_reply", "pack_reply", "without"]
+__all__ = [
+    "ABLATIONS",
+    "disconnect",
+    "drop_completion",
+    "evaluating",
+    "first_pid",
+    "forged_reply",
+    "helper_pid",
+    "pack_reply",
+    "repeat_what_is_done_once",
+    "restored_toolsets",
+    "watchdog_pid",
+    "without",
+]
 
 _TIMEOUT_S = 10.0
 
@@ -23,11 +44,30 @@ def first_pid(sandbox: Sandbox) -> int:
     """Returns the process id of a sandbox's first process, as this process sees it.
 
     Args:
-        sandbox: Of the ``namespace`` or ``landlock`` backend, with no call in progress.
+        sandbox: Of the ``namespace`` backend, with no call in progress, or of ``landlock``.
     """
-    if not isinstance(sandbox, NamespaceSandbox | LandlockSandbox):
+    if isinstance(sandbox, LandlockSandbox):
+        return descendants.find(watchdog_pid(sandbox))[0]
+    if not isinstance(sandbox, NamespaceSandbox):
         raise TypeError(f"not a sandbox with a first process: {sandbox!r}")
     return sandbox._life.channel.peer_pid(timeout_s=_TIMEOUT_S)
+
+
+def watchdog_pid(sandbox: Sandbox) -> int:
+    """Returns the process id of the process above the first one, which a landlock sandbox has."""
+    if not isinstance(sandbox, LandlockSandbox):
+        raise TypeError(f"not a sandbox with a watchdog: {sandbox!r}")
+    return sandbox._life._pid
+
+
+def helper_pid(backend: SandboxBackend) -> int:
+    """Returns the process id of the helper that opens this process's namespace sandboxes.
+
+    It has one child, the server, whose children are the first processes of the sandboxes.
+    """
+    if not isinstance(backend, NamespaceBackend):
+        raise TypeError(f"not a backend with a helper: {backend!r}")
+    return zygote(*backend.owner())._pid
 
 
 @contextmanager
@@ -35,8 +75,8 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
     """Lets a sandbox's owner read ``reply``, and then the end of the stream.
 
     Args:
-        sandbox: Whose first process is as if taken over; it ends with the context.
-        reply: What that would send; `pack_reply` makes a well-formed one.
+        sandbox: Behaves as if its first process were taken over; it ends with the context.
+        reply: The bytes that the first process sends; `pack_reply` makes a well-formed reply.
     """
     ours, theirs = socket.socketpair()
     channel = sandbox._life.channel
@@ -45,3 +85,35 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
         theirs.sendall(reply)
         theirs.shutdown(socket.SHUT_WR)
         yield
+
+
+def repeat_what_is_done_once() -> None:
+    """Makes the next call repeat what happens once per process: clean-ups, warnings, look-ups."""
+    for function in (temporary._sweep, disk_uppers._sweep, options._warn_of_unkept):
+        function.cache_clear()
+    for lookup in (interpreters.describe, interpreters.find_interpreter):
+        lookup.cache_clear()
+    owners._swept.clear()
+
+
+def disconnect(host: str) -> None:
+    """Closes this process's connection to a Docker daemon, so that the next call makes another."""
+    found = engine._engines.pop((os.getpid(), host), None)
+    if found is not None:
+        found.api.close()
+
+
+@contextmanager
+def restored_toolsets() -> Iterator[None]:
+    """Removes, at its end, what was registered with `coding_gym.tools.register_toolset`."""
+    known = dict(tools._TOOLSETS)
+    try:
+        yield
+    finally:
+        tools._TOOLSETS.clear()
+        tools._TOOLSETS.update(known)
+
+
+def drop_completion(vec: CodingRepairVectorEnv) -> None:
+    """Waits for one action to end and discards its completion notice, as an interrupt may."""
+    vec._slots._done.get()

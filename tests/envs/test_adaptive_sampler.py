@@ -7,41 +7,44 @@ import pytest
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks import load_tasks
 from coding_gym.vector import make_vec
 
 SUBMIT = json.dumps({"name": "submit", "arguments": {}})
-IDS = [task.task_id for task in load_tasks(limit=2)]
+IDS = ["first", "second"]
 ADAPTIVE = {"name": "adaptive", "min_tries": 2, "window": 4, "revisit": 0}
 
 
-def dropped(env: Any) -> Any:
-    return env._sampler.dropped()
+@pytest.fixture
+def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [tiny_row | {"instance_id": task_id} for task_id in IDS]
 
 
-def test_ends_of_episodes_reach_the_sampler_and_a_seed_forgets_them() -> None:
-    env = CodingRepairEnv(task_ids=IDS, sampler=ADAPTIVE)
+def test_ends_of_episodes_reach_the_sampler_and_a_seed_forgets_them(
+    rows: list[dict[str, Any]],
+) -> None:
+    env = CodingRepairEnv(rows, sampler=ADAPTIVE)
     for task_id in (IDS[0], IDS[0], IDS[1]):
         env.reset(options={"task_id": task_id})
         env.step(SUBMIT)
-    assert dropped(env) == (IDS[0],)
-    _, info = env.reset()
-    assert info["task_id"] == IDS[1]
-    env.reset(seed=3)
-    assert dropped(env) == ()
+    assert {env.reset()[1]["task_id"] for _ in range(12)} == {IDS[1]}
+    drawn = {env.reset(seed=3)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(12))}
+    assert drawn == set(IDS)
     env.close()
 
 
-def test_envs_of_a_vector_env_learn_together() -> None:
-    envs = make_vec(2, task_ids=IDS, sampler=ADAPTIVE)
+def test_envs_of_a_vector_env_learn_together(rows: list[dict[str, Any]]) -> None:
+    envs = make_vec(2, tasks=rows, sampler=ADAPTIVE)
     try:
         envs.reset(options={"task_id": IDS[0]})
         envs.step([SUBMIT, SUBMIT])
-        assert [dropped(env.unwrapped) for env in envs.envs] == [(IDS[0],)] * 2
+        for _ in range(8):
+            assert envs.reset()[1]["task_id"].tolist() == [IDS[1]] * 2
     finally:
         envs.close()
 
 
-def test_groups_and_a_sampler_that_follows_results_exclude_each_other() -> None:
+def test_groups_and_a_sampler_that_follows_results_exclude_each_other(
+    rows: list[dict[str, Any]],
+) -> None:
     with pytest.raises(InvalidArgumentError, match="may give the envs of a group different tasks"):
-        make_vec(2, group_size=2, task_ids=IDS, sampler="adaptive")
+        make_vec(2, group_size=2, tasks=rows, sampler="adaptive")

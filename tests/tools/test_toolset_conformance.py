@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,10 @@ import pytest
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.testing import toolset_checks
 from coding_gym.testing.toolset_scene import OUTSIDE
-from coding_gym.tools import NoCall, Toolset, ToolContext, get_toolset, toolset_names
+from coding_gym.tools import NoCall, ToolContext, Toolset, get_toolset, toolset_names
 from coding_gym.tools.schemas import function
 
-
+GOOD = {"path": "README.md"}
 CHECKS = {check.name: check for check in toolset_checks()}
 
 
@@ -34,8 +34,10 @@ class Reader:
         function("submit", "End."),
     )
     text_formats = ()
+    no_call = NoCall("Call a tool.", ends=False, costs_call=True, is_format_error=True)
+    draws: Iterator[ToolCall] = itertools.cycle([ToolCall("submit"), ToolCall("read", GOOD)])
 
-    def prompt(self, *, keeps_shell: bool) -> str:
+    def prompt(self, **_: bool) -> str:
         return self.system_prompt
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
@@ -51,164 +53,112 @@ class Reader:
             return ToolResult("read: path is not one of the two files", ok=False)
         return ToolResult(context.sandbox.read_file(path).decode())
 
-    def on_no_call(self, context: ToolContext) -> NoCall:
-        return NoCall("Call a tool.", ends=False, costs_call=True, is_format_error=True)
+    def on_no_call(self, _: ToolContext) -> NoCall:
+        return self.no_call
 
-    def sample_call(self, rng: Any) -> ToolCall:
-        if rng.random() < 0.5:
-            return ToolCall("submit", {})
-        return ToolCall("read", {"path": "README.md"})
-
-
-def answers(answer: Callable[[ToolCall, ToolContext, ToolResult], ToolResult]) -> Toolset:
-    """Returns a Reader whose answers are replaced."""
-
-    class Changed(Reader):
-        def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-            return answer(call, context, super().execute(call, context))
-
-    return Changed()
+    def sample_call(self, _: Any) -> ToolCall:
+        return next(self.draws)
 
 
 def having(**attributes: Any) -> Toolset:
     """Returns a Reader with other attributes."""
-    return type("Changed", (Reader,), attributes)()  # type: ignore[no-any-return]
+    toolset: Toolset = type("Changed", (Reader,), attributes)()
+    return toolset
 
 
-def draws(call: Callable[[], ToolCall]) -> Toolset:
-    return having(sample_call=lambda self, rng: call())
+def answering(**changes: Any) -> Toolset:
+    """Returns a Reader whose answers are changed; functions are called for each answer."""
+
+    class Changed(Reader):
+        def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+            values = {name: v() if callable(v) else v for name, v in changes.items()}
+            return replace(super().execute(call, context), **values)
+
+    return Changed()
 
 
-def replies(*reply: Any, **options: Any) -> Toolset:
-    return having(on_no_call=lambda self, context: NoCall(*reply, **options))
+class WritesOutside(Reader):
+    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        path = str(call.arguments.get("path"))
+        if "no_such_argument" in call.arguments or path.endswith("/new"):
+            context.sandbox.write_file(f"{OUTSIDE}/new", b"new")
+        return super().answer(call, context)
 
 
-def writing_outside(call: ToolCall, context: ToolContext, result: ToolResult) -> ToolResult:
-    if "no_such_argument" in call.arguments or str(call.arguments.get("path")).endswith("/new"):
-        context.sandbox.write_file(f"{OUTSIDE}/new", b"new")
-    return result
+class TellsSecrets(Reader):
+    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        if str(call.arguments.get("path")).endswith("/secret"):
+            secret = context.sandbox.read_file(f"{OUTSIDE}/secret").decode()
+            return ToolResult(secret, ok=False)
+        return super().answer(call, context)
 
 
-def telling_secrets(call: ToolCall, context: ToolContext, result: ToolResult) -> ToolResult:
-    if str(call.arguments.get("path")).endswith("/secret"):
-        return replace(result, content=context.sandbox.read_file(f"{OUTSIDE}/secret").decode())
-    return result
+class Raises(Reader):
+    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        if call.arguments.get("path", "") is None:
+            raise KeyError(call.name)
+        return super().answer(call, context)
 
 
-COUNT = itertools.count()
+NUMBERS = map(str, itertools.count())
 
-# (check, a toolset with one defect, words of the check about it)
-DEFECTS = [
-    ("it_says_what_it_is", having(name=" "), "it has a name"),
-    ("it_says_what_it_is", having(prompt=lambda self, keeps_shell: ""), "a system prompt"),
-    ("it_says_what_it_is", having(text_formats=(3,)), "text_formats"),
-    ("its_schemas_are_openai_functions", having(schemas=()), "there are tools"),
-    (
-        "its_schemas_are_openai_functions",
-        having(schemas=Reader.schemas * 2),
-        "names are there once",
-    ),
-    (
-        "its_schemas_are_openai_functions",
-        having(schemas=(function("read", "Read a file.", path=""),)),
-        "path of read has a description",
-    ),
-    (
-        "drawn_calls_fit_the_schemas_and_follow_the_seed",
-        draws(lambda: ToolCall("write", {})),
-        "write is a tool",
-    ),
-    (
-        "drawn_calls_fit_the_schemas_and_follow_the_seed",
-        draws(lambda: ToolCall("read", {"path": 3})),
-        "misfit of",
-    ),
-    (
-        "drawn_calls_fit_the_schemas_and_follow_the_seed",
-        draws(lambda: ToolCall("read", {"path": str(next(COUNT))})),
-        "drawn again",
-    ),
-    (
-        "drawn_calls_have_the_same_answers_in_another_sandbox",
-        answers(lambda call, _, result: replace(result, content=f"{next(COUNT)}")),
-        "the answer to",
-    ),
-    (
-        "one_of_the_drawn_calls_submits",
-        answers(lambda call, _, result: replace(result, submitted=False)),
-        "there is a call that submits",
-    ),
-    (
-        "what_is_no_call_of_a_tool_is_answered",
-        answers(lambda call, _, result: replace(result, ok=True)),
-        "is refused",
-    ),
-    (
-        "what_is_no_call_of_a_tool_is_answered",
-        answers(lambda call, _, result: replace(result, content="no")),
-        "the tool that there is not is named",
-    ),
-    (
-        "what_is_no_call_of_a_tool_is_answered",
-        answers(lambda call, _, result: replace(result, call_id="another")),
-        "call_id",
-    ),
-    (
-        "a_missing_argument_is_named",
-        answers(lambda call, _, result: replace(result, ok=True)),
-        "read without path is refused",
-    ),
-    (
-        "a_missing_argument_is_named",
-        answers(lambda call, _, result: replace(result, content="no")),
-        "is told what is wrong",
-    ),
-    (
-        "garbage_for_arguments_raises_nothing_and_stays_inside",
-        answers(writing_outside),
-        "what is outside",
-    ),
-    (
-        "garbage_for_arguments_raises_nothing_and_stays_inside",
-        answers(lambda call, _, result: replace(result, content="")),
-        "wanted 1 to",
-    ),
-    (
-        "paths_outside_the_workspace_are_refused",
-        answers(lambda call, _, result: replace(result, ok=True)),
-        "is refused",
-    ),
-    ("paths_outside_the_workspace_are_refused", answers(telling_secrets), "tells no secret"),
-    ("paths_outside_the_workspace_are_refused", answers(writing_outside), "what is outside"),
-    (
-        "a_reply_without_a_call_is_answered",
-        replies("", ends=False, costs_call=True, is_format_error=True),
-        "it says something, or ends",
-    ),
-    (
-        "a_reply_without_a_call_is_answered",
-        replies("Go on.", ends=False, costs_call=True),
-        "going on after it is a format error",
-    ),
-]
-
-
-def test_every_check_has_a_defect_that_it_finds() -> None:
-    assert {check for check, *_ in DEFECTS} == CHECKS.keys()
+# By check: toolsets with one defect, and words of the check about it.
+DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
+    "it_says_what_it_is": [
+        (having(name=" "), "it has a name"),
+        (having(system_prompt=" "), "a system prompt says something"),
+        (having(text_formats=(3,)), "text_formats"),
+    ],
+    "its_schemas_are_openai_functions": [
+        (having(schemas=()), "there are tools"),
+        (having(schemas=Reader.schemas * 2), "names are there once"),
+        (having(schemas=(function("read", "R", path=""),)), "path of read has a description"),
+    ],
+    "drawn_calls_fit_the_schemas_and_follow_the_seed": [
+        (having(draws=itertools.repeat(ToolCall("write"))), "write is a tool"),
+        (having(draws=itertools.repeat(ToolCall("read", {"path": 3}))), "misfit of"),
+        (having(draws=(ToolCall("read", {"path": n}) for n in NUMBERS)), "drawn again"),
+    ],
+    "drawn_calls_have_the_same_answers_in_another_sandbox": [
+        (answering(content=lambda: next(NUMBERS)), "the answer to"),
+    ],
+    "one_of_the_drawn_calls_submits": [
+        (answering(submitted=False), "there is a call that submits"),
+    ],
+    "what_is_no_call_of_a_tool_is_answered": [
+        (answering(ok=True), "is refused"),
+        (answering(content="no"), "the tool that there is not is named"),
+        (answering(call_id="another"), "call_id"),
+    ],
+    "a_missing_argument_is_named": [
+        (answering(ok=True), "read without path is refused"),
+        (answering(content="no"), "is told what is wrong"),
+    ],
+    "garbage_for_arguments_raises_nothing_and_stays_inside": [
+        (WritesOutside(), "what is outside"),
+        (answering(content=""), "wanted 1 to"),
+        (Raises(), "read"),
+    ],
+    "paths_outside_the_workspace_are_refused": [
+        (answering(ok=True), "is refused"),
+        (TellsSecrets(), "tells no secret"),
+        (WritesOutside(), "what is outside"),
+    ],
+    "a_reply_without_a_call_is_answered": [
+        (having(no_call=replace(Reader.no_call, reply="")), "it says something, or ends"),
+        (
+            having(no_call=replace(Reader.no_call, is_format_error=False)),
+            "going on after it is a format error",
+        ),
+    ],
+}
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_passes_a_small_toolset_and_names_each_defect(check: str) -> None:
     CHECKS[check](Reader())
-    for name, toolset, words in DEFECTS:
-        if name == check:
-            with pytest.raises(AssertionError, match=re.escape(words)):
-                CHECKS[check](toolset)
-
-
-def test_a_tool_that_raises_on_garbage_is_not_hidden() -> None:
-    def lookup(call: ToolCall, context: ToolContext, result: ToolResult) -> ToolResult:
-        return result if isinstance(call.arguments.get("path"), str) else {}[call.name]
-
-    with pytest.raises(KeyError, match="read"):
-        CHECKS["garbage_for_arguments_raises_nothing_and_stays_inside"](answers(lookup))
+    assert DEFECTS[check]
+    for toolset, words in DEFECTS[check]:
+        kind = KeyError if isinstance(toolset, Raises) else AssertionError
+        with pytest.raises(kind, match=re.escape(words)):
+            CHECKS[check](toolset)

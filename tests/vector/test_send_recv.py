@@ -9,6 +9,7 @@ import pytest
 from batches import FIX, SUBMIT, TRUE, assert_same, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.testing import debug
 from coding_gym.vector import CodingRepairVectorEnv
 
 Make = Callable[..., CodingRepairVectorEnv]
@@ -78,11 +79,11 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         assert seen == [(number + 1) % 4 for number in range(len(seen))]
 
 
-def test_what_an_interrupt_kept_from_being_noted_is_received(make: Make) -> None:
+def test_an_action_whose_notice_an_interrupt_lost_is_received(make: Make) -> None:
     vec = make(2)
     vec.reset(seed=0)
     vec.send([TRUE] * 2)
-    vec._slots._done.get()  # as where the interrupt comes right after
+    debug.lose_notice_of_an_action(vec)
     received: list[Any] = []
     waiting = threading.Thread(target=lambda: received.append(vec.recv(min_envs=2)), daemon=True)
     waiting.start()

@@ -130,14 +130,25 @@ def test_closing_wakes_a_thread_that_waits(make: Make) -> None:
 
 
 def test_collecting_it_as_garbage_waits_for_nothing(make: Make) -> None:
-    vec, begun, gate = CodingRepairVectorEnv(1), threading.Event(), threading.Event()
-    working = vec._pool.submit(lambda: begun.set() or gate.wait(30))
+    vec = CodingRepairVectorEnv(1)
+    vec.reset(seed=0)
+    begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def step(_: str) -> None:
+        begun.set()
+        gate.wait(30)
+        ended.set()
+
+    vec.envs[0].step = step
+    vec.send([TRUE])
     assert begun.wait(60)
+    gone = weakref.ref(vec)
     del vec
     gc.collect()
-    assert not working.done()
+    assert gone() is None
+    assert not ended.is_set()
     gate.set()
-    working.result()
+    assert ended.wait(30)
 
 
 def test_a_failure_that_was_handled_keeps_nothing_alive(make: Make) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from shelf_menu import LOCATE, RUN_TESTS, TRY, digest, make, play_seeded
+from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, digest, make, play_seeded
 
 import coding_gym
 from coding_gym.errors import SandboxError
-from coding_gym.repair.shortlist import Shortlists
 from coding_gym.wrappers import MenuActions, menu_actions
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +25,11 @@ def env() -> Iterator[MenuActions]:
     made = make()
     yield made
     made.close()
+
+
+def program_of_its_own(name: str) -> dict[str, Any]:
+    """Returns the task with a program whose candidates nobody has found yet."""
+    return ROW | {"files": ROW["files"] | {"NOTES": name}}
 
 
 def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> None:
@@ -66,11 +70,11 @@ def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> No
         return coding_gym.sandbox.open_sandbox(*arguments, **options)
 
     monkeypatch.setattr(menu_actions, "open_sandbox", open_sandbox)
-    monkeypatch.setattr(menu_actions, "_shortlists", Shortlists())
+    tasks = [program_of_its_own("threads")]
     digests: list[str] = []
 
     def play() -> None:
-        env = make()
+        env = make(tasks=tasks)
         env.reset(seed=0)
         digests.append(digest([env.step(LOCATE), env.step(TRY), env.step(RUN_TESTS)]))
         env.close()
@@ -86,14 +90,15 @@ def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_our_own_failure_ends_the_episode_masked(
-    env: MenuActions, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    env = make(tasks=[program_of_its_own("failure")])
+
     def open_sandbox(*_: Any, **__: Any) -> Any:
         raise SandboxError("no room left")
 
     with monkeypatch.context() as patch:
         patch.setattr(menu_actions, "open_sandbox", open_sandbox)
-        patch.setattr(menu_actions, "_shortlists", Shortlists())
         env.reset()
         _, reward, terminated, truncated, info = env.step(LOCATE)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)
@@ -101,3 +106,4 @@ def test_our_own_failure_ends_the_episode_masked(
     env.reset()
     env.step(LOCATE)
     assert env.action_masks()[TRY]
+    env.close()
