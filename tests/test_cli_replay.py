@@ -1,4 +1,4 @@
-"""Recorded episodes played again, by the command in a process of its own."""
+"""Recorded episodes played again by the command."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import command_line
 import gymnasium as gym
 import pytest
 
@@ -23,22 +24,17 @@ from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector.sub_envs import make_envs
 
-COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "replay"]
+REPLAY = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "replay"]
 SUBMIT = '{"name": "submit", "arguments": {}}'
 FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; pytest -q | tail -n 1"}}'
 # One that the agent repairs, and another one.
 TASKS = {"bundled": ["ledgerline-month-overlap", "slate-guest-book"]}
-ALL_ARE_EQUAL = "2 of 2 episodes equal"
 
 Play = Callable[..., Trajectory]
 
 
 def run(*arguments: str | Path, code: int = 0) -> str:
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return command_line.run("replay", *arguments, code=code)
 
 
 @pytest.fixture
@@ -85,7 +81,8 @@ def test_episodes_on_bundled_tasks_are_equal_in_another_process(file: Path, tmp_
         env.close()
     append_trajectory(file, repair)
     assert repair.resolved
-    assert ALL_ARE_EQUAL in run(file)
+    done = subprocess.run([*REPLAY, file], capture_output=True, text=True, check=True)
+    assert "2 of 2 episodes equal" in done.stdout
 
 
 def test_every_kind_of_action_and_end_is_played_as_it_was(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import typer
-from test_cli import run
+from command_line import run
 
 from coding_gym.cli import validate, verdicts
 from coding_gym.tasks.validation_report import ValidationReport

@@ -1,6 +1,7 @@
 """Going on from a moment of an env: the same actions give the same bytes."""
 
 import copy
+import itertools
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from coding_gym.wrappers import ToolCallBudget
 Env = gym.Env[Any, Any]
 
 TIMES = "s/[A-Z][a-z][a-z] [ 0-9][0-9] [0-9:]* / /"  # of files, which a clock wrote
+TASKS = itertools.cycle(["ledgerline-month-overlap", "cronwise-working-days"])
 BEFORE = [
     "no call in here",
     shell(
@@ -55,8 +57,7 @@ def make(row: dict[str, Any], **arguments: Any) -> Env:
     return gym.make("CodingRepair-v0", **{"tasks": [row]} | arguments)
 
 
-@pytest.mark.parametrize("toolset", toolset_names())
-@pytest.mark.parametrize("task_id", ["ledgerline-month-overlap", "cronwise-working-days"])
+@pytest.mark.parametrize(("toolset", "task_id"), list(zip(toolset_names(), TASKS, strict=False)))
 def test_a_restored_env_and_a_fork_go_on_as_the_original_did(toolset: str, task_id: str) -> None:
     env: Env = gym.make("CodingRepair-v0", toolset=toolset, max_obs_tokens=512)
     env.reset(seed=5, options={"task_id": task_id})

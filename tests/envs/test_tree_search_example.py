@@ -23,13 +23,6 @@ def test_the_best_of_six_branches_repairs_the_bug() -> None:
     assert len(lines[9].split()) == 3
 
 
-def test_more_branches_than_candidates_try_all_of_them() -> None:
-    done = run("--branches", "99", "--rollouts", "1")
-    assert done.returncode == 0, done.stderr
-    assert "best is candidate 5 (+1.00); hidden tests: resolved" in done.stdout
-    assert "best of 99 from the midpoint: reward 1.40" in done.stdout
-
-
 def test_numbers_that_make_no_sense_are_refused() -> None:
     done = run("--branches", "0")
     assert done.returncode == 2

@@ -19,7 +19,7 @@ def sequences(vec: CodingRepairVectorEnv, num_steps: int, **reset: Any) -> list[
     tasks = [[task] for task in infos["task_id"]]
     over = np.zeros(vec.num_envs, bool)
     for step in range(num_steps):
-        actions = [SUBMIT if step % (2 * index + 1) == 0 else TRUE for index in range(vec.num_envs)]
+        actions = [SUBMIT if step % (2 * index + 1) == 0 else "{" for index in range(vec.num_envs)]
         _, _, terminations, _, infos = vec.step(actions)
         for index in np.flatnonzero(over):
             tasks[index].append(infos["task_id"][index])

@@ -1,0 +1,38 @@
+"""Seeded episodes of bundled tasks, as a hash; run as a script it prints the hash."""
+
+import hashlib
+import json
+from typing import Any
+
+import gymnasium as gym
+
+ACTIONS = [
+    {"name": "shell", "arguments": {"cmd": "ls -la; git status; git log; id; env; date +%Z"}},
+    {"name": "shell", "arguments": {"cmd": "python -m pytest -q; echo $RANDOM > /dev/null"}},
+    {"name": "shell", "arguments": {"cmd": "python -c 'print(hash(\"x\"), object())'; pwd"}},
+    {"name": "nonsense", "arguments": {}},
+    {"name": "shell", "arguments": {"cmd": "echo '#' >> README.md; git diff"}},
+    {"name": "submit", "arguments": {}},
+]
+
+
+def digest() -> str:
+    """Plays two seeded episodes of bundled tasks and hashes everything that came back."""
+    env = gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True)
+    seen = hashlib.sha256()
+    for seed in (0, 1):
+        observation, info = env.reset(seed=seed)
+        steps: list[Any] = [info]
+        seen.update(observation["input_ids"].tobytes() + observation["attention_mask"].tobytes())
+        for action in ACTIONS:
+            observation, reward, terminated, truncated, info = env.step(json.dumps(action))
+            seen.update(observation["input_ids"].tobytes())
+            seen.update(observation["attention_mask"].tobytes())
+            steps.append([reward, terminated, truncated, info])
+        seen.update(json.dumps(steps, sort_keys=True).encode())
+    env.close()
+    return seen.hexdigest()
+
+
+if __name__ == "__main__":
+    print(digest())  # noqa: T201
