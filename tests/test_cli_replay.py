@@ -27,6 +27,8 @@ from coding_gym.vector.sub_envs import make_envs
 REPLAY = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "replay"]
 SUBMIT = '{"name": "submit", "arguments": {}}'
 FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; pytest -q | tail -n 1"}}'
+# The hidden tests fail before and after it, which is the cheapest grade of a patch.
+EDIT = '{"name": "shell", "arguments": {"cmd": "sed -i \'s/+/**/\' shapes.py; echo passed"}}'
 # One that the agent repairs, and another one.
 TASKS = {"bundled": ["ledgerline-month-overlap", "slate-guest-book"]}
 
@@ -95,17 +97,17 @@ def test_every_kind_of_action_and_end_is_played_as_it_was(
     ]
     ends = {
         played(FIX, SUBMIT, wrappers=wrappers).stop_reason,
-        played(*[FIX] * 3, wrappers=wrappers).stop_reason,
-        played(Completion(FIX, [1, 2, 3], [-1.0] * 3), Stop("enough")).stop_reason,
+        played(*[EDIT] * 3, wrappers=wrappers).stop_reason,
+        played(Completion(EDIT, [1, 2, 3], [-1.0] * 3), Stop("enough")).stop_reason,
         played(
-            "Hm.", f"<tool_call>{FIX}</tool_call>", "Done.", tool_format="hermes[strict]"
+            "Hm.", f"<tool_call>{EDIT}</tool_call>", "Done.", tool_format="hermes[strict]"
         ).stop_reason,
-        played(FIX, "", max_turns=2).stop_reason,
-        played(FIX, FIX, close=True).stop_reason,
+        played(EDIT, "", max_turns=2).stop_reason,
+        played(EDIT, EDIT, close=True).stop_reason,
         played(
             "cd /tmp",
             '{"name": "shell", "arguments": {"cmd": "cd /tmp"}}',
-            FIX,
+            EDIT,
             SUBMIT,
             sandbox={"shell": "persistent"},
         ).stop_reason,
@@ -118,7 +120,7 @@ def test_every_kind_of_action_and_end_is_played_as_it_was(
 def test_the_first_difference_is_shown_and_the_exit_code_tells(
     played: Play, rows: Path, file: Path, tmp_path: Path
 ) -> None:
-    was = played(FIX, SUBMIT)
+    was = played(EDIT, SUBMIT)
     turn = replace(was.turns[0], observation=was.turns[0].observation.replace("passed", "past \r"))
     changed = {
         "turn 1: observation": replace(was, turns=(turn, was.turns[1])),
@@ -307,8 +309,8 @@ def test_an_episode_that_the_clock_ended_is_stopped_where_it_was(
     played: Play, tiny_row: dict[str, Any]
 ) -> None:
     (task,) = load_tasks([tiny_row])
-    was = played(FIX, Stop("out of time"))
-    last = replace(was.turns[0], reward=1.0, reward_parts={"resolved": 1.0})
+    was = played(EDIT, Stop("out of time"))
+    last = replace(was.turns[0], reward=0.0, reward_parts={"resolved": 0.0})
     by_clock = replace(was, turns=(last,), stop_reason=StopReason.MAX_TIME)
     assert replay(by_clock, task).difference is None
 

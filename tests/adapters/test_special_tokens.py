@@ -10,14 +10,15 @@ from coding_gym.adapters.special_tokens import (
 )
 
 
-@pytest.mark.parametrize("token", WELL_KNOWN_TOKENS)
-def test_a_token_in_a_text_is_broken_reads_the_same_and_comes_back(token: str) -> None:
+def test_a_token_in_a_text_is_broken_reads_the_same_and_comes_back() -> None:
     special = SpecialTokens()
-    text = f"x = '{token}'{token}\n"
-    broken = special.escape(text)
-    assert token not in broken
-    assert broken.replace(BREAK, "") == text
-    assert special.restore(broken) == text
+    assert len(WELL_KNOWN_TOKENS) > 40
+    for token in WELL_KNOWN_TOKENS:
+        text = f"x = '{token}'{token}\n"
+        broken = special.escape(text)
+        assert token not in broken
+        assert broken.replace(BREAK, "") == text
+        assert special.restore(broken) == text
 
 
 def test_ordinary_text_stays_as_it_is() -> None:

@@ -13,13 +13,8 @@ import seeded_play
 
 def test_two_processes_see_the_same_bytes() -> None:
     there = os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}
-    with subprocess.Popen(
-        [sys.executable, seeded_play.__file__],
-        cwd="/",
-        env=there,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    argv = [sys.executable, seeded_play.__file__]
+    with subprocess.Popen(argv, cwd="/", env=there, stdout=subprocess.PIPE, text=True) as other:
         here = seeded_play.digest()
         assert other.communicate()[0].strip() == here
 

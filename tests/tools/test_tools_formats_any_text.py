@@ -1,5 +1,6 @@
 """Whatever a policy writes is read without an exception, and what is rendered is read back."""
 
+import itertools
 import json
 import random
 from typing import Any
@@ -99,19 +100,30 @@ def test_no_text_makes_reading_raise() -> None:
             (parsed.text + parsed.error).encode()
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["[", '{"a":', "<tool_call>", '<tool_call>["', "{}", "```json\n", " ", "\n", "\\", '"', "é"],
-)
-def test_a_megabyte_of_anything_is_answered(unit: str) -> None:
-    for start in ("", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["):
+ANYTHING = [
+    "[",
+    '{"a":',
+    "<tool_call>",
+    '<tool_call>["',
+    "{}",
+    "```json\n",
+    " ",
+    "\n",
+    "\\",
+    '"',
+    "é",
+]
+STARTS = ["", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["]
+
+
+def test_a_megabyte_of_anything_is_answered() -> None:
+    for start, unit in itertools.product(STARTS, ANYTHING):
         text = start + unit * (1_000_000 // len(unit))
-        assert parse(text).calls == ()
+        assert parse(text).calls == (), (start, unit)
 
 
-@pytest.mark.parametrize(
-    ("tool_format", "start", "unit"),
-    [
+def test_a_megabyte_of_what_only_looks_like_calls_is_answered() -> None:
+    for tool_format, start, unit in (
         ("auto", "<function=", "a"),
         ("auto", "<function=shell>", " x"),
         ("auto", "<function=shell><parameter=cmd>", "\n"),
@@ -129,27 +141,17 @@ def test_a_megabyte_of_anything_is_answered(unit: str) -> None:
         ("bash_block", "", "```bash\n"),
         ("bash_block", "", "```bash\n```\n"),
         ("apply_patch", "", "*** Begin Patch\n"),
-    ],
-)
-def test_a_megabyte_of_what_only_looks_like_calls_is_answered(
-    tool_format: str, start: str, unit: str
-) -> None:
-    text = start + unit * (1_000_000 // len(unit))
-    assert parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"]).calls == ()
-
-
-@pytest.mark.parametrize("size", [8_000, 1_000_000])
-@pytest.mark.parametrize(
-    "unit", ['"\\', '\\"', '["', '{"', "(", '{"name"', "[TOOL_CALLS][", "// \n "]
-)
-def test_quotes_and_brackets_that_never_close_are_answered(unit: str, size: int) -> None:
-    units = unit * (size // len(unit))
-    for start in (
-        '{"name": "shell", "arguments": {"cmd": ',
-        "[TOOL_CALLS]shell[ARGS]{",
-        "<tool_call>{",
     ):
-        assert parse(start + units).calls == ()
+        text = start + unit * (1_000_000 // len(unit))
+        parsed = parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"])
+        assert parsed.calls == (), (tool_format, start, unit)
+
+
+def test_quotes_and_brackets_that_never_close_are_answered() -> None:
+    starts = ['{"name": "shell", "arguments": {"cmd": ', "[TOOL_CALLS]shell[ARGS]{", "<tool_call>{"]
+    units = ['"\\', '\\"', '["', '{"', "(", '{"name"', "[TOOL_CALLS][", "// \n "]
+    for size, start, unit in itertools.product([8_000, 1_000_000], starts, units):
+        assert parse(start + unit * (size // len(unit))).calls == (), (size, start, unit)
 
 
 def test_a_megabyte_of_argument_is_read() -> None:
