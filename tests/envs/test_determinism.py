@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import seeded_play
+from comparison import assert_same
 
 
 def test_two_processes_see_the_same_bytes() -> None:
@@ -17,22 +17,6 @@ def test_two_processes_see_the_same_bytes() -> None:
     with subprocess.Popen(argv, cwd="/", env=there, stdout=subprocess.PIPE, text=True) as other:
         here = seeded_play.digest()
         assert other.communicate()[0].strip() == here
-
-
-def assert_same(left: Any, right: Any) -> None:
-    """Compares what two vector envs gave, arrays in dicts in tuples included."""
-    assert type(left) is type(right)
-    if isinstance(left, dict):
-        assert left.keys() == right.keys()
-        for key in left:
-            assert_same(left[key], right[key])
-    elif isinstance(left, tuple) or (isinstance(left, np.ndarray) and left.dtype == object):
-        for one, other in zip(left, right, strict=True):
-            assert_same(one, other)
-    elif isinstance(left, np.ndarray):
-        np.testing.assert_array_equal(left, right)
-    else:
-        assert left == right
 
 
 def test_sync_and_async_vector_envs_run_it_alike(tiny_row: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,7 +10,6 @@ from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.patch import Patch
 
 Shell = Callable[[str], str]
-MARKER = "value-of-a-host-variable"
 
 # Reads every file that can be read, except pseudo files and the host's own programs and libraries,
 # which are searched by name only, and prints those that hold one of the given texts.
@@ -32,8 +30,7 @@ for folder, folders, files in os.walk("/"):
 
 
 @pytest.fixture
-def env(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodingRepairEnv]:
-    monkeypatch.setenv("CODING_GYM_HOST_SECRET", MARKER)
+def env() -> Iterator[CodingRepairEnv]:
     env = CodingRepairEnv(task_ids=["hoard-stale-copies"])
     env.reset()
     yield env
@@ -83,24 +80,6 @@ def test_history_ends_at_the_base(env: CodingRepairEnv, shell: Shell) -> None:
     )
     assert "1 commit" in " ".join(listed.split())
     assert shell("git stash list; git reflog --all; git remote; git tag") == "command succeeded"
-
-
-def test_no_host_variable_is_visible(shell: Shell) -> None:
-    assert "HOME=/home/agent" in shell("env")
-    assert MARKER not in shell("env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")
-
-
-def test_nothing_outside_is_reachable(shell: Shell) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        code = (
-            "import socket\n"
-            f"for place in (('127.0.0.1', {port}), ('192.0.2.1', 80)):\n"
-            "    try: print(socket.create_connection(place, 2))\n"
-            "    except OSError as problem: print('no:', problem.strerror)\n"
-        )
-        answer = shell(f"python - <<'EOF'\n{code}EOF")
-    assert answer.splitlines() == ["no: Connection refused", "no: Network is unreachable"]
 
 
 def test_a_commit_of_the_policys_does_not_depend_on_the_clock(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import FIX, SUBMIT, TRUE, assert_same, shell
+from comparison import assert_same
+from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.testing import debug

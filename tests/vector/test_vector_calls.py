@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from batches import FIX, TRUE
+from moves import FIX, TRUE
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from batches import SUBMIT, TRUE, shell
+from moves import SUBMIT, TRUE, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv

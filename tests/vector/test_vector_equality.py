@@ -6,8 +6,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from batches import FIX, SUBMIT, TRUE, assert_same, shell
+from comparison import assert_same
 from gymnasium.vector import SyncVectorEnv, VectorEnv
+from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.vector import make_vec
 from coding_gym.wrappers import MenuActions

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import SUBMIT, TRUE, shell
+from moves import SUBMIT, TRUE, shell
 
 from coding_gym.errors import (
     EpisodeError,

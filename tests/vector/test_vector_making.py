@@ -5,8 +5,9 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from batches import SUBMIT, assert_same
+from comparison import assert_same
 from gymnasium.envs.registration import EnvSpec
+from moves import SUBMIT
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import FIX, SUBMIT, TRUE, shell
+from moves import FIX, SUBMIT, TRUE, shell
 
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batches import SUBMIT, TRUE
+from moves import SUBMIT, TRUE
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv

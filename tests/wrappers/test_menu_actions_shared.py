@@ -34,7 +34,7 @@ def program_of_its_own(name: str) -> dict[str, Any]:
 
 def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> None:
     code = (
-        "import sys; sys.path.insert(0, 'tests/wrappers')\n"
+        "import sys; sys.path.insert(0, 'tests/support')\n"
         "import shelf_menu as t\n"
         "env = t.make(); print(t.play_seeded(env)); env.close()"
     )

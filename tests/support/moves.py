@@ -1,4 +1,4 @@
-"""What policies of these tests say."""
+"""Actions of the toolset ``nano`` on the tiny task."""
 
 import json
 
@@ -14,3 +14,6 @@ SUBMIT = '{"name": "submit", "arguments": {}}'
 def shell(command: str) -> str:
     """A call of the tool ``shell``."""
     return json.dumps({"name": "shell", "arguments": {"cmd": command}})
+
+
+TRUE = shell("true")

@@ -1,25 +1,8 @@
-"""Actions, and the comparison of what vector envs return."""
+"""The comparison of what vector envs return."""
 
-import json
 from typing import Any
 
 import numpy as np
-
-SUBMIT = '{"name": "submit", "arguments": {}}'
-FIX = json.dumps(
-    {
-        "name": "apply_patch",
-        "arguments": {"search": "width + height", "replace": "width * height", "file": "shapes.py"},
-    }
-)
-
-
-def shell(command: str) -> str:
-    """A call of the tool ``shell``."""
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
-
-
-TRUE = shell("true")
 
 
 def assert_same(left: Any, right: Any) -> None:

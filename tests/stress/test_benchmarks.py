@@ -10,7 +10,7 @@ import pytest
 
 from coding_gym.sandbox import get_backend
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def _run(script: str, tmp_path: Path, *options: str) -> dict[str, Any]:
