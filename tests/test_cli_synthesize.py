@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import git
 import pytest
@@ -15,6 +16,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from coding_gym import load_tasks
+from coding_gym.calls import ExecResult
 from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
 from coding_gym.cli.synthesis_progress import ProgressLines, summary
@@ -226,11 +228,22 @@ def test_ctrl_c_says_that_nothing_was_written(repo: Path, out: Path) -> None:
     assert not out.parent.parent.exists()
 
 
-def test_a_network_out_of_reach_is_no_misspelt_name() -> None:
-    unreached = str(pypi._failure("toolz", "1.2.0", UNREACHED + UNKNOWN))
+def test_a_network_out_of_reach_is_no_misspelt_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failure(pip_says: str) -> str:
+        """What a download says whose pip says this."""
+        sandbox = mock.MagicMock()
+        sandbox.__enter__.return_value.run.return_value = ExecResult(exit_code=1, output=pip_says)
+        monkeypatch.setattr(pypi, "open_sandbox", lambda *_, **__: sandbox)
+        with pytest.raises(TemplateError) as failed:
+            pypi.download("toolz==1.2.0", tmp_path)
+        return str(failed.value)
+
+    unreached = failure(UNREACHED + UNKNOWN)
     assert "the network, or the package index, is out of reach" in unreached
     assert "No matching distribution" not in unreached
-    unknown = str(pypi._failure("toolz", "1.2.0", UNKNOWN))
+    unknown = failure(UNKNOWN)
     assert "No matching distribution found for toolz==1.2.0; see that name and ver" in unknown
     assert "out of reach" not in unknown
     assert all(text.endswith("give its folder as --repo") for text in (unreached, unknown))

@@ -2,43 +2,57 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coding_gym.testing.debug import toolset_registrations_undone
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def blocks() -> list[tuple[str, str]]:
-    """Returns (page and number, code) of every Python block that stands alone."""
-    found = []
-    for page in PAGES:
-        codes = re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text(encoding="utf-8"))
-        found += [
-            (f"{page.name} {number}", code)
-            for number, code in enumerate(codes, 1)
-            if "prepared.jsonl" not in code  # made by the commands above it, from the network
-        ]
-    return found
+def blocks(*pages: Path) -> list[Any]:
+    """Returns the code of every Python block that stands alone; its id is page and number."""
+    return [
+        pytest.param(code, id=f"{page.name} {number}")
+        for page in pages
+        for number, code in enumerate(
+            re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text(encoding="utf-8")), 1
+        )
+        if "prepared.jsonl" not in code  # made by the commands above it, from the network
+    ]
 
 
-@pytest.mark.parametrize(("name", "code"), blocks(), ids=[name for name, _ in blocks()])
-def test_python_in_the_documentation_runs(
-    name: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def assert_runs(code: str) -> None:
     namespace: dict[str, object] = {}
     with toolset_registrations_undone():
-        exec(compile(code, name, "exec"), namespace)  # noqa: S102 - our own documentation
+        exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
     assert {"env", "task", "tasks"} & namespace.keys()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("code", blocks(README))
+def test_python_in_the_readme_runs(code: str) -> None:
+    assert_runs(code)
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize("code", blocks(*PAGES))
+def test_python_in_the_pages_runs(code: str) -> None:
+    assert_runs(code)
 
 
 def test_linked_files_exist() -> None:
     missing = [
         f"{page.name}: {target}"
-        for page in PAGES
+        for page in (README, *PAGES)
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
         if not (page.parent / target).exists()
     ]
@@ -48,6 +62,6 @@ def test_linked_files_exist() -> None:
 def test_the_readme_says_how_many_bundled_tasks_there_are() -> None:
     from coding_gym import load_tasks
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = README.read_text(encoding="utf-8")
     assert f"{len(load_tasks('bundled'))} bundled tasks" in readme
     assert f"{len(load_tasks('polyglot'))} more" in readme
