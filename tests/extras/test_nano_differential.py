@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from nano_calls import CALLS, FILES, Call, patch, shell
+from nano_model import replace_model
 
 from coding_gym.envs import CodingRepairEnv
 
@@ -48,8 +49,7 @@ def replies_of_nano(
             message["tool_calls"] = [call.to_json()]
         return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
 
-    fake = SimpleNamespace(completion=completion, token_counter=lambda *_, **__: 0)
-    monkeypatch.setattr(nano_agent, "_litellm", fake)
+    replace_model(monkeypatch, completion=completion, token_counter=lambda *_, **__: 0)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     limited = functools.partial(nano_agent.shell, timeout=timeout_s)
     monkeypatch.setattr(nano_agent, "shell", limited)

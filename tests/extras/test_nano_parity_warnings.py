@@ -19,6 +19,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from nano_model import replace_model
 
 from coding_gym.episode import transcript
 from coding_gym.episode.notices import budget_warning
@@ -178,8 +179,7 @@ def play_nano(
     def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
         return num_tokens(messages)
 
-    fake = SimpleNamespace(completion=completion, token_counter=token_counter)
-    patch.setattr(nano_agent, "_litellm", fake)
+    replace_model(patch, completion=completion, token_counter=token_counter)
     patch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
     agent = nano_agent.Agent(
         token_limit=max_tokens(script, row), tool_limit=script.max_tool_calls, log=False
@@ -255,17 +255,15 @@ def test_the_drawn_episodes_show_every_warning(tiny_row: dict[str, Any]) -> None
     assert set(shown) == {*SIGNS.values(), "."}
 
 
-@pytest.mark.parametrize("calls_left", [1, 2, 3, 4, 5, 6, 30])
-def test_every_budget_is_announced_as_nano_does(
-    calls_left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agent = nano_agent.Agent(token_limit=0, tool_limit=calls_left, log=False)
-    agent.messages, agent.tool_usage = [], 0
-    said, expected = [], []
-    for tokens_left in (-1, 0, 600, 1499, 1500, 1501, 2999, 3000, 3001, 8192):
-        fake = SimpleNamespace(token_counter=lambda *_, left=tokens_left, **__: -left)
-        monkeypatch.setattr(nano_agent, "_litellm", fake)
-        agent._tool_reply({"id": "call_0"}, "output")
-        said.append(agent.messages[-1]["content"])
-        expected.append(budget_warning(tokens_left, calls_left) + "output")
+def test_every_budget_is_announced_as_nano_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, expected = {}, {}
+    for calls_left in (1, 2, 3, 4, 5, 6, 30):
+        agent = nano_agent.Agent(token_limit=0, tool_limit=calls_left, log=False)
+        agent.messages, agent.tool_usage = [], 0
+        for tokens_left in (-1, 0, 600, 1499, 1500, 1501, 2999, 3000, 3001, 8192):
+            replace_model(monkeypatch, token_counter=lambda *_, left=tokens_left, **__: -left)
+            agent._tool_reply({"id": "call_0"}, "output")
+            case = (calls_left, tokens_left)
+            said[case] = agent.messages[-1]["content"]
+            expected[case] = budget_warning(tokens_left, calls_left) + "output"
     assert said == expected
