@@ -124,9 +124,8 @@ def test_a_task_without_a_gold_patch_is_a_class_of_its_own(
     assert not any("gold fails" in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("found", "kind"),
-    [
+def test_each_kind_of_reason_is_called_what_it_is() -> None:
+    for found, kind in [
         ({"error": "no disk"}, "not built"),
         ({"flaky_tests": ("t",)}, "flaky tests"),
         ({"gold_reasons": ("resolved", "timeout")}, "gold fails"),
@@ -137,7 +136,6 @@ def test_a_task_without_a_gold_patch_is_a_class_of_its_own(
         ({"noop_reasons": ("tests_failed",), "passing_tests": ("t",)}, "base passes"),
         ({"leaks": ("a.py",)}, "leak"),
         ({"leak_error": "no git"}, "leaks unknown"),
-    ],
-)
-def test_each_kind_of_reason_is_called_what_it_is(found: dict[str, Any], kind: str) -> None:
-    assert verdicts.kind_of(ValidationReport(task_id="a", ok=False, **found)) == kind
+    ]:
+        report = ValidationReport(task_id="a", ok=False, **found)
+        assert verdicts.kind_of(report) == kind, found

@@ -67,9 +67,8 @@ def test_the_documented_examples_are_true() -> None:
     assert (result.failed, result.attempted > 4) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "summary",
-    [
+def test_the_same_summary_reads_the_same_however_long_it_took() -> None:
+    for summary in [
         "3 passed",
         "1 failed, 2 passed, 1 skipped, 1 xfailed, 2 warnings",
         "no tests ran",
@@ -78,13 +77,11 @@ def test_the_documented_examples_are_true() -> None:
         "4 tests collected",
         "2/5 tests collected (3 deselected)",
         "no tests collected, 1 error",
-    ],
-)
-def test_the_same_summary_reads_the_same_however_long_it_took(summary: str) -> None:
-    times = ["0.01s", "9.87s", "12.34s", "75.20s (0:01:15)"]
-    for render in (str, rule):
-        scrubbed = {scrub_runner_times(render(f"{summary} in {time}")) for time in times}
-        assert scrubbed == {render(f"{summary} in 0.00s")}
+    ]:
+        times = ["0.01s", "9.87s", "12.34s", "75.20s (0:01:15)"]
+        for render in (str, rule):
+            scrubbed = {scrub_runner_times(render(f"{summary} in {time}")) for time in times}
+            assert scrubbed == {render(f"{summary} in 0.00s")}
 
 
 def test_a_summary_too_long_for_rules_to_grow_keeps_one_mark_each_side() -> None:
@@ -100,9 +97,8 @@ def test_unittest_durations_are_zeroed() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_other_lines_are_left_alone() -> None:
+    for line in [
         "the suite had 3 passed in 0.12s on my machine",
         "print('3 passed in 0.12s')",
         "3 passed",
@@ -113,10 +109,8 @@ def test_unittest_durations_are_zeroed() -> None:
         "    3 passed in 0.12s",
         "0.05s call     tests/test_a.py::test_b",
         "=================== 3 passed ===================",
-    ],
-)
-def test_other_lines_are_left_alone(line: str) -> None:
-    assert scrub_runner_times(f"before\n{line}\nafter") == f"before\n{line}\nafter"
+    ]:
+        assert scrub_runner_times(f"before\n{line}\nafter") == f"before\n{line}\nafter", line
 
 
 def test_scrubbing_twice_changes_nothing_more() -> None:

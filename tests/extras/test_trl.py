@@ -93,7 +93,7 @@ class Watched(grpo.GRPOTrainer):
         return self.batch
 
 
-def logged(trainer: Any, name: str) -> Any:
+def log_of(trainer: Any, name: str) -> Any:
     """What the trainer has logged of its rollouts; TRL has no public name for it."""
     return trainer._logs[name]
 
@@ -147,12 +147,12 @@ def test_a_step_plays_real_tool_calls_and_learns_from_their_grades(trainer: Any)
     trainer.train()
     answers = [
         [message["content"] for message in completion if message["role"] == "tool"]
-        for completion in logged(trainer, "completion")
+        for completion in log_of(trainer, "completion")
     ]
     shown = {content for contents in answers for content in contents}
     assert {"72:        if self.any_day and self.any_weekday:", "submitted"} <= shown
 
-    rewards = list(logged(trainer, "rewards")[COLUMN])
+    rewards = list(log_of(trainer, "rewards")[COLUMN])
     assert rewards == [rollout.get_reward() for rollout in trainer.environments]
     repaired = ["patch applied successfully" in contents for contents in answers]
     assert 1.0 in rewards
@@ -186,8 +186,8 @@ def test_a_rollout_without_a_reward_moves_nothing(
 
     monkeypatch.setattr(ending, "grade_patch", fail_once)
     trainer.train()
-    rewards = torch.tensor(list(logged(trainer, "rewards")[COLUMN]))
-    advantages = torch.tensor(list(logged(trainer, "advantages")))
+    rewards = torch.tensor(list(log_of(trainer, "rewards")[COLUMN]))
+    advantages = torch.tensor(list(log_of(trainer, "advantages")))
     lost = rewards.isnan()
     assert lost.sum() == 1
     assert advantages[lost].item() == 0.0
@@ -205,7 +205,7 @@ def test_a_group_without_any_reward_leaves_the_model_as_it_is(
     monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
-    assert list(logged(trainer, "advantages")) == [0.0] * GROUP
+    assert list(log_of(trainer, "advantages")) == [0.0] * GROUP
     assert all(b.equal(a) for b, a in zip(before, trainer.model.parameters(), strict=True))
 
 

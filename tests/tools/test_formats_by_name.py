@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from coding_gym.calls import ToolCall
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
@@ -68,13 +66,13 @@ def test_the_examples_are_what_is_rendered() -> None:
         assert render_calls([LS], name, SCHEMAS) == text
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_what_a_format_writes_is_read_by_it_strictly_and_by_auto(name: str) -> None:
-    text = f"<think>\nWhere am I?\n</think>\n{WRITTEN[name]}"
-    for reader in (name, f"{name}[strict]", "auto", "auto[strict]"):
-        parsed = parse(text, reader, text_formats=("bash_block",))
-        assert (parsed.calls, parsed.error) == ((LS,), "")
-        assert parsed.text == "<think>\nWhere am I?\n</think>"
+def test_what_a_format_writes_is_read_by_it_strictly_and_by_auto() -> None:
+    for name in WRITTEN:
+        text = f"<think>\nWhere am I?\n</think>\n{WRITTEN[name]}"
+        for reader in (name, f"{name}[strict]", "auto", "auto[strict]"):
+            parsed = parse(text, reader, text_formats=("bash_block",))
+            assert (parsed.calls, parsed.error) == ((LS,), "")
+            assert parsed.text == "<think>\nWhere am I?\n</think>"
 
 
 def test_a_strict_format_reads_no_other() -> None:
@@ -86,9 +84,8 @@ def test_a_strict_format_reads_no_other() -> None:
             assert bool(parsed.error) == (reader != writer and not is_prose)
 
 
-@pytest.mark.parametrize(
-    ("tool_format", "text"),
-    [
+def test_what_models_get_wrong_is_forgiven_where_it_is_clear() -> None:
+    for tool_format, text in [
         ("nanoagent", f"<think>Hm.</think><tool_call>{LS_JSON}</tool_call>"),
         ("nanoagent", f"<tool_call>[{LS_JSON}]"),
         ("nanoagent", "<tool_call>[{'name': 'bash', 'arguments': {'command': 'ls -la'}}]"),
@@ -117,19 +114,17 @@ def test_a_strict_format_reads_no_other() -> None:
         ("swe_agent", SWE.replace("\n</function>", "")),
         ("swe_agent", SWE.replace("ls -la", "\nls -la\n")),
         ("swe_agent", "<function=bash>\n<parameter=command>\nls -la\n</function>"),
-    ],
-)
-def test_what_models_get_wrong_is_forgiven_where_it_is_clear(tool_format: str, text: str) -> None:
-    assert parse(text, tool_format).calls == (LS,)
-    assert parse(text, tool_format).error == ""
+    ]:
+        assert parse(text, tool_format).calls == (LS,), (tool_format, text)
+        assert parse(text, tool_format).error == "", (tool_format, text)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_thought_that_the_chat_template_opened_is_skipped(name: str) -> None:
-    parsed = parse(f"Where am I?\n</think>\n{WRITTEN[name]}", f"{name}[strict]")
-    assert parsed == ParsedAction((LS,), "Where am I?\n</think>")
-    thinks = ToolCall("bash", {"command": "echo </think>"}, "call_0")
-    assert parse(render_calls([thinks], name, SCHEMAS), name).calls == (thinks,)
+def test_a_thought_that_the_chat_template_opened_is_skipped() -> None:
+    for name in WRITTEN:
+        parsed = parse(f"Where am I?\n</think>\n{WRITTEN[name]}", f"{name}[strict]")
+        assert parsed == ParsedAction((LS,), "Where am I?\n</think>"), name
+        thinks = ToolCall("bash", {"command": "echo </think>"}, "call_0")
+        assert parse(render_calls([thinks], name, SCHEMAS), name).calls == (thinks,), name
 
 
 def test_several_calls_keep_their_order() -> None:
@@ -179,10 +174,10 @@ def test_values_in_tags_have_the_type_that_the_schema_says() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["seven", "7.0", "[1, 2", "true", "", "1" * 2000])
-def test_a_value_of_another_type_stays_the_text_that_it_is(text: str) -> None:
-    (call,) = parse(f"<function=edit><parameter=line>{text}</parameter></function>").calls
-    assert call.arguments == {"line": text}
+def test_a_value_of_another_type_stays_the_text_that_it_is() -> None:
+    for text in ["seven", "7.0", "[1, 2", "true", "", "1" * 2000]:
+        (call,) = parse(f"<function=edit><parameter=line>{text}</parameter></function>").calls
+        assert call.arguments == {"line": text}, text
 
 
 def test_only_one_line_end_at_each_side_of_a_value_belongs_to_the_tags() -> None:
@@ -215,9 +210,8 @@ def test_a_patch_is_read_with_its_envelope_and_what_stands_around_is_prose() -> 
     assert "none of the tools takes a patch" in parse_action(PATCH, "apply_patch", NANO).error
 
 
-@pytest.mark.parametrize(
-    ("tool_format", "text", "said"),
-    [
+def test_an_attempt_that_cannot_be_read_says_why_and_what_was_expected() -> None:
+    for tool_format, text, said in [
         ("hermes", LS_JSON, "No tool call was found. Expected <tool_call>{"),
         ("nanoagent[strict]", f"<tool_call>{LS_JSON}</tool_call>", "a list of calls is needed"),
         ("nanoagent", "<tool_call>ls", "Expecting value"),
@@ -257,16 +251,12 @@ def test_a_patch_is_read_with_its_envelope_and_what_stands_around_is_prose() -> 
         ("apply_patch", PATCH[:-1], "the line *** End Patch is missing"),
         ("apply_patch", f"{PATCH}\n" * 129, "at most 128 are read"),
         ("swe_agent", f"{SWE}\n" * 129, "more than 128 calls"),
-    ],
-)
-def test_an_attempt_that_cannot_be_read_says_why_and_what_was_expected(
-    tool_format: str, text: str, said: str
-) -> None:
-    parsed = parse(text, tool_format)
-    assert parsed.calls == ()
-    assert said in parsed.error
-    assert " Expected " in parsed.error
-    assert len(parsed.error.splitlines()) == 1
+    ]:
+        parsed = parse(text, tool_format)
+        assert parsed.calls == (), (tool_format, text, said)
+        assert said in parsed.error, (tool_format, text, said)
+        assert " Expected " in parsed.error, (tool_format, text, said)
+        assert len(parsed.error.splitlines()) == 1, (tool_format, text, said)
 
 
 def test_a_reply_without_a_call_is_no_error_but_for_a_bash_block() -> None:
@@ -289,15 +279,15 @@ def test_auto_leaves_blocks_and_patches_in_prose_unless_the_toolset_says_otherwi
     assert "2 blocks" in parse(f"{BLOCK}\n{BLOCK}", text_formats=("bash_block",)).error
 
 
-@pytest.mark.parametrize("name", ["bash_block", "apply_patch"])
-def test_auto_looks_for_no_marks_in_the_blocks_that_a_toolset_reads(name: str) -> None:
-    for held in (f"<tool_call>{LS_JSON}</tool_call>", SWE, "[TOOL_CALLS]", "<|python_tag|>"):
-        command = f"cat <<'EOF'\n{held}\nEOF"
-        text = f"```bash\n{command}\n```"
-        if name == "apply_patch":
-            text = f"*** Begin Patch\n+{held}\n*** End Patch"
-        (call,) = parse(f"I look.\n{text}\nThen.", text_formats=(name,)).calls
-        assert call.arguments in ({"command": command}, {"patch": text})
+def test_auto_looks_for_no_marks_in_the_blocks_that_a_toolset_reads() -> None:
+    for name in ["bash_block", "apply_patch"]:
+        for held in (f"<tool_call>{LS_JSON}</tool_call>", SWE, "[TOOL_CALLS]", "<|python_tag|>"):
+            command = f"cat <<'EOF'\n{held}\nEOF"
+            text = f"```bash\n{command}\n```"
+            if name == "apply_patch":
+                text = f"*** Begin Patch\n+{held}\n*** End Patch"
+            (call,) = parse(f"I look.\n{text}\nThen.", text_formats=(name,)).calls
+            assert call.arguments in ({"command": command}, {"patch": text})
 
 
 def test_no_call_is_found_inside_another_one_not_even_in_a_broken_one() -> None:

@@ -26,9 +26,8 @@ def read(text: str, tool_format: str = "auto") -> list[tuple[str, dict[str, obje
     return [(call.name, dict(call.arguments)) for call in calls if not call.error]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_brackets_are_closed_without_a_change_to_any_string() -> None:
+    for text in [
         RUN[:-1],
         RUN[:-2],
         f"{RUN}}}",
@@ -39,30 +38,24 @@ def read(text: str, tool_format: str = "auto") -> list[tuple[str, dict[str, obje
         RUN[:-1].replace("\\n", "\n"),
         f"<tool_call>{RUN[:-1]}</tool_call>",
         f"<tool_call>[{RUN}</tool_call>",
-    ],
-)
-def test_brackets_are_closed_without_a_change_to_any_string(text: str) -> None:
-    assert read(text) in ([("run", {"cmd": "ls\n"})], [])
-    assert read(text) or text == f"[{RUN[:-1]}]"  # which bracket is missing is not clear
+    ]:
+        assert read(text) in ([("run", {"cmd": "ls\n"})], []), text
+        assert read(text) or text == f"[{RUN[:-1]}]", text  # which bracket is missing is not clear
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
-    [
+def test_quotes_and_commas_are_mended() -> None:
+    for text, command in [
         ("{'name': 'run', 'arguments': {'cmd': 'ls \"a\"'}}", 'ls "a"'),
         ('{name: "run", arguments: {cmd: "ls"}}', "ls"),
         ('{"name": "run", "arguments": {"cmd": "ls",},}', "ls"),
         ('{"name": "run", "arguments": {"cmd": "echo "hi" > f"}}', 'echo "hi" > f'),
         ('{"name": "run" "arguments": {"cmd": "ls"}}', "ls"),
-    ],
-)
-def test_quotes_and_commas_are_mended(text: str, command: str) -> None:
-    assert read(text) == [("run", {"cmd": command})]
+    ]:
+        assert read(text) == [("run", {"cmd": command})], (text, command)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_would_lose_or_invent_something_is_not_mended() -> None:
+    for text in [
         f"{RUN[:-2]},}}}}",  # json_repair would strip the line end of the command
         f"{RUN}\n{RUN} done",  # and keep one of these two
         '{"name": "run", "arguments": {"cmd":',
@@ -72,11 +65,9 @@ def test_quotes_and_commas_are_mended(text: str, command: str) -> None:
         '{"name": "run", "arguments": {"cmd": "ls", "n": 1',
         '{"name": "run", "arguments": {"cmd": "ls", "sure": tr',
         '{"name": "run", "arguments": {"cmd": "ls", "xs": [{"a": 1}',
-    ],
-)
-def test_what_would_lose_or_invent_something_is_not_mended(text: str) -> None:
-    assert read(text) == []
-    assert parse_action(text, "auto", SCHEMAS).error
+    ]:
+        assert read(text) == [], text
+        assert parse_action(text, "auto", SCHEMAS).error, text
 
 
 def test_a_call_that_is_read_from_a_text_that_breaks_off_is_one_that_was_written() -> None:
@@ -121,16 +112,14 @@ def test_a_text_is_repaired_once_for_all_formats(repaired: list[str]) -> None:
     assert repaired == [text]
 
 
-@pytest.mark.parametrize("unit", ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"])
-@pytest.mark.parametrize("size", [400, mending.MAX_REPAIRED_CHARS - 100])
-def test_what_json_repair_is_given_for_one_reply_is_bounded(
-    repaired: list[str], unit: str, size: int
-) -> None:
-    for head in ("{", '{"name": "run", "arguments": {"cmd": ', "<tool_call>{name: "):
-        repaired.clear()
-        parse_action(f"{head}{unit * (size // len(unit))} }}", "auto", SCHEMAS)
-        work = (len(t) * sum(map(t.count, MARKS)) for t in repaired)
-        assert sum(work) <= mending.MAX_REPAIR_WORK
+def test_what_json_repair_is_given_for_one_reply_is_bounded(repaired: list[str]) -> None:
+    for size in [400, mending.MAX_REPAIRED_CHARS - 100]:
+        for unit in ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"]:
+            for head in ("{", '{"name": "run", "arguments": {"cmd": ', "<tool_call>{name: "):
+                repaired.clear()
+                parse_action(f"{head}{unit * (size // len(unit))} }}", "auto", SCHEMAS)
+                work = (len(t) * sum(map(t.count, MARKS)) for t in repaired)
+                assert sum(work) <= mending.MAX_REPAIR_WORK
 
 
 def test_a_long_text_of_one_mark_is_no_call() -> None:

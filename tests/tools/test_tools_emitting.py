@@ -17,24 +17,26 @@ def name_of(call: ToolCall) -> str:
     return call.name
 
 
-@pytest.mark.parametrize("name", toolset_names())
-def test_every_form_has_every_tool_with_its_parameters(name: str) -> None:
-    schemas = schemas_of(name)
-    functions = [schema["function"] for schema in schemas]
-    assert as_openai(schemas) == list(schemas)
-    assert as_mcp(schemas) == [
-        {
-            "name": function["name"],
-            "description": function["description"],
-            "inputSchema": function["parameters"],
-        }
-        for function in functions
-    ]
-    for tool, function in zip(as_hugging_face(schemas), functions, strict=True):
-        assert tool["function"].keys() == function.keys()
-        assert tool["function"]["parameters"].get("required") != []
-    assert [make() for make in as_functions(schemas, name_of)] == [f["name"] for f in functions]
-    json.dumps([as_openai(schemas), as_hugging_face(schemas), as_mcp(schemas)])
+def test_every_form_has_every_tool_with_its_parameters() -> None:
+    for name in toolset_names():
+        schemas = schemas_of(name)
+        functions = [schema["function"] for schema in schemas]
+        assert as_openai(schemas) == list(schemas), name
+        assert as_mcp(schemas) == [
+            {
+                "name": function["name"],
+                "description": function["description"],
+                "inputSchema": function["parameters"],
+            }
+            for function in functions
+        ], name
+        for tool, function in zip(as_hugging_face(schemas), functions, strict=True):
+            assert tool["function"].keys() == function.keys()
+            assert tool["function"]["parameters"].get("required") != []
+        assert [make() for make in as_functions(schemas, name_of)] == [
+            f["name"] for f in functions
+        ], name
+        json.dumps([as_openai(schemas), as_hugging_face(schemas), as_mcp(schemas)])
 
 
 def test_what_is_emitted_may_be_changed() -> None:
@@ -56,14 +58,14 @@ def test_mcp_gives_a_schema_of_an_object_to_a_tool_without_parameters() -> None:
     }
 
 
-@pytest.mark.parametrize("name", toolset_names())
-def test_transformers_reads_from_the_functions_what_its_own_form_says(name: str) -> None:
-    transformers = pytest.importorskip("transformers")
-    schemas = schemas_of(name)
-    read = [transformers.utils.get_json_schema(f) for f in as_functions(schemas, name_of)]
-    emitted = as_hugging_face(schemas)
-    for tool in emitted:
-        for schema in tool["function"]["parameters"]["properties"].values():
-            schema.pop("minimum", None)
-            schema.pop("maximum", None)
-    assert read == emitted
+def test_transformers_reads_from_the_functions_what_its_own_form_says() -> None:
+    for name in toolset_names():
+        transformers = pytest.importorskip("transformers")
+        schemas = schemas_of(name)
+        read = [transformers.utils.get_json_schema(f) for f in as_functions(schemas, name_of)]
+        emitted = as_hugging_face(schemas)
+        for tool in emitted:
+            for schema in tool["function"]["parameters"]["properties"].values():
+                schema.pop("minimum", None)
+                schema.pop("maximum", None)
+        assert read == emitted, name

@@ -26,9 +26,8 @@ def function(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "arguments": arguments}} | extra
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_one_call_is_read_in_every_way_it_may_be_written() -> None:
+    for text in [
         LS_JSON,
         f"  [{LS_JSON}]\n",
         f"I look around.\n```json\n{LS_JSON}\n```",
@@ -45,11 +44,9 @@ def function(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         json.dumps([function("shell", '{"cmd": "ls"}')]),
         json.dumps(function("shell", '{"cmd": "ls"}')),
         '{"name": "shell", "parameters": {"cmd": "ls"}}',
-    ],
-)
-def test_one_call_is_read_in_every_way_it_may_be_written(text: str) -> None:
-    assert parse(text).calls == (LS,)
-    assert parse(text).error == ""
+    ]:
+        assert parse(text).calls == (LS,), text
+        assert parse(text).error == "", text
 
 
 def test_several_calls_keep_their_order() -> None:
@@ -76,9 +73,8 @@ def test_what_is_said_beside_the_calls_is_kept() -> None:
     assert parse(message(function("submit", {}), content=parts)).text == "Done."
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_reply_without_a_call_is_not_an_error() -> None:
+    for text in [
         "",
         "All tests pass now.",
         '{"role": "assistant", "content": "All tests pass now."}',
@@ -88,16 +84,13 @@ def test_what_is_said_beside_the_calls_is_kept() -> None:
         '```json\n{"name": "demo", "version": "1.0"}\n```',
         '```\n{"name": ...}\n```',
         "<think>Nothing left to do.",
-    ],
-)
-def test_a_reply_without_a_call_is_not_an_error(text: str) -> None:
-    parsed = parse(text)
-    assert (parsed.calls, parsed.error) == ((), "")
+    ]:
+        parsed = parse(text)
+        assert (parsed.calls, parsed.error) == ((), ""), text
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_an_attempt_that_cannot_be_read_says_why_in_one_line() -> None:
+    for text, said in [
         ("<tool_call>ls</tool_call>", "Expecting value: line 1 column 1 (char 0). Expected <tool"),
         ("<tool_call name='shell'>ls", 'Expected {"name"'),
         ('{"name": "shell", "cmd": "ls"}', 'Expected {"name"'),
@@ -117,30 +110,25 @@ def test_a_reply_without_a_call_is_not_an_error(text: str) -> None:
         (f"<tool_call>[{', '.join([LS_JSON] * 129)}]</tool_call>", "129 calls in one reply"),
         (f"<think>I call <tool_call>{LS_JSON}", "No tool call was found after </think>"),
         ('```json\n{"name": "shell", "arguments": {"cmd": "ls\n```', "Unterminated string"),
-    ],
-)
-def test_an_attempt_that_cannot_be_read_says_why_in_one_line(text: str, said: str) -> None:
-    parsed = parse(text)
-    assert parsed.calls == ()
-    assert said in parsed.error
-    assert "\n" not in parsed.error
+    ]:
+        parsed = parse(text)
+        assert parsed.calls == (), (text, said)
+        assert said in parsed.error, (text, said)
+        assert "\n" not in parsed.error, (text, said)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_broken_json_is_repaired_only_for_tools_that_exist() -> None:
+    for text in [
         '{"name": "shell", "arguments": {"cmd": "ls"}',
         '{"name": "shell", "arguments": {"cmd": "ls",}}',
         "{'name': 'shell', 'arguments': {'cmd': 'ls'}}",
         '<tool_call>{"name": "shell", "arguments": {"cmd": "ls"}}}</tool_call>',
         '```json\n{"name": "shell", "arguments": {"cmd": "ls",}}\n```',
-    ],
-)
-def test_broken_json_is_repaired_only_for_tools_that_exist(text: str) -> None:
-    assert parse(text).calls == (LS,)
-    assert parse_action(text, "auto", [schema("bash", "", command="")]).calls == ()
-    assert parse_action(text, "auto").calls == ()
-    assert parse_action(text, "auto").error
+    ]:
+        assert parse(text).calls == (LS,), text
+        assert parse_action(text, "auto", [schema("bash", "", command="")]).calls == (), text
+        assert parse_action(text, "auto").calls == (), text
+        assert parse_action(text, "auto").error, text
 
 
 def test_arguments_in_a_string_are_never_repaired() -> None:
@@ -149,22 +137,19 @@ def test_arguments_in_a_string_are_never_repaired() -> None:
     assert call.error == "Unterminated string starting at: line 1 column 9 (char 8)"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
+def test_arguments_that_are_no_object_give_a_call_with_an_error() -> None:
+    for arguments, error in [
         ([1], "expected an object, got a list"),
         (7, "expected an object, got a number"),
         (True, "expected an object, got a boolean"),
         ('"ls"', "expected an object, got a string"),
         ("{} {}", "Extra data: line 1 column 3 (char 2)"),
-    ],
-)
-def test_arguments_that_are_no_object_give_a_call_with_an_error(arguments: Any, error: str) -> None:
-    for text in (
-        message(function("shell", arguments)),
-        json.dumps({"name": "shell", "arguments": arguments}),
-    ):
-        assert parse(text).calls == (ToolCall("shell", {}, "call_0", error),)
+    ]:
+        for text in (
+            message(function("shell", arguments)),
+            json.dumps({"name": "shell", "arguments": arguments}),
+        ):
+            assert parse(text).calls == (ToolCall("shell", {}, "call_0", error),)
 
 
 def test_one_unreadable_tag_beside_a_good_one_becomes_a_call_with_an_error() -> None:

@@ -104,22 +104,17 @@ def test_apply_patch_replaces_one_occurrence(context: Scene) -> None:
     assert patch(context, "a", "b", "no/such/folder.py") == "file no/such/folder.py not found"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_apply_patch_refuses_what_is_not_three_texts(context: Scene) -> None:
+    for arguments in [
         {},
         {"search": "a", "replace": "b"},
         {"search": "", "replace": "b", "file": "pkg/area.py"},
         {"search": 1, "replace": "b", "file": "pkg/area.py"},
         {"search": "a", "replace": None, "file": "pkg/area.py"},
         {"search": "\ud800", "replace": "b", "file": "pkg/area.py"},
-    ],
-)
-def test_apply_patch_refuses_what_is_not_three_texts(
-    context: Scene, arguments: dict[str, Any]
-) -> None:
-    result = call(context, "apply_patch", **arguments)
-    assert (result.content, result.ok) == ("invalid `apply_patch` arguments", False)
+    ]:
+        result = call(context, "apply_patch", **arguments)
+        assert (result.content, result.ok) == ("invalid `apply_patch` arguments", False), arguments
 
 
 @pytest.mark.parametrize(
@@ -171,9 +166,8 @@ def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Scene) -> Non
     assert shell(context, "stat -c %s big; head -n 1 big") == "67108864\nbegin"
 
 
-@pytest.mark.parametrize(
-    ("before", "search", "replace", "after"),
-    [
+def test_bytes_and_line_ends_survive(context: Scene) -> None:
+    for before, search, replace, after in [
         (b"a\r\nb\r\n", "a\nb", "a\nc\nb", b"a\r\nc\r\nb\r\n"),
         (b"a\r\nb\r\n", "b", "c\nd", b"a\r\nc\r\nd\r\n"),
         (b"a\r\nb\r\n", "a\r\nb", "a\r\nc", b"a\r\nc\r\n"),
@@ -183,14 +177,10 @@ def test_a_file_that_an_edit_makes_too_large_is_an_answer(context: Scene) -> Non
         (b"\xef\xbb\xbfa\xff\n", "a", "b", b"\xef\xbb\xbfb\xff\n"),
         (b"no end", "end", "end\n", b"no end\n"),
         ("größe = 1\n".encode(), "größe", "weite", b"weite = 1\n"),
-    ],
-)
-def test_bytes_and_line_ends_survive(
-    context: Scene, before: bytes, search: str, replace: str, after: bytes
-) -> None:
-    context.sandbox.write_file("file", before)
-    assert patch(context, search, replace, "file") == "patch applied successfully"
-    assert context.sandbox.read_file("file") == after
+    ]:
+        context.sandbox.write_file("file", before)
+        assert patch(context, search, replace, "file") == "patch applied successfully", before
+        assert context.sandbox.read_file("file") == after, before
 
 
 def test_a_file_keeps_its_mode(context: Scene) -> None:

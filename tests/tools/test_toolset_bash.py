@@ -59,9 +59,8 @@ def test_times_of_test_runs_are_zeroed_and_killed_processes_told_of(scene: Scene
     )
 
 
-@pytest.mark.parametrize(
-    ("command", "submits"),
-    [
+def test_a_command_submits_by_its_first_line_and_exit_code(scene: Scene) -> None:
+    for command, submits in [
         (f"echo {SUBMIT_LINE}", True),
         ("echo MINI_SWE_AGENT_FINAL_OUTPUT", True),
         (f"echo; echo ' {SUBMIT_LINE} '; echo and more", True),
@@ -70,12 +69,8 @@ def test_times_of_test_runs_are_zeroed_and_killed_processes_told_of(scene: Scene
         (f"echo first; echo {SUBMIT_LINE}", False),
         (f"echo {SUBMIT_LINE} too", False),
         (f": {SUBMIT_LINE}", False),
-    ],
-)
-def test_a_command_submits_by_its_first_line_and_exit_code(
-    scene: Scene, command: str, submits: bool
-) -> None:
-    assert scene.call("bash", command=command).submitted is submits
+    ]:
+        assert scene.call("bash", command=command).submitted is submits, (command, submits)
 
 
 def test_a_command_that_times_out_does_not_submit(scene: Scene) -> None:

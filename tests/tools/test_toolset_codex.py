@@ -170,9 +170,8 @@ def test_submit_has_a_status_and_a_short_summary(scene: Scene) -> None:
     assert "needs the argument `status`" in error(scene, "submit")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "meant"),
-    [
+def test_arguments_are_mended_where_the_meaning_is_plain() -> None:
+    for arguments, meant in [
         ({"path": '"pkg/area.py"'}, {"path": "pkg/area.py"}),
         ({"path": 'pkg/area.py"'}, {"path": "pkg/area.py"}),
         ({'{"path"': "pkg/area.py"}, {"path": "pkg/area.py"}),
@@ -183,12 +182,8 @@ def test_submit_has_a_status_and_a_short_summary(scene: Scene) -> None:
         ({"pattern": 'a"'}, {"pattern": 'a"'}),
         ({"patch": '"*** Begin\\n"'}, {"patch": "*** Begin\n"}),
         ({"patch": "--- a\\n+++ b\\n"}, {"patch": "--- a\n+++ b\n"}),
-    ],
-)
-def test_arguments_are_mended_where_the_meaning_is_plain(
-    arguments: dict[str, Any], meant: dict[str, Any]
-) -> None:
-    assert dict(mended(ToolCall("any", arguments)).arguments) == meant
+    ]:
+        assert dict(mended(ToolCall("any", arguments)).arguments) == meant, (arguments, meant)
 
 
 def test_a_name_that_is_there_twice_is_the_exact_one_or_an_error(scene: Scene) -> None:

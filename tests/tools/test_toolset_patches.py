@@ -137,9 +137,8 @@ def test_what_was_written_is_taken_back_on_a_full_disk() -> None:
         assert box.run(STATE).output == before
 
 
-@pytest.mark.parametrize(
-    ("text", "hunk", "after"),
-    [
+def test_hunks_go_where_they_are_meant() -> None:
+    for text, hunk, after in [
         ("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c", "a\nc\n"),
         ("a\nb\n", "@@ -1,9 +1,7 @@\n a\n-b\n+c\n", "a\nc\n"),
         ("a\nb\n", "@@\n a\n-b\n+c\n", "a\nc\n"),
@@ -155,32 +154,26 @@ def test_what_was_written_is_taken_back_on_a_full_disk() -> None:
         ("", "@@ -0,0 +1 @@\n+x\n", "x\n"),
         ("-- a\nb\n", "@@ -1,2 +1 @@\n--- a\n b\n", "b\n"),
         ("a\n\n", "@@ -1,2 +1,2 @@\n-a\n+c\n \n", "c\n\n"),
-    ],
-)
-def test_hunks_go_where_they_are_meant(text: str, hunk: str, after: str) -> None:
-    assert patched(text, f"--- a/f\n+++ b/f\n{hunk}") == after
-    assert patched(text, f"```diff\n--- a/f\n+++ b/f\n{hunk}\n```") == after
+    ]:
+        assert patched(text, f"--- a/f\n+++ b/f\n{hunk}") == after, hunk
+        assert patched(text, f"```diff\n--- a/f\n+++ b/f\n{hunk}\n```") == after, hunk
 
 
-@pytest.mark.parametrize(
-    ("text", "hunk", "said"),
-    [
+def test_a_hunk_that_fits_nowhere_or_twice_says_so() -> None:
+    for text, hunk, said in [
         ("a\nb\na\n", "@@ -2 +2 @@\n-a\n+c\n", "hunk 1: it fits at lines 1, 3, and the line that"),
         ("a\nb\n", "@@ -1,2 +1,2 @@\n a\n-c\n+d\n", "at line 2 it wants 'c', but there is 'b'"),
         ("a\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n", "at line 2 it wants 'b', but there is the end"),
         ("a\n", "@@ -7 +7 @@\n-b\n+c\n", "its lines, which begin with 'b', are not in the file"),
         ("a\n", "@@ -9,0 +10 @@\n+x\n", "it adds behind line 9, and the file has 1"),
-    ],
-)
-def test_a_hunk_that_fits_nowhere_or_twice_says_so(text: str, hunk: str, said: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        patched(text, f"--- a/f\n+++ b/f\n{hunk}")
-    assert said in str(refused.value)
+    ]:
+        with pytest.raises(Refusal) as refused:
+            patched(text, f"--- a/f\n+++ b/f\n{hunk}")
+        assert said in str(refused.value), hunk
 
 
-@pytest.mark.parametrize(
-    ("patch", "said"),
-    [
+def test_what_is_no_patch_is_refused_with_what_was_expected() -> None:
+    for patch, said in [
         ("hello", "no unified diff"),
         ("*** Begin Patch\n*** End Patch", "changes nothing"),
         ("*** Begin Patch\n*** Rename File: a\n*** End Patch", "is no header"),
@@ -188,12 +181,10 @@ def test_a_hunk_that_fits_nowhere_or_twice_says_so(text: str, hunk: str, said: s
         ("*** Begin Patch\n*** Update File: a\n@@\nx\n*** End Patch", "lines of a change begin"),
         ("x" * (MAX_PATCH_CHARS + 1), "characters, more than"),
         ("--- a/f\n+++ b/f\n" + "@@ -1 +1 @@\n-a\n+a\n" * 501, "more than 100 and 500; split it"),
-    ],
-)
-def test_what_is_no_patch_is_refused_with_what_was_expected(patch: str, said: str) -> None:
-    with pytest.raises(Refusal) as refused:
-        read_patch(patch)
-    assert said in str(refused.value)
+    ]:
+        with pytest.raises(Refusal) as refused:
+            read_patch(patch)
+        assert said in str(refused.value), said
 
 
 def test_any_diff_that_difflib_writes_gives_the_text_that_it_was_made_of() -> None:
