@@ -13,6 +13,7 @@ from typing import Any
 import command_line
 import gymnasium as gym
 import pytest
+from moves import SUBMIT
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.agents.registry import agent_factory
@@ -25,7 +26,6 @@ from coding_gym.tasks import load_tasks
 from coding_gym.vector.sub_envs import make_envs
 
 REPLAY = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "replay"]
-SUBMIT = '{"name": "submit", "arguments": {}}'
 FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py; pytest -q | tail -n 1"}}'
 # The hidden tests fail before and after it, which is the cheapest grade of a patch.
 EDIT = '{"name": "shell", "arguments": {"cmd": "sed -i \'s/+/**/\' shapes.py; echo passed"}}'

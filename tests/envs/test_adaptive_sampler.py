@@ -1,15 +1,14 @@
 """Samplers that learn from the results of an env, and of all envs of a vector env."""
 
-import json
 from typing import Any
 
 import pytest
+from moves import SUBMIT
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import make_vec
 
-SUBMIT = json.dumps({"name": "submit", "arguments": {}})
 IDS = ["first", "second"]
 ADAPTIVE = {"name": "adaptive", "min_tries": 2, "window": 4, "revisit": 0}
 

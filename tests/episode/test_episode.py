@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from moves import shells
 
 from coding_gym.action import Completion, Stop
 from coding_gym.episode import Episode, Limits
@@ -36,10 +37,6 @@ def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
     yield build
     for episode in made:
         episode.close()
-
-
-def shells(*commands: str) -> str:
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
 def test_the_chat_starts_with_the_toolsets_prompt_and_the_issue(make: Make) -> None:

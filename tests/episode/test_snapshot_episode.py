@@ -1,10 +1,10 @@
 """Moments of an episode: what is in one, and what goes on from it."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from moves import SUBMIT, shell
 
 from coding_gym.action import Completion
 from coding_gym.episode import Episode, Limits, opening
@@ -18,7 +18,6 @@ from coding_gym.workspace import TemplateStore
 
 Make = Callable[..., Episode]
 
-SUBMIT = '{"name": "submit", "arguments": {}}'
 LOOK = "cat shapes.py; ls -A . /tmp $HOME /dev/shm; cat /tmp/note $HOME/.note; git log --oneline"
 
 
@@ -41,10 +40,6 @@ def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
     yield build
     for episode in made:
         episode.close()
-
-
-def shell(command: str) -> str:
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
 
 
 FIX = shell("sed -i 's/width + height/width * height/' shapes.py")

@@ -16,4 +16,9 @@ def shell(command: str) -> str:
     return json.dumps({"name": "shell", "arguments": {"cmd": command}})
 
 
+def shells(*commands: str) -> str:
+    """Several calls of the tool ``shell``."""
+    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+
+
 TRUE = shell("true")

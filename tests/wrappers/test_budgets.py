@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from moves import FIX, SUBMIT, shells
 
 from coding_gym import Completion, Stop
 from coding_gym.envs import CodingRepairEnv
@@ -20,21 +21,10 @@ from coding_gym.wrappers.tool_call_budget import ToolCallBudget
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 LOW = "Tokens low. Focus on the main issue only.\n"
 LAST = "Last tool call! Make it count.\n"
-SUBMIT = '{"name": "submit", "arguments": {}}'
-FIX = json.dumps(
-    {
-        "name": "apply_patch",
-        "arguments": {"search": "width + height", "replace": "width * height", "file": "shapes.py"},
-    }
-)
 
 
 def few(num_calls: int) -> str:
     return f"{num_calls} tools left. Prioritize essential changes.\n"
-
-
-def shells(*commands: str) -> str:
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
 def num_tokens(*texts: str) -> int:

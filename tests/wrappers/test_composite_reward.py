@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from moves import SUBMIT
 
 from coding_gym import Stop
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
@@ -14,7 +15,6 @@ from coding_gym.rewards import reward_names
 from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
 
 Env = gym.Env[Any, Any]
-SUBMIT = '{"name": "submit", "arguments": {}}'
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls && cat shapes.py"}}'
 
 

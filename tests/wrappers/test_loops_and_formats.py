@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from moves import shells
 
 import coding_gym
 from coding_gym.calls import ToolCall
@@ -21,10 +22,6 @@ from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudg
 BROKEN = "<tool_call>{</tool_call>"
 MALFORMED = json.dumps([{"function": {"name": "shell", "arguments": '{"cmd": '}}])
 UNKNOWN = '{"name": "sing", "arguments": {}}'
-
-
-def shells(*commands: str) -> str:
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
 def warning(number: int, command: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import SyncVectorEnv
+from moves import SUBMIT
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -25,7 +26,6 @@ from coding_gym.trajectory import Turn
 from coding_gym.trajectory_file import append_trajectory, read_trajectories
 from coding_gym.wrappers.record_trajectory import RecordTrajectory
 
-SUBMIT = '{"name": "submit", "arguments": {}}'
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from moves import SUBMIT, shell
 
 from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.envs import CodingRepairEnv
@@ -20,11 +21,6 @@ from coding_gym.wrappers.shaping import add_part
 from coding_gym.wrappers.test_pass_reward import TestPassReward
 
 Env = gym.Env[Any, Any]
-SUBMIT = '{"name": "submit", "arguments": {}}'
-
-
-def shell(command: str) -> str:
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
 
 
 def returning(expression: str) -> str:

@@ -1,6 +1,5 @@
 """`TimeBudget` and `CostBudget`: what counts, when it ends, what is left of it."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
+from moves import shells
 
 import coding_gym
 from coding_gym import Completion
@@ -22,10 +22,6 @@ from coding_gym.wrappers import (
     TokenBudget,
     ToolCallBudget,
 )
-
-
-def shells(*commands: str) -> str:
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
 @pytest.fixture

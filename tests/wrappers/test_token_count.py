@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moves import shells
 
 from coding_gym import Completion, Stop
 from coding_gym.envs import CodingRepairEnv
@@ -31,10 +32,6 @@ MERGING = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ "<|im_start|>assistant\\n" }}{%- endif %}
 """
-
-
-def shells(*commands: str) -> str:
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
 def saved_tokenizer(folder: Path, template: str | None) -> str:

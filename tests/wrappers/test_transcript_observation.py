@@ -13,18 +13,14 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import ClipReward, FlattenObservation
+from moves import SUBMIT, shell
 
 from coding_gym import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.wrappers.transcript_observation import TranscriptObservation
 
-SUBMIT = '{"name": "submit", "arguments": {}}'
 PROMPT = "<|im_start|>assistant\n"
-
-
-def shell(command: str) -> str:
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
 
 
 @pytest.fixture

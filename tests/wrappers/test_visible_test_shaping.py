@@ -1,22 +1,17 @@
 """`VisibleTestShaping`: potentials that nobody can forge, and parts that sum to nothing."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
 import pytest
+from moves import SUBMIT, shell
 
 import coding_gym
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
 
 Env = gym.Env[Any, Any]
-SUBMIT = '{"name": "submit", "arguments": {}}'
-
-
-def shell(command: str) -> str:
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
 
 
 def returning(expression: str) -> str:
