@@ -100,6 +100,7 @@ def test_no_text_makes_reading_raise() -> None:
             (parsed.text + parsed.error).encode()
 
 
+LONG = 300_000  # characters; work that grows with their square would take minutes
 ANYTHING = [
     "[",
     '{"a":',
@@ -116,13 +117,13 @@ ANYTHING = [
 STARTS = ["", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["]
 
 
-def test_a_megabyte_of_anything_is_answered() -> None:
+def test_a_long_text_of_anything_is_answered() -> None:
     for start, unit in itertools.product(STARTS, ANYTHING):
-        text = start + unit * (1_000_000 // len(unit))
+        text = start + unit * (LONG // len(unit))
         assert parse(text).calls == (), (start, unit)
 
 
-def test_a_megabyte_of_what_only_looks_like_calls_is_answered() -> None:
+def test_a_long_text_of_what_only_looks_like_calls_is_answered() -> None:
     for tool_format, start, unit in (
         ("auto", "<function=", "a"),
         ("auto", "<function=shell>", " x"),
@@ -142,7 +143,7 @@ def test_a_megabyte_of_what_only_looks_like_calls_is_answered() -> None:
         ("bash_block", "", "```bash\n```\n"),
         ("apply_patch", "", "*** Begin Patch\n"),
     ):
-        text = start + unit * (1_000_000 // len(unit))
+        text = start + unit * (LONG // len(unit))
         parsed = parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"])
         assert parsed.calls == (), (tool_format, start, unit)
 
@@ -150,7 +151,7 @@ def test_a_megabyte_of_what_only_looks_like_calls_is_answered() -> None:
 def test_quotes_and_brackets_that_never_close_are_answered() -> None:
     starts = ['{"name": "shell", "arguments": {"cmd": ', "[TOOL_CALLS]shell[ARGS]{", "<tool_call>{"]
     units = ['"\\', '\\"', '["', '{"', "(", '{"name"', "[TOOL_CALLS][", "// \n "]
-    for size, start, unit in itertools.product([8_000, 1_000_000], starts, units):
+    for size, start, unit in itertools.product([8_000, LONG], starts, units):
         assert parse(start + unit * (size // len(unit))).calls == (), (size, start, unit)
 
 
