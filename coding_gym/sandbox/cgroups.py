@@ -120,12 +120,12 @@ _numbers = itertools.count()
 @cache
 def _find(_pid: int) -> Delegation:
     try:
-        return _delegation(_HIERARCHY, _own_group())
+        return find_delegation(_HIERARCHY, _own_group())
     except OSError as error:
         return Delegation(folder=None, detail=f"none for sandboxes: {error}; {_HOW_TO}")
 
 
-def _delegation(hierarchy: Path, own: str) -> Delegation:
+def find_delegation(hierarchy: Path, own: str) -> Delegation:
     """Returns the delegation of a process in the group ``own`` of a hierarchy."""
     if not (hierarchy / "cgroup.controllers").exists():
         detail = f"none for sandboxes: {hierarchy} is not the hierarchy of version 2"
@@ -143,7 +143,7 @@ def _delegation(hierarchy: Path, own: str) -> Delegation:
     ):
         detail = f"none for sandboxes: {here} was not delegated to this user"
         return Delegation(folder=None, detail=f"{detail}; {_HOW_TO}")
-    _sweep(here)
+    sweep(here)
     if not set(CONTROLLERS) <= set(cgroup_files.read(here / "cgroup.subtree_control").split()):
         strangers = _strangers(here)
         if strangers:
@@ -198,7 +198,7 @@ def _ancestry(pid: int) -> Iterator[int]:
         pid = int(fields[1]) if fields else 0
 
 
-def _sweep(here: Path) -> None:
+def sweep(here: Path) -> None:
     """Removes the groups of processes that are gone.
 
     With a sandbox's group what runs in it; a leaf may hold children of its process, which are

@@ -38,7 +38,7 @@ def default_interpreter() -> Interpreter:
         SandboxUnavailableError: It cannot be run again, as in a frozen program.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
-    found = _ask(executable.resolve(), usual=False)
+    found = describe(executable.resolve(), usual=False)
     if found is None:
         raise SandboxUnavailableError(
             f"cannot run {executable}, which runs this process",
@@ -68,7 +68,7 @@ def find_interpreter(version: str) -> Interpreter:
         return running
     minor = f"{match[1]}.{match[2]}"
     for executable in _candidates(f"python{minor}"):
-        found = _ask(executable)
+        found = describe(executable)
         if found is not None and _fits(found, version):
             return found
     here = {python.version for python in (running, *_installations())}
@@ -106,7 +106,7 @@ def _places() -> list[Path]:
 def _installations() -> Iterator[Interpreter]:
     """Gives every Python there is; each is run once."""
     for executable in _candidates("python[0-9]*.[0-9]*"):
-        if _NAME.fullmatch(executable.name) and (found := _ask(executable)) is not None:
+        if _NAME.fullmatch(executable.name) and (found := describe(executable)) is not None:
             yield found
 
 
@@ -141,7 +141,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 @cache
-def _ask(executable: Path, *, usual: bool = True) -> Interpreter | None:
+def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
     """Returns the facts that a binary tells of itself; None where it does not run.
 
     Args:

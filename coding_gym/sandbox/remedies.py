@@ -8,6 +8,8 @@ from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.interpreters import default_interpreter
 from coding_gym.sandbox.zygote.steps import SetupError
 
+# Where the files of the machine are that say what it forbids.
+ROOT = Path("/")
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _USERNS_CLONE = "kernel.unprivileged_userns_clone"
 _MAX_USERNS = "user.max_user_namespaces"
@@ -84,7 +86,7 @@ def apparmor_profile() -> str:
 
 
 def _sysctl(name: str) -> str:
-    path = Path("/proc/sys") / name.replace(".", "/")
+    path = ROOT / "proc/sys" / name.replace(".", "/")
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
@@ -92,4 +94,4 @@ def _sysctl(name: str) -> str:
 
 
 def _in_container() -> bool:
-    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
+    return (ROOT / ".dockerenv").exists() or (ROOT / "run/.containerenv").exists()

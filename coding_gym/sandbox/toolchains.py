@@ -10,7 +10,7 @@ from pathlib import Path
 from coding_gym.sandbox.spec import Mount
 
 # Where every sandbox without an image looks, all of it shown by itself.
-_SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_TOOLCHAIN = re.compile(r'^default_toolchain\s*=\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -87,7 +87,7 @@ def find_toolchain(language: str) -> Toolchain:
 
 def _is_shown(program: str) -> bool:
     """Whether a program is one of the system's, and not rustup's stand-in for one elsewhere."""
-    found = shutil.which(program, path=_SHOWN_PATH)
+    found = shutil.which(program, path=SHOWN_PATH)
     return found is not None and Path(found).resolve().name != "rustup"
 
 

@@ -21,9 +21,9 @@ from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRA
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
-_TIMEOUT_S = 120.0
+TIMEOUT_S = 120.0
 # A patch of that size in base64.
-_MAX_OUTPUT_BYTES = MAX_PATCH_BYTES // 3 * 4 + 8
+MAX_OUTPUT_BYTES = MAX_PATCH_BYTES // 3 * 4 + 8
 
 
 def diff(sandbox: Sandbox, template: Template) -> Patch:
@@ -78,7 +78,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
     result = sandbox.run(
-        APPLY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
+        APPLY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
     )
     if not result.ok:
         raise _failure(result, "the patch does not apply")
@@ -90,8 +90,8 @@ def _run_indexed(sandbox: Sandbox, template: Template, script: str) -> str:
     places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
-        timeout_s=_TIMEOUT_S,
-        max_output_bytes=_MAX_OUTPUT_BYTES,
+        timeout_s=TIMEOUT_S,
+        max_output_bytes=MAX_OUTPUT_BYTES,
         cwd="/",
         env=ENV | places | {"CG_MAX": str(MAX_PATCH_BYTES)},
     )
@@ -114,7 +114,7 @@ def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyE
     full = [line for line in result.output.splitlines() if "No space left on device" in line]
     said = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
-        return PatchError(f"{wanted}: it took more than {_TIMEOUT_S:g} s")
+        return PatchError(f"{wanted}: it took more than {TIMEOUT_S:g} s")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
             f"{wanted}: {said}; git and findutils must be installed below /usr, "

@@ -1,40 +1,14 @@
 """Layers that sandboxes may own, and sandboxes of the namespace backend."""
 
 import os
-import select
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from sandbox_scene import Beacon, MakeLayer
 
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-
-MakeLayer = Callable[[Mapping[str, str]], Path]
-
-
-class Beacon:
-    """Lets a command in a sandbox tell the test that it got somewhere, while it runs on."""
-
-    def __init__(self, folder: Path, owner: tuple[int, int]) -> None:
-        folder.mkdir()
-        os.mkfifo(folder / "fifo")
-        for path in (folder, folder / "fifo"):
-            os.chown(path, *owner)
-        self.mount = Mount(source=folder, target="/opt/beacon", writable=True)
-        self.light = "echo > /opt/beacon/fifo"
-        self._descriptor = os.open(folder / "fifo", os.O_RDWR | os.O_NONBLOCK)
-
-    def wait(self, count: int = 1) -> None:
-        poller = select.poll()
-        poller.register(self._descriptor, select.POLLIN)
-        seen = 0
-        while seen < count:
-            assert poller.poll(10_000), f"{seen} of {count} commands lit the beacon"
-            seen += os.read(self._descriptor, 100).count(b"\n")
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 @pytest.fixture

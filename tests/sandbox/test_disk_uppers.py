@@ -7,9 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from sandbox_scene import Beacon, MakeLayer
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter, disk_uppers
@@ -17,9 +17,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
-
-if TYPE_CHECKING:
-    from tests.sandbox.conftest import Beacon, MakeLayer
+from coding_gym.testing.debug import forget_what_is_done_once
 
 _OWNER = """
 import sys
@@ -36,7 +34,7 @@ sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/fifo; sleep
 @pytest.fixture
 def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    disk_uppers._sweep.cache_clear()
+    forget_what_is_done_once()
     return NamespaceBackend(changes="disk")
 
 
@@ -45,7 +43,7 @@ def _uppers(tmp_path: Path) -> list[Path]:
 
 
 def test_changes_are_on_disk_while_open_and_gone_when_closed(
-    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
 ) -> None:
     spec = SandboxSpec(layers=(make_layer({"folder/file": "x"}),))
     with on_disk.open(spec) as sandbox:
@@ -57,7 +55,7 @@ def test_changes_are_on_disk_while_open_and_gone_when_closed(
 
 
 def test_folders_deeper_than_any_path_are_removed(
-    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
 ) -> None:
     layer = make_layer({"file": "x"})
     with on_disk.open(SandboxSpec(layers=(layer,), python=default_interpreter())) as sandbox:
@@ -69,7 +67,7 @@ def test_folders_deeper_than_any_path_are_removed(
 
 
 def test_the_zygote_removes_what_a_killed_owner_left(
-    on_disk: NamespaceBackend, make_layer: "MakeLayer", beacon: "Beacon", tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, beacon: Beacon, tmp_path: Path
 ) -> None:
     layer = make_layer({"folder/file": "x"})
     command = [sys.executable, "-c", _OWNER, beacon.mount.source, layer]
@@ -89,7 +87,7 @@ def test_the_zygote_removes_what_a_killed_owner_left(
 
 
 def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
-    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
 ) -> None:
     spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
     with on_disk.open(spec) as sandbox:
@@ -97,14 +95,14 @@ def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
         for name in ("999999999-1", f"{os.getpid()}-1"):
             (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
             (base / name / "sandbox" / "upper").chmod(0)
-        disk_uppers._sweep.cache_clear()
+        forget_what_is_done_once()
         with on_disk.open(spec) as other:
             assert {path.name for path in base.iterdir()} == {disk_uppers.process_folder().name}
             assert other.run("cat file").output == sandbox.run("cat file").output == "x"
 
 
 def test_a_failed_open_leaves_no_folder(
-    on_disk: NamespaceBackend, make_layer: "MakeLayer", tmp_path: Path
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
 ) -> None:
     layer = make_layer({"file": "x"})
     mount = Mount(source=layer, target="/usr/nowhere")

@@ -37,6 +37,12 @@ _NAMES = [
     "keep host files out of reach",
     "close it",
 ]
+_PROBE = """
+import json
+from coding_gym.sandbox.namespace import NamespaceBackend
+found = NamespaceBackend().probe()
+print(json.dumps([found.available, found.detail, found.remedy]))
+"""
 _EXAMINE = """
 import json
 from coding_gym.sandbox.doctor import examine
@@ -71,9 +77,9 @@ def test_a_step_that_fails_is_the_last_and_names_what_helps(
     def fail(_: Sandbox) -> None:
         raise SandboxError("Input/output error")
 
-    steps = list(trial._STEPS)
+    steps = list(trial.STEPS)
     steps[1] = ("remove a folder of the template", fail, None)
-    monkeypatch.setattr(trial, "_STEPS", tuple(steps))
+    monkeypatch.setattr(trial, "STEPS", tuple(steps))
     backend = NamespaceBackend()
     probe = backend.probe()
     found = Diagnosis(name="namespace", probe=probe, steps=try_out(backend, missing=probe.missing))
@@ -108,23 +114,27 @@ def test_a_diagnosis_without_steps_is_what_the_probe_said() -> None:
         (NO_UNSHARE, "create a user namespace"),
         (NO_PIVOT, "change the root"),
         (NO_MOUNT, "create a mount namespace"),
-        (NO_USER_NAMESPACES, "create a user namespace"),
     ],
 )
-def test_on_a_machine_that_forbids_a_step_it_is_named_with_what_mends_it(
-    machine: str, step: str
-) -> None:
-    ended = run_on(machine, _EXAMINE)
+def test_a_machine_that_forbids_a_step_is_told_which(machine: str, step: str) -> None:
+    ended = run_on(machine, _PROBE)
+    assert ended.stderr == ""
+    is_available, detail, remedy = json.loads(ended.stdout)
+    assert not is_available
+    assert step in detail
+    assert remedy
+
+
+def test_the_doctor_of_a_machine_without_namespaces_names_the_command_that_helps() -> None:
+    ended = run_on(NO_USER_NAMESPACES, _EXAMINE)
     assert ended.stderr == ""
     report = json.loads(ended.stdout)
     namespace = report["backends"]["namespace"]
     assert not namespace["works"]
-    assert step in namespace["failure"]
-    assert namespace["remedy"]
+    assert "create a user namespace" in namespace["failure"]
+    assert namespace["remedy"] == "run `sudo sysctl -w user.max_user_namespaces=65536`"
     assert namespace["steps"] == []
     assert report["automatic"] in {"landlock", ""}
-    if machine == NO_USER_NAMESPACES:
-        assert namespace["remedy"] == "run `sudo sysctl -w user.max_user_namespaces=65536`"
 
 
 def test_the_report_is_json_and_names_the_automatic_choice() -> None:
@@ -140,7 +150,7 @@ def test_limits_that_many_episodes_would_meet_are_named(monkeypatch: pytest.Monk
     limits = {resource.RLIMIT_NOFILE: (1024, 4096), resource.RLIMIT_NPROC: (500, 500)}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: limits[kind])
     monkeypatch.setattr(machine_limits.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(machine_limits, "_num_threads", lambda: 100)
+    monkeypatch.setattr(machine_limits, "num_threads", lambda: 100)
     assert [lack for lack in shortages(20) if "namespaces" not in lack.limit] == []
     files, processes = (lack for lack in shortages(500) if "namespaces" not in lack.limit)
     assert (files.limit, files.has, files.needs) == ("open files", 1024, 2064)

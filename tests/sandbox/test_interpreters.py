@@ -128,7 +128,7 @@ def test_a_binary_that_does_not_run_is_passed_over(pyenv: Path) -> None:
     for content in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho hello\n", "\x7fELF"):
         install(pyenv / "9.8.99", "9.8.99").write_text(content)
         find_interpreter.cache_clear()
-        interpreters._ask.cache_clear()
+        interpreters.describe.cache_clear()
         assert find_interpreter("9.8").version == "9.8.10"
 
 

@@ -2,22 +2,22 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sandbox_scene import MakeLayer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.landlock.grants import tree_grants
-from coding_gym.sandbox.zygote.landlock import descendants, rights
+from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
-
-MakeLayer = Callable[[Mapping[str, str]], Path]
+from coding_gym.testing.debug import first_pid, watchdog_pid
 
 _UID = 61234  # in no distribution's range of accounts
 _BACKEND = LandlockBackend()
@@ -34,14 +34,6 @@ def sandbox() -> Iterator[Sandbox]:
 def python(sandbox: Sandbox, script: str) -> str:
     sandbox.write_file("script.py", script.encode())
     return sandbox.run("python script.py").output
-
-
-def guardian_of(sandbox: Sandbox) -> int:
-    return int(vars(vars(sandbox)["_life"])["_pid"])
-
-
-def init_of(sandbox: Sandbox) -> int:
-    return descendants.find(guardian_of(sandbox))[0]
 
 
 def test_files_of_the_host_can_be_neither_linked_nor_moved_nor_cut(
@@ -73,18 +65,18 @@ def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> Non
         for action in ("cat", "truncate -s 0", "rm"):
             assert sandbox.run(f"{action} {other.workdir}/secret").exit_code != 0
         assert sandbox.run(f"ls {Path(other.workdir).parent}").exit_code != 0
-        for pid in (guardian_of(other), init_of(other)):
+        for pid in (watchdog_pid(other), first_pid(other)):
             assert sandbox.run(f"kill -9 {pid}").exit_code != 0
         assert other.read_file("secret") == b"of the other"
 
 
 def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sandbox) -> None:
-    for pid in (guardian_of(sandbox), init_of(sandbox), os.getpid()):
+    for pid in (watchdog_pid(sandbox), first_pid(sandbox), os.getpid()):
         for number in ("KILL", "STOP", "TERM", "0"):
             assert sandbox.run(f"kill -{number} {pid}").exit_code != 0
     script = (
         "import errno, resource\n"
-        f"for pid in {(guardian_of(sandbox), init_of(sandbox))}:\n"
+        f"for pid in {(watchdog_pid(sandbox), first_pid(sandbox))}:\n"
         "    try: resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 3)); print('done')\n"
         "    except OSError as error: print(errno.errorcode[error.errno])\n"
     )

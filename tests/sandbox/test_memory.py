@@ -221,33 +221,39 @@ def test_a_sandbox_opens_where_everything_is_marked_already() -> None:
     assert (ended.stdout, ended.stderr) == ("1000\n\n", "")
 
 
-def test_shared_memory_counts_once_by_its_largest_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+def _write_processes(proc: Path, *pids: str, **files: str) -> None:
+    """Writes what the kernel says of processes, for a watch that is told to look there."""
+    for pid in pids:
+        (proc / pid).mkdir(exist_ok=True)
+        for name, text in files.items():
+            (proc / pid / name).write_text(text, encoding="ascii")
+
+
+def test_shared_memory_counts_once_by_its_largest_mapping(tmp_path: Path) -> None:
     mib = 1 << 20
-    status = b"VmSize:\t 900000 kB\nRssAnon:\t 2048 kB\nRssShmem:\t 1024 kB\nVmPTE:\t 8 kB\n"
-    line = b"%x-%x rw-s 00000000 00:01 %d    /dev/zero (deleted)\n"
-    maps = line % (0x10000000, 0x10000000 + 300 * mib, 77)
-    files = {b"status": status, b"maps": maps, b"sockstat": b"sockets: used 3\n"}
-    names = ["1", "5", "6", "self"]
-    monkeypatch.setattr(memory.os, "listdir", lambda _: names)
-    monkeypatch.setattr(memory, "_read", lambda path: files.get(path.split("/")[-1].encode(), b""))
+    status = "VmSize:\t 900000 kB\nRssAnon:\t 2048 kB\nRssShmem:\t 1024 kB\nVmPTE:\t 8 kB\n"
+    begin, line = 0x10000000, "%x-%x rw-s 00000000 00:01 77    /dev/zero (deleted)\n"
+    whole, part = (line % (begin, begin + size) for size in (300 * mib, 1 << 12))
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "sockstat").write_text("sockets: used 3\n", encoding="ascii")
     for limit, is_exceeded in ((200 * mib, True), (320 * mib, False)):
-        watch = memory.MemoryWatch(limit, owns_network=True)
+        _write_processes(tmp_path, "1", "5", "6", "self", status=status, maps=whole)
+        watch = memory.MemoryWatch(limit, owns_network=True, proc=str(tmp_path))
         assert watch.is_exceeded(100.0) is is_exceeded
         # It is remembered as long as a part of it is mapped.
-        files[b"maps"] = line % (0x10000000, 0x10001000, 77)
+        _write_processes(tmp_path, "5", "6", maps=part)
         assert watch.is_exceeded(1000.0) is is_exceeded
-        files[b"maps"] = maps
 
 
-def test_looks_come_more_often_the_less_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    status = b"VmSize:\t 100 kB\nRssAnon:\t 100 kB\n"
-    monkeypatch.setattr(memory.os, "listdir", lambda _: ["1", "5"])
+def test_looks_come_more_often_the_less_room_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_processes(tmp_path, "1", "5", status="VmSize:\t 100 kB\nRssAnon:\t 100 kB\n")
     monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(memory.time, "monotonic", lambda: 100.0)
-    monkeypatch.setattr(memory, "_read", lambda path: status if "status" in path else b"")
     pauses = []
     for limit in (64 << 30, 2 << 30, 1 << 20):
-        watch = memory.MemoryWatch(limit, owns_network=True)
+        watch = memory.MemoryWatch(limit, owns_network=True, proc=str(tmp_path))
         watch.begin(100.0)
         assert watch.next_look == pytest.approx(100.02)
         assert not watch.is_exceeded(100.0)

@@ -1,23 +1,20 @@
 """What a namespace sandbox shows of the host's folders, and where."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from sandbox_scene import MakeLayer
 
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter, zygote_process
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import stop_zygotes
 
-if TYPE_CHECKING:
-    from tests.sandbox.conftest import MakeLayer
-
 
 def test_a_package_under_a_shown_folder_is_covered(
-    backend: NamespaceBackend, make_layer: "MakeLayer", monkeypatch: pytest.MonkeyPatch
+    backend: NamespaceBackend, make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = make_layer({"src2/package/gold.patch": "x", "share/kept": "y"})
-    monkeypatch.setattr(zygote_process, "_PACKAGE", prefix / "src2" / "package")
+    monkeypatch.setattr(zygote_process, "PACKAGE", prefix / "src2" / "package")
     stop_zygotes()
     real = default_interpreter()
     python = type(real)(
@@ -49,7 +46,7 @@ def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
 
 
 def test_a_mount_on_covered_packages_can_be_imported(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     python = default_interpreter()
     layer = make_layer({"our_tool.py": "print('imported')"})
@@ -60,7 +57,7 @@ def test_a_mount_on_covered_packages_can_be_imported(
 
 
 def test_mounts_are_read_only_unless_they_say_otherwise(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     closed, open_ = make_layer({"file": "x"}), make_layer({"file": "x"})
     mounts = (
@@ -76,7 +73,7 @@ def test_mounts_are_read_only_unless_they_say_otherwise(
 
 
 def test_mount_points_of_one_sandbox_do_not_show_in_another(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     mount = Mount(source=make_layer({}), target="/opt/only-here")
     with (
@@ -88,7 +85,7 @@ def test_mount_points_of_one_sandbox_do_not_show_in_another(
 
 
 def test_mounts_tell_nothing_of_the_layers_paths(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     layer = make_layer({"file": "x"})
     with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
@@ -96,7 +93,7 @@ def test_mounts_tell_nothing_of_the_layers_paths(
 
 
 def test_a_new_folder_of_an_old_name_is_shown(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     layer = make_layer({"file": "old"})
     with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
@@ -108,7 +105,7 @@ def test_a_new_folder_of_an_old_name_is_shown(
 
 
 def test_more_layers_than_the_shelf_holds_can_be_opened(
-    backend: NamespaceBackend, make_layer: "MakeLayer"
+    backend: NamespaceBackend, make_layer: MakeLayer
 ) -> None:
     layers = [make_layer({"name": str(i)}) for i in range(60)]
     with backend.open(SandboxSpec(layers=(layers[0],))) as first:

@@ -9,7 +9,8 @@ import pytest
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.zygotes import stop_zygotes, zygote
+from coding_gym.sandbox.zygotes import stop_zygotes
+from coding_gym.testing.debug import helper_pid
 
 
 class _Interruption(BaseException):
@@ -73,7 +74,7 @@ def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> N
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBackend) -> None:
     sandbox = backend.open(SandboxSpec())
-    parents = zygote(*backend.owner())._pid
+    parents = helper_pid(backend)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -85,7 +86,7 @@ def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBacken
     assert os.read(reader, 1000) == b"own zygote, belongs to the process, forked"
     os.close(reader)
     assert sandbox.run("echo unharmed").output == "unharmed\n"
-    assert zygote(*backend.owner())._pid == parents
+    assert helper_pid(backend) == parents
     sandbox.close()
 
 
@@ -93,7 +94,7 @@ def _in_the_fork(backend: NamespaceBackend, inherited: Sandbox, parents: int) ->
     try:
         with backend.open(SandboxSpec()) as sandbox:
             output = sandbox.run("echo -n forked").output
-        is_own = zygote(*backend.owner())._pid != parents
+        is_own = helper_pid(backend) != parents
         try:
             inherited.run("true")
         except SandboxError as error:

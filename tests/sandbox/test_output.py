@@ -19,9 +19,14 @@ from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(5))
 def test_head_and_tail_are_those_of_the_whole_however_it_arrives(seed: int) -> None:
     chance = random.Random(seed)
+    for _ in range(20):
+        _check_a_random_stream(chance)
+
+
+def _check_a_random_stream(chance: random.Random) -> None:
     max_bytes = chance.randint(1, 50)
     whole = bytes(chance.randrange(256) for _ in range(chance.randint(0, 200)))
     output = BoundedOutput(max_bytes)
@@ -39,14 +44,6 @@ def test_head_and_tail_are_those_of_the_whole_however_it_arrives(seed: int) -> N
         assert whole.startswith(head)
         assert whole.endswith(tail)
         assert len(head) - len(tail) in {0, 1}
-
-
-def test_a_stream_of_small_chunks_is_forgotten_as_it_goes() -> None:
-    output = BoundedOutput(100)
-    for _ in range(10_000):
-        output.add(b"x" * 10)
-    assert len(output._tail) < 10
-    assert output.num_bytes == 100_000
 
 
 def test_what_is_whole_is_not_touched() -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -21,13 +22,18 @@ _UNSHARE = SetupError("create a user namespace", errno.EPERM, "Operation not per
 
 
 @pytest.fixture
-def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Kernel settings as an ordinary user of a machine without containers sees them."""
-    values: dict[str, str] = {}
-    monkeypatch.setattr(remedies, "_sysctl", lambda name: values.get(name, ""))
-    monkeypatch.setattr(remedies, "_in_container", lambda: False)
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of a machine without containers, as an ordinary user sees it."""
+    monkeypatch.setattr(remedies, "ROOT", tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    return values
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    return tmp_path
+
+
+def _set(machine: Path, setting: str, value: str) -> None:
+    path = machine / "proc/sys" / setting.replace(".", "/")
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{value}\n", encoding="ascii")
 
 
 @pytest.mark.parametrize(
@@ -39,9 +45,9 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     ],
 )
 def test_a_setting_that_forbids_namespaces_is_named_with_its_command(
-    settings: dict[str, str], setting: str, value: str, command: str
+    machine: Path, setting: str, value: str, command: str
 ) -> None:
-    settings[setting] = value
+    _set(machine, setting, value)
     assert remedy(_UNSHARE) == f"run `sudo sysctl -w {setting}{command}`"
     error = unavailable(_UNSHARE)
     assert error.problem == "could not create a user namespace: Operation not permitted"
@@ -49,15 +55,15 @@ def test_a_setting_that_forbids_namespaces_is_named_with_its_command(
     assert str(error) == f"{error.problem}; {error.remedy}"
 
 
-def test_a_container_is_told_its_options(
-    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remedies, "_in_container", lambda: True)
+@pytest.mark.parametrize("mark", [".dockerenv", "run/.containerenv"])
+def test_a_container_is_told_its_options(machine: Path, mark: str) -> None:
+    (machine / mark).parent.mkdir(exist_ok=True)
+    (machine / mark).touch()
     assert "--security-opt seccomp=unconfined" in remedy(_UNSHARE)
     assert "--security-opt systempaths=unconfined" in remedy(_UNSHARE)
 
 
-def test_an_old_kernel_is_told_the_version(settings: dict[str, str]) -> None:
+def test_an_old_kernel_is_told_the_version(machine: Path) -> None:
     failure = SetupError("mount the overlay", errno.ENODEV, "No such device")
     assert "use Linux 5.12 or later" in remedy(failure)
 
@@ -76,17 +82,15 @@ def test_a_failure_survives_the_way_through_json() -> None:
     assert str(failure) == "could not mount /proc: no"
 
 
-def test_a_pod_is_told_its_settings(
-    settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_is_told_its_settings(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     for setting in ("hostUsers: false", "procMount: Unmasked", "Unconfined"):
         assert setting in remedy(_UNSHARE)
 
 
-def test_an_apparmor_profile_is_offered_for_the_file_that_runs(settings: dict[str, str]) -> None:
+def test_an_apparmor_profile_is_offered_for_the_file_that_runs(machine: Path) -> None:
     assert apparmor_profile() == ""
-    settings["kernel.apparmor_restrict_unprivileged_userns"] = "1"
+    _set(machine, "kernel.apparmor_restrict_unprivileged_userns", "1")
     text = apparmor_profile()
     executable = default_interpreter().executable
     assert f" {executable} flags=(unconfined) {{\n  userns,\n}}" in text

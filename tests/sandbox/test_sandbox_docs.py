@@ -66,7 +66,7 @@ def test_what_is_not_covered_is_what_the_probe_says(column: str) -> None:
 
 
 def test_what_an_engine_that_is_not_here_never_keeps_is_not_covered() -> None:
-    for column, never in (("`docker`", docker._NEVER), ("`apptainer`", apptainer.MISSING)):
+    for column, never in (("`docker`", docker.MISSING), ("`apptainer`", apptainer.MISSING)):
         cells = dict(zip(Promise, COLUMNS[column], strict=True))
         assert {promise for promise in cells if cells[promise] == "no"} == set(never)
 

@@ -6,10 +6,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from processes import children
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.testing.debug import first_pid
 
 Pair = tuple[Sandbox, Sandbox]
 
@@ -214,12 +216,10 @@ def test_the_process_backend_names_who_has_persistent_shells() -> None:
 
 
 def test_a_waiting_shell_holds_little_memory(backend: NamespaceBackend) -> None:
-    from tests.sandbox.test_namespace_lifetime import _children, _first_process_of
-
     with backend.open(SandboxSpec(shell="waiting")) as sandbox:
         sandbox.run("true")
         sandbox.write_file("file", b"")  # after it the shell is there
-        shells = _children(_first_process_of(backend))
+        shells = children(first_pid(sandbox))
         assert len(shells) == 1
         status = Path(f"/proc/{shells[0]}/status").read_text(encoding="utf-8")
         anonymous = re.search(r"RssAnon:\s+(\d+) kB", status)

@@ -4,9 +4,16 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from sandbox_scene import MakeLayer
+from snapshot_scenes import (
+    BACKENDS,
+    TEMPLATE,
+    describe,
+    destroy,
+    make_every_kind,
+)
 
 from coding_gym.sandbox import (
     Sandbox,
@@ -15,16 +22,6 @@ from coding_gym.sandbox import (
     SandboxSpec,
     default_interpreter,
 )
-from tests.sandbox.snapshot_scenes import (
-    BACKENDS,
-    TEMPLATE,
-    describe,
-    destroy,
-    make_every_kind,
-)
-
-if TYPE_CHECKING:
-    from tests.sandbox.conftest import MakeLayer
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
@@ -42,7 +39,7 @@ def backend_of_kind(kind: str) -> SandboxBackend:
 
 
 @pytest.fixture
-def opened(backend_of_kind: SandboxBackend, make_layer: "MakeLayer") -> Iterator[Sandbox]:
+def opened(backend_of_kind: SandboxBackend, make_layer: MakeLayer) -> Iterator[Sandbox]:
     spec = SandboxSpec(layers=(make_layer(TEMPLATE),), python=default_interpreter(), limits=_ROOMY)
     with backend_of_kind.open(spec) as sandbox:
         yield sandbox
@@ -202,7 +199,7 @@ def _git(folder: Path, *arguments: str) -> None:
 
 
 def test_git_sees_no_difference_and_need_not_look_again(
-    backend_of_kind: SandboxBackend, kind: str, make_layer: "MakeLayer"
+    backend_of_kind: SandboxBackend, kind: str, make_layer: MakeLayer
 ) -> None:
     layer = make_layer(TEMPLATE)
     os.chown(layer, os.geteuid(), os.getegid())  # for now: git works in nobody else's folder

@@ -1,16 +1,17 @@
 """Snapshots, the sandboxes that they are of, and those that they are restored into."""
 
-import contextlib
 import dataclasses
 import os
-import pickle
-import select
 import signal
+import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
+from processes import children, num_descriptors, wait_gone
+from sandbox_scene import MakeLayer
+from snapshot_scenes import BACKENDS
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import (
@@ -18,16 +19,11 @@ from coding_gym.sandbox import (
     SandboxBackend,
     SandboxLimits,
     SandboxSpec,
-    Snapshot,
     open_sandbox,
 )
-from coding_gym.sandbox.incarnation import Incarnation
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.zygotes import zygote
-from tests.sandbox.snapshot_scenes import BACKENDS
-
-if TYPE_CHECKING:
-    from tests.sandbox.conftest import MakeLayer
+from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.testing.debug import first_pid, helper_pid
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 _NAMESPACES = ["namespace", "namespace-on-disk"]
@@ -44,22 +40,8 @@ def any_backend(kind: str) -> SandboxBackend:
 
 
 @pytest.fixture
-def spec(make_layer: "MakeLayer") -> SandboxSpec:
+def spec(make_layer: MakeLayer) -> SandboxSpec:
     return SandboxSpec(layers=(make_layer({"file": "base\n", "folder/file": "x"}),))
-
-
-def test_one_snapshot_is_restored_as_often_as_one_likes(
-    any_backend: SandboxBackend, spec: SandboxSpec
-) -> None:
-    with any_backend.open(spec) as sandbox:
-        sandbox.run("echo one > file")
-        one = sandbox.snapshot()
-        sandbox.run("echo two > file; rm -r folder")
-        two = sandbox.snapshot()
-        for snapshot, listing in ((one, "one\nx"), (two, "two\n"), (one, "one\nx")) * 2:
-            sandbox.restore(snapshot)
-            assert sandbox.run("cat file; cat folder/file 2> /dev/null").output == listing
-            sandbox.run("echo junk > file; mkdir -p folder; echo junk > folder/file")
 
 
 def test_forks_do_not_see_each_other(any_backend: SandboxBackend, spec: SandboxSpec) -> None:
@@ -76,19 +58,6 @@ def test_forks_do_not_see_each_other(any_backend: SandboxBackend, spec: SandboxS
                 ).output == ("shared\n")
             for number, sandbox in enumerate((first, second, third)):
                 assert sandbox.run("cat file; ls only*").output == f"{number}\nonly{number}\n"
-
-
-def test_a_snapshot_outlives_its_sandbox_and_a_pickle(
-    any_backend: SandboxBackend, spec: SandboxSpec
-) -> None:
-    with any_backend.open(spec) as sandbox:
-        sandbox.run("echo kept > file")
-        snapshot = sandbox.snapshot()
-    copy = pickle.loads(pickle.dumps(snapshot))  # noqa: S301 - our own
-    assert copy == snapshot
-    assert repr(snapshot.data[:20]) not in repr(snapshot)
-    with any_backend.open(copy.spec, snapshot=copy) as sandbox:
-        assert sandbox.run("cat file").output == "kept\n"
 
 
 def test_a_closed_sandbox_neither_makes_nor_takes_snapshots(
@@ -160,35 +129,16 @@ def test_a_snapshot_fits_wherever_the_changes_are_kept(kind: str, spec: SandboxS
         assert sandbox.run("ls -A folder; cat file").output == "moved\n"
 
 
-def _server_of(backend: SandboxBackend) -> int:
-    outer = zygote(*backend.owner())._pid
-    return int(Path(f"/proc/{outer}/task/{outer}/children").read_text(encoding="ascii"))
-
-
 def _counts(backend: SandboxBackend) -> tuple[int, int, int]:
     """Returns how many descriptors are open here and in the server, and its mounts."""
-    server = _server_of(backend)
-    return (
-        len(list(Path("/proc/self/fd").iterdir())),
-        len(list(Path(f"/proc/{server}/fd").iterdir())),
-        len(Path(f"/proc/{server}/mountinfo").read_text(encoding="utf-8").splitlines()),
-    )
+    (server,) = children(helper_pid(backend))
+    mounts = Path(f"/proc/{server}/mountinfo").read_text(encoding="utf-8").splitlines()
+    return num_descriptors(), num_descriptors(server), len(mounts)
 
 
-def _first_processes(backend: SandboxBackend) -> set[int]:
-    server = _server_of(backend)
-    text = Path(f"/proc/{server}/task/{server}/children").read_text(encoding="ascii")
-    return {int(pid) for pid in text.split()}
-
-
-def _wait_gone(pids: set[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            descriptor = os.pidfd_open(pid)
-            poller = select.poll()
-            poller.register(descriptor, select.POLLIN)
-            assert poller.poll(10_000), f"{pid} still runs"
-            os.close(descriptor)
+def _first_pids(backend: SandboxBackend) -> set[int]:
+    (server,) = children(helper_pid(backend))
+    return set(children(server))
 
 
 @pytest.mark.parametrize("kind", _NAMESPACES)
@@ -196,7 +146,7 @@ def test_nothing_is_left_of_restores_and_forks(
     any_backend: SandboxBackend, spec: SandboxSpec, kind: str
 ) -> None:
     any_backend.open(spec).close()
-    others = _first_processes(any_backend)
+    others = _first_pids(any_backend)
     with any_backend.open(spec) as sandbox:
         sandbox.run("echo x > file; ln file file2; rm -r folder")
         snapshot = sandbox.snapshot()
@@ -208,8 +158,8 @@ def test_nothing_is_left_of_restores_and_forks(
             with pytest.raises(SandboxError):
                 any_backend.open(spec, snapshot=bad)
         assert _counts(any_backend) == before
-    _wait_gone(_first_processes(any_backend) - others)
-    assert _first_processes(any_backend) <= others
+    assert wait_gone(_first_pids(any_backend) - others, 10) == []
+    assert _first_pids(any_backend) <= others
 
 
 @pytest.mark.parametrize("kind", _NAMESPACES)
@@ -252,7 +202,7 @@ def test_restores_of_many_sandboxes_at_once_do_not_mix(spec: SandboxSpec) -> Non
 
 @pytest.mark.parametrize("kind", _NAMESPACES)
 def test_mounts_are_where_they_were_whatever_a_policy_did_to_the_way(
-    any_backend: SandboxBackend, make_layer: "MakeLayer", kind: str
+    any_backend: SandboxBackend, make_layer: MakeLayer, kind: str
 ) -> None:
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/tmp/way/to/tools")
     spec = SandboxSpec(layers=(make_layer({"file": "x"}),), mounts=(tools,))
@@ -269,7 +219,7 @@ def test_mounts_are_where_they_were_whatever_a_policy_did_to_the_way(
             assert sandbox.run("cat /tmp/way/to/tools/tool; ls /tmp").output == "t\naway2\nway\n"
 
 
-def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: "MakeLayer") -> None:
+def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> None:
     layer = make_layer({"file": "x"})
     (layer / "way").symlink_to("/sandbox")
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
@@ -277,19 +227,20 @@ def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: "MakeLayer") ->
         NamespaceBackend().open(SandboxSpec(layers=(layer,), mounts=(tools,)))
 
 
-def test_a_sandbox_that_was_closed_during_a_restore_stays_closed(spec: SandboxSpec) -> None:
+def test_a_sandbox_closed_during_a_restore_stays_closed(
+    spec: SandboxSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sandbox = NamespaceBackend().open(spec)
     snapshot = sandbox.snapshot()
-    start = sandbox._start
+    open_as_ever = Zygote.open
 
-    def start_while_closing(given: Snapshot) -> Incarnation:
-        life = start(given)
+    def open_while_closing(handle: Zygote, request: dict[str, Any]) -> socket.socket:
         closing = threading.Thread(target=sandbox.close)
         closing.start()
         closing.join()
-        return life
+        return open_as_ever(handle, request)
 
-    sandbox._start = start_while_closing
+    monkeypatch.setattr(Zygote, "open", open_while_closing)
     sandbox.restore(snapshot)
     with pytest.raises(SandboxError, match="closed"):
         sandbox.run("true")
@@ -298,15 +249,11 @@ def test_a_sandbox_that_was_closed_during_a_restore_stays_closed(spec: SandboxSp
 
 
 def test_a_dead_sandbox_is_not_restored(spec: SandboxSpec) -> None:
-    backend = NamespaceBackend()
-    backend.open(spec).close()
-    others = _first_processes(backend)
-    with backend.open(spec) as sandbox:
+    with NamespaceBackend().open(spec) as sandbox:
         snapshot = sandbox.snapshot()
-        ours = _first_processes(backend) - others
-        for pid in ours:
-            os.kill(pid, signal.SIGKILL)
-        _wait_gone(ours)
+        first = first_pid(sandbox)
+        os.kill(first, signal.SIGKILL)
+        assert wait_gone([first], 10) == []
         for call in (sandbox.snapshot, lambda: sandbox.restore(snapshot)):
             with pytest.raises(SandboxError, match="died"):
                 call()

@@ -1,19 +1,16 @@
 """Snapshots of sandboxes that are full, and into sandboxes that are too small."""
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
+from sandbox_scene import MakeLayer
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, Snapshot, namespace_sandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 
-if TYPE_CHECKING:
-    from tests.sandbox.conftest import MakeLayer
 
-
-def test_a_full_sandbox_is_restored_full(make_layer: "MakeLayer") -> None:
+def test_a_full_sandbox_is_restored_full(make_layer: MakeLayer) -> None:
     limits = SandboxLimits(disk_bytes=4 << 20, num_inodes=400)
     spec = SandboxSpec(layers=(make_layer({"file": "x"}),), limits=limits)
     with NamespaceBackend().open(spec) as sandbox:

@@ -1,12 +1,51 @@
 """What runs on this machine."""
 
+import os
+import select
+import time
+from collections.abc import Iterable
 from pathlib import Path
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of ``pid``; none where it has ended."""
+    found: list[int] = []
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return []
+    for task in tasks:
+        try:
+            found += map(int, (task / "children").read_text(encoding="ascii").split())
+        except OSError:
+            continue
+    return found
 
 
 def descendants(pid: int) -> list[int]:
     """Process ids below ``pid``, children before grandchildren."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
+    return [one for child in children(pid) for one in (child, *descendants(child))]
+
+
+def wait_gone(pids: Iterable[int], timeout_s: float) -> list[int]:
+    """Returns those of the processes that still run when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    left = []
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            poller = select.poll()
+            poller.register(descriptor, select.POLLIN)
+            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                left.append(pid)
+        finally:
+            os.close(descriptor)
+    return left
+
+
+def num_descriptors(pid: int | str = "self") -> int:
+    """How many files a process has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))

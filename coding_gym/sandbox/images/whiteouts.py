@@ -18,7 +18,7 @@ _OPAQUE = ".wh..wh..opq"
 # Book-keeping of aufs, which removes nothing.
 _RESERVED = ".wh..wh."
 # Components of all removed paths; real layers have some thousands, and they are held in memory.
-_MAX_PARTS = 4_000_000
+MAX_PARTS = 4_000_000
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -53,8 +53,8 @@ class Whiteouts:
         if not (member.isreg() or member.islnk()) or member.size:
             raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
         self._num_parts += len(parts)
-        if self._num_parts > _MAX_PARTS:
-            raise InvalidArgumentError(f"it removes too much: paths of {_MAX_PARTS} names in all")
+        if self._num_parts > MAX_PARTS:
+            raise InvalidArgumentError(f"it removes too much: paths of {MAX_PARTS} names in all")
         hidden = name.removeprefix(_PREFIX)
         if name == _OPAQUE:
             self._opaque.append(parts[:-1])

@@ -51,15 +51,17 @@ class MemoryWatch:
     Args:
         limit_bytes: What they may hold together.
         owns_network: Whether the network's sockets are all the sandbox's.
+        proc: Where the kernel's files of these processes are.
 
     Attributes:
         next_look: When to ask `is_exceeded` again, on the clock of ``time.monotonic``.
     """
 
-    def __init__(self, limit_bytes: int, *, owns_network: bool) -> None:
+    def __init__(self, limit_bytes: int, *, owns_network: bool, proc: str = "/proc") -> None:
         self.next_look = 0.0
         self._limit = limit_bytes
         self._owns_network = owns_network
+        self._proc = proc
         self._bytes_per_s = _BYTES_PER_S * len(os.sched_getaffinity(0))
         self._extents: dict[bytes, int] = {}
         self._next_mappings = self._next_close_look = 0.0
@@ -71,7 +73,7 @@ class MemoryWatch:
 
     def is_exceeded(self, now: float) -> bool:
         """Looks, whether the processes hold more than they may together."""
-        statuses = dict(_statuses())
+        statuses = dict(_statuses(self._proc))
         hidden = self._sockets() + self._hidden_in_mappings(statuses, now)
         total = sum(_kilobytes(_ANY_KIND, text) for text in statuses.values()) + hidden
         is_exceeded = total > self._limit and (
@@ -94,7 +96,7 @@ class MemoryWatch:
         for pid, status in statuses.items():
             if not _is_in_vfork(status, statuses):
                 exact += _kilobytes(_TABLES, status)
-                exact += _kilobytes(_SHARES, _read(f"/proc/{pid}/smaps_rollup"))
+                exact += _kilobytes(_SHARES, _read(f"{self._proc}/{pid}/smaps_rollup"))
             if exact > self._limit or time.monotonic() - began > _MAX_CLOSE_LOOK_S:
                 return True
         now = time.monotonic()
@@ -112,7 +114,7 @@ class MemoryWatch:
             seen: dict[bytes, int] = {}
             for pid in statuses:
                 for begin, end, offset, inode in _SHARED_MAPPING.findall(
-                    _read(f"/proc/{pid}/maps")
+                    _read(f"{self._proc}/{pid}/maps")
                 ):
                     extent = int(offset, 16) + int(end, 16) - int(begin, 16)
                     seen[inode] = max(extent, seen.get(inode, 0), self._extents.get(inode, 0))
@@ -125,16 +127,16 @@ class MemoryWatch:
         """Returns what the buffers of sockets may hold, but for the few that any program has."""
         if not self._owns_network:
             return 0
-        found = _SOCKETS.search(_read("/proc/net/sockstat"))
+        found = _SOCKETS.search(_read(f"{self._proc}/net/sockstat"))
         count = int(found[1]) if found else 0
         return max(0, count - _NUM_FREE_SOCKETS) * _SOCKET_BYTES
 
 
-def _statuses() -> Iterator[tuple[int, bytes]]:
+def _statuses(proc: str) -> Iterator[tuple[int, bytes]]:
     """Yields pid and status of every process of the sandbox but this one."""
-    for name in os.listdir("/proc"):
+    for name in os.listdir(proc):
         if name.isdecimal() and name != "1":
-            yield int(name), _read(f"/proc/{name}/status")
+            yield int(name), _read(f"{proc}/{name}/status")
 
 
 def _is_in_vfork(status: bytes, statuses: dict[int, bytes]) -> bool:

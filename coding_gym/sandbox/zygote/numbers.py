@@ -2,7 +2,7 @@
 
 import platform
 
-_MACHINE = platform.machine()
+MACHINE = platform.machine()
 _MACHINES = ("x86_64", "aarch64")
 # Those that work on a folder's descriptor, where there are two: aarch64 has no others.
 _NUMBERS = {
@@ -43,9 +43,9 @@ _NUMBERS = {
 
 def machine() -> str:
     """Returns the architecture; raises OSError (ENOSYS) where the numbers are not known."""
-    if _MACHINE not in _MACHINES:
-        raise OSError(38, f"no system call table for {_MACHINE}")
-    return _MACHINE
+    if MACHINE not in _MACHINES:
+        raise OSError(38, f"no system call table for {MACHINE}")
+    return MACHINE
 
 
 def number(name: str) -> int:

@@ -166,7 +166,7 @@ def test_holes_count_as_bytes(refused_layer: RefusedLayer) -> None:
 def test_bombs_are_refused_by_their_ratio(
     monkeypatch: pytest.MonkeyPatch, refused_layer: RefusedLayer
 ) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.stream._FREE_BYTES", 1 << 20)
+    monkeypatch.setattr("coding_gym.sandbox.images.stream.FREE_BYTES", 1 << 20)
     bomb = gzip.compress(tar_of([entry("zeros", bytes(16 << 20))]))
     assert "100 times its size" in refused_layer(data=bomb, max_ratio=100)
 
@@ -227,7 +227,7 @@ def test_folders_that_are_only_implied_count_as_entries(
 def test_removals_that_would_fill_the_memory_are_refused(
     refused_layer: RefusedLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.whiteouts._MAX_PARTS", 40)
+    monkeypatch.setattr("coding_gym.sandbox.images.whiteouts.MAX_PARTS", 40)
     entries = [entry("d/" * 9 + f".wh.{number}") for number in range(5)]
     assert "removes too much" in refused_layer(*entries)
 
@@ -261,7 +261,7 @@ def test_compressions_that_images_do_not_have_are_refused_with_the_way_out(
 def test_without_a_module_for_zstd_the_way_out_is_told(
     monkeypatch: pytest.MonkeyPatch, refused_layer: RefusedLayer
 ) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.stream._ZSTD_MODULES", (("no_zstd", "open"),))
+    monkeypatch.setattr("coding_gym.sandbox.images.stream.ZSTD_MODULES", (("no_zstd", "open"),))
     assert "pip install zstandard" in refused_layer(data=b"\x28\xb5\x2f\xfd" + bytes(100))
 
 
