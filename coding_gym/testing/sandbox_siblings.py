@@ -18,7 +18,7 @@ from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import claim, expect, opened, output, tree
 
-_NUM_CYCLES = 10
+_NUM_CYCLES = 6
 # Becomes the owner of a sandbox with a running command.
 _OWNER = """
 import pickle, sys

@@ -1,88 +1,25 @@
-"""Every backend that this machine can run is held to the one suite, as its probe declares."""
+"""The automatic backend is held to the one suite, and the suite to what it says of itself."""
 
-import pickle
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache
 
 import pytest
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox import (
-    Probe,
-    Promise,
-    SandboxBackend,
-    SandboxSpec,
-    Snapshot,
-    backend_names,
-    get_backend,
-)
-from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
+from coding_gym.sandbox import Probe, Promise, SandboxBackend, get_backend
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
-pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
-# Docker's checks need an engine of their own: tests/sandbox/containers.
-_ELSEWHERE = {"docker"}
-BACKENDS: dict[str, SandboxBackend] = {
-    name: get_backend(name) for name in backend_names() if name not in _ELSEWHERE
-}
-# What old kernels get without being asked, tried on this one too.
-BACKENDS["namespace-on-disk"] = NamespaceBackend(changes="disk")
+@pytest.fixture(scope="module")
+def probe() -> Probe:
+    found = get_backend("auto").probe()
+    assert found.available, f"{found.detail}; {found.remedy}"
+    return found
 
 
-@cache
-def probe(name: str) -> Probe:
-    return BACKENDS[name].probe()
-
-
-@pytest.fixture
-def conforming(request: pytest.FixtureRequest) -> tuple[SandboxBackend, Probe]:
-    found = probe(request.param)
-    if not found.available:
-        pytest.skip(f"{request.param}: {found.detail}; {found.remedy}")
-    return BACKENDS[request.param], found
-
-
-@pytest.mark.parametrize("conforming", BACKENDS, indirect=True)
 @pytest.mark.parametrize("check", sandbox_checks(), ids=lambda check: check.name)
-def test_backend_keeps_the_contract(
-    conforming: tuple[SandboxBackend, Probe], check: SandboxCheck
-) -> None:
-    backend, found = conforming
-    hold(check, backend, missing=found.missing)
-
-
-class Waiting(NamespaceBackend):
-    """Gives a bash that waits to whoever asks for a fresh one."""
-
-    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> NamespaceSandbox:
-        if spec.shell == "fresh":
-            spec = replace(spec, shell="waiting")
-        return super().open(spec, snapshot=snapshot)
-
-
-OF_COMMANDS = [
-    check
-    for check in sandbox_checks()
-    if check.run.__module__.endswith(("_output", "_commands", "_ends", "_limits"))
-]
-
-
-@pytest.mark.parametrize("check", OF_COMMANDS, ids=lambda check: check.name)
-def test_a_waiting_bash_keeps_the_contract_too(check: SandboxCheck) -> None:
-    found = probe("namespace")
-    if not found.available:
-        pytest.skip(found.detail)
-    hold(check, Waiting(), missing=found.missing)
-
-
-@pytest.mark.parametrize("name", BACKENDS)
-def test_backends_pickle(name: str) -> None:
-    copied = pickle.loads(pickle.dumps(BACKENDS[name]))  # noqa: S301 - made on the line
-    assert copied.name == BACKENDS[name].name
+def test_automatic_backend_keeps_the_contract(check: SandboxCheck, probe: Probe) -> None:
+    hold(check, get_backend("auto"), missing=probe.missing)
 
 
 def test_there_are_enough_checks_and_each_is_a_claim() -> None:
