@@ -21,6 +21,8 @@ from coding_gym.workspace.progress import BuildStep, OnBuildStep
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
+# Arguments of the interpreter that make an environment, with the pip that commands may use.
+VENV = "-m venv --symlinks"
 
 _SCHEMA = 2
 _SCRATCH = "/opt/scratch"
@@ -140,7 +142,7 @@ class Environments:
             installation = Installation(
                 sandbox, task.task_id, log, self._limits, num_steps, self._on_step
             )
-            venv = f"{python} -m venv --symlinks {ENVIRONMENT}"
+            venv = f"{python} {VENV} {ENVIRONMENT}"
             installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
             for command in task.install_commands:
                 installation.run(command)

@@ -2,23 +2,22 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from workspace_scene import Refused
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import FilesTree, FolderTree, GitTree, Task
 from coding_gym.workspace import checkout, history
 
-if TYPE_CHECKING:
-    from tests.workspace.conftest import Refused
-
 _ABSENT = "0" * 39 + "1"
 
 
 def test_a_missing_repository(
-    tmp_path: Path, refused: "Refused", make_task: Callable[..., Task]
+    tmp_path: Path, refused: Refused, make_task: Callable[..., Task]
 ) -> None:
     task = make_task(tree=GitTree(str(tmp_path / "none")), base_commit=_ABSENT)
     error = refused(task)
@@ -28,7 +27,7 @@ def test_a_missing_repository(
 
 @pytest.mark.parametrize("scheme", ["ext::sh -c id", "fd::3"])
 def test_a_url_that_would_run_something_is_no_repository(
-    refused: "Refused", make_task: Callable[..., Task], scheme: str
+    refused: Refused, make_task: Callable[..., Task], scheme: str
 ) -> None:
     error = refused(make_task(tree=GitTree(scheme), base_commit=_ABSENT))
     assert isinstance(error, InvalidTaskError)
@@ -42,13 +41,13 @@ def repository(tmp_path: Path) -> Path:
     git = checkout.HostGit(tmp_path / "settings")
     history.init_repository(git, folder)
     (folder / "a.py").write_text("x = 1\n")
-    history.commit_files(git, folder, history._DEFAULT_DATE, with_ignored=True)
+    history.commit_files(git, folder, datetime(2024, 1, 1, tzinfo=UTC), with_ignored=True)
     return folder
 
 
 @pytest.mark.parametrize("kind", ["path", "url"])
 def test_an_unknown_base_commit(
-    refused: "Refused", repository: Path, make_task: Callable[..., Task], kind: str
+    refused: Refused, repository: Path, make_task: Callable[..., Task], kind: str
 ) -> None:
     name = str(repository) if kind == "path" else f"file://{repository}"
     error = refused(make_task(tree=GitTree(name), base_commit=_ABSENT))
@@ -58,7 +57,7 @@ def test_an_unknown_base_commit(
 
 @pytest.mark.parametrize("name", ["main", "HEAD~1", "abc123", "--upload-pack=id", ""])
 def test_a_base_commit_that_is_no_full_sha(
-    refused: "Refused", repository: Path, make_task: Callable[..., Task], name: str
+    refused: Refused, repository: Path, make_task: Callable[..., Task], name: str
 ) -> None:
     task = make_task(tree=GitTree(str(repository)), base_commit=name)
     error = refused(task)
@@ -69,9 +68,7 @@ def test_a_base_commit_that_is_no_full_sha(
     assert "give clones as repositories (--repositories)" in str(error)
 
 
-def test_a_missing_folder(
-    tmp_path: Path, refused: "Refused", make_task: Callable[..., Task]
-) -> None:
+def test_a_missing_folder(tmp_path: Path, refused: Refused, make_task: Callable[..., Task]) -> None:
     error = refused(make_task(tree=FolderTree(str(tmp_path / "none"))))
     assert isinstance(error, InvalidTaskError)
     assert "field 'folder' names" in str(error)
@@ -90,7 +87,7 @@ REVERSE_PATCHES = {
 def test_a_reverse_patch_that_cannot_be_taken_back(
     tmp_path: Path,
     fresh_folder: Path,
-    refused: "Refused",
+    refused: Refused,
     make_task: Callable[..., Task],
     kind: str,
 ) -> None:
@@ -106,7 +103,7 @@ def test_a_reverse_patch_that_cannot_be_taken_back(
 
 @pytest.mark.parametrize("path", ["link/evil.py", "leaf.py"])
 def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
-    tmp_path: Path, refused: "Refused", make_task: Callable[..., Task], path: str
+    tmp_path: Path, refused: Refused, make_task: Callable[..., Task], path: str
 ) -> None:
     source, outside = tmp_path / "source", tmp_path / "outside"
     source.mkdir()
@@ -122,7 +119,7 @@ def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
 
 @pytest.mark.parametrize("tree", [FolderTree("~nobody-here/x"), GitTree("~nobody-here/x")])
 def test_a_home_folder_of_nobody(
-    refused: "Refused", make_task: Callable[..., Task], tree: FolderTree | GitTree
+    refused: Refused, make_task: Callable[..., Task], tree: FolderTree | GitTree
 ) -> None:
     error = refused(make_task(tree=tree, base_commit=_ABSENT))
     assert isinstance(error, InvalidTaskError)
@@ -131,7 +128,7 @@ def test_a_home_folder_of_nobody(
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 1500 + "x", "a/" * 3000 + "x"])
 def test_a_file_whose_path_is_too_long(
-    refused: "Refused", make_task: Callable[..., Task], name: str
+    refused: Refused, make_task: Callable[..., Task], name: str
 ) -> None:
     error = refused(make_task(tree=FilesTree({name: ""})))
     assert isinstance(error, InvalidTaskError)
@@ -140,19 +137,19 @@ def test_a_file_whose_path_is_too_long(
 
 @pytest.mark.parametrize("name", ["../out.py", "/etc/x", ".git/config", "a/.GIT/x", "", "a\0b"])
 def test_a_file_outside_the_tree(
-    refused: "Refused", make_task: Callable[..., Task], name: str
+    refused: Refused, make_task: Callable[..., Task], name: str
 ) -> None:
     error = refused(make_task(tree=FilesTree({"a.py": "", name: "x"})))
     assert isinstance(error, InvalidTaskError)
     assert f"field 'files' has {name!r}" in str(error)
 
 
-def test_a_file_that_is_a_folder_too(refused: "Refused", make_task: Callable[..., Task]) -> None:
+def test_a_file_that_is_a_folder_too(refused: Refused, make_task: Callable[..., Task]) -> None:
     error = refused(make_task(tree=FilesTree({"a": "", "a/b": ""})))
     assert isinstance(error, InvalidTaskError)
 
 
-def test_a_text_that_is_not_unicode(refused: "Refused", make_task: Callable[..., Task]) -> None:
+def test_a_text_that_is_not_unicode(refused: Refused, make_task: Callable[..., Task]) -> None:
     error = refused(make_task(tree=FilesTree({"a.py": "\ud800"})))
     assert isinstance(error, InvalidTaskError)
     assert "field 'files' has 'a.py', which is not Unicode" in str(error)
@@ -174,6 +171,6 @@ def test_a_text_that_is_not_unicode(refused: "Refused", make_task: Callable[...,
     ],
 )
 def test_a_field_that_cannot_be_used(
-    refused: "Refused", make_task: Callable[..., Task], fields: dict[str, Any], message: str
+    refused: Refused, make_task: Callable[..., Task], fields: dict[str, Any], message: str
 ) -> None:
     assert message in str(refused(make_task(**fields)))

@@ -5,9 +5,10 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from workspace_scene import Refused
 
 from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.task import FilesTree, GitTree, Task
@@ -15,14 +16,11 @@ from coding_gym.workspace import TemplateStore, checkout
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
 
-if TYPE_CHECKING:
-    from tests.workspace.conftest import Refused
-
 _ABSENT = "0" * 39 + "1"
 
 
 def test_a_url_that_cannot_be_fetched(
-    tmp_path: Path, refused: "Refused", make_task: Callable[..., Task]
+    tmp_path: Path, refused: Refused, make_task: Callable[..., Task]
 ) -> None:
     task = make_task(tree=GitTree(f"file://{tmp_path}/none"), base_commit=_ABSENT)
     error = refused(task)
@@ -31,7 +29,7 @@ def test_a_url_that_cannot_be_fetched(
 
 
 def test_a_password_in_a_url_is_not_repeated(
-    refused: "Refused", make_task: Callable[..., Task]
+    refused: Refused, make_task: Callable[..., Task]
 ) -> None:
     url = "https://me:secret@127.0.0.1:1/none.git"
     error = refused(make_task(tree=GitTree(url), base_commit=_ABSENT))
@@ -40,10 +38,10 @@ def test_a_password_in_a_url_is_not_repeated(
     assert "https://127.0.0.1:1/none.git" in str(error)
 
 
-def test_a_server_that_never_answers(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+def test_a_server_that_never_answers(fresh_folder: Path, make_task: Callable[..., Task]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"git://127.0.0.1:{server.getsockname()[1]}/none.git"
-        store = TemplateStore(folder=tmp_path, build_timeout_s=0.5)
+        store = TemplateStore(folder=fresh_folder, build_timeout_s=0.5)
         with pytest.raises(TemplateError) as caught:
             store.get(make_task(tree=GitTree(url), base_commit=_ABSENT))
         said = "git fetch: it took more than 0.5 s (build_timeout_s); clone it yourself"
@@ -51,7 +49,7 @@ def test_a_server_that_never_answers(tmp_path: Path, make_task: Callable[..., Ta
         client, _ = server.accept()
         with client, client.makefile("rb") as wanted:
             assert b"git-upload-pack" in wanted.read()  # to the end: git is gone
-    assert list(tmp_path.glob("mirrors/*/unfinished")) == []
+    assert list(fresh_folder.glob("mirrors/*/unfinished")) == []
 
 
 @pytest.mark.parametrize("name", ["git~1", ".g\u200cit"])
@@ -74,7 +72,7 @@ def test_names_that_mean_git_elsewhere_are_fine_on_linux_only(
 
 def test_no_git(
     tmp_path: Path,
-    refused: "Refused",
+    refused: Refused,
     make_task: Callable[..., Task],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -85,7 +83,7 @@ def test_no_git(
 
 
 def test_a_full_disk(
-    refused: "Refused", make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    refused: Refused, make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -97,7 +95,7 @@ def test_a_full_disk(
 
 
 def test_a_disk_that_fills_while_git_writes(
-    refused: "Refused", make_task: Callable[..., Task]
+    refused: Refused, make_task: Callable[..., Task]
 ) -> None:
     import resource
 

@@ -102,6 +102,7 @@ def test_a_bound_of_no_time_is_refused(name: str, tmp_path: Path) -> None:
         TemplateStore(folder=tmp_path, **{name: 0})
 
 
+@pytest.mark.usefixtures("without_pip")
 def test_an_attempt_keeps_its_downloads_for_the_next_and_a_success_throws_them_away(
     fresh_folder: Path, make_task: Callable[..., Task]
 ) -> None:

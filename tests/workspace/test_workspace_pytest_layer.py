@@ -78,11 +78,11 @@ def test_an_interpreter_that_pytest_does_not_run_on_is_refused(
 
 
 def test_the_process_backend_runs_pytest_too(
-    tmp_path: Path, make_task: Callable[..., Task]
+    fresh_folder: Path, make_task: Callable[..., Task]
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        template = TemplateStore("process", tmp_path).get(make_task())
+        template = TemplateStore("process", fresh_folder).get(make_task())
         sandbox = open_sandbox(template.spec, backend="process")
     with sandbox:
         assert "1 passed" in sandbox.run("pytest -q").output
