@@ -33,7 +33,17 @@ _LEFT_OUT = {
     "__pycache__",
     "ensurepip",
     "turtledemo",
+    "tkinter",
+    "lib2to3",
+    "distutils",
+    "pydoc_data",
+    "sqlite3",
+    "curses",
 }
+# Compiled modules that tests in images have no use for, some with large libraries.
+_MODULES_LEFT_OUT = re.compile(
+    r"(_tkinter|_sqlite3|_curses|nis|readline|_dbm|_gdbm|_ssl|_codecs_|_test|_ctypes_test|xx)"
+)
 
 Entry = tuple[tarfile.TarInfo, bytes]
 Layers = Sequence[bytes]
@@ -145,20 +155,18 @@ def programs(*names: str) -> list[Entry]:
 
 
 def _with_libraries(files: Mapping[str, Path]) -> list[Entry]:
-    libraries = {
-        path.lstrip("/"): Path(path) for file in files.values() for path in _libraries(file)
-    }
+    libraries = {path.lstrip("/"): Path(path) for path in _libraries(tuple(files.values()))}
     return [
         entry(name, path.read_bytes(), mode=0o755) for name, path in {**libraries, **files}.items()
     ]
 
 
 @cache
-def _libraries(file: Path) -> tuple[str, ...]:
+def _libraries(files: tuple[Path, ...]) -> tuple[str, ...]:
     listed = subprocess.run(
-        [str(shutil.which("ldd")), str(file)], capture_output=True, text=True, check=False
+        [str(shutil.which("ldd")), *map(str, files)], capture_output=True, text=True, check=False
     ).stdout
-    return tuple(_LIBRARY.findall(listed))
+    return tuple(dict.fromkeys(_LIBRARY.findall(listed)))
 
 
 def system(*more: str) -> list[Entry]:
@@ -185,7 +193,10 @@ def python_with_pytest() -> list[Entry]:
     inside = f"opt/python/{library.relative_to(prefix)}"
     for path in library.rglob("*"):
         parts = path.relative_to(library).parts
-        if path.is_file() and not _LEFT_OUT & set(parts) and path.suffix != ".a":
+        is_wanted = not _LEFT_OUT & set(parts) and path.suffix not in {".a", ".o"}
+        if path.suffix == ".so" and _MODULES_LEFT_OUT.match(path.name):
+            continue
+        if is_wanted and path.is_file():
             files["/".join((inside, *parts))] = path
     for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
         for file in distribution(name).files or ():

@@ -122,9 +122,7 @@ def test_the_workspace_shows_where_the_project_is_installed_from(sandbox: Sandbo
 
 
 def test_the_images_python_pytest_and_variables_run_the_visible_tests(sandbox: Sandbox) -> None:
-    assert output(sandbox, "python -m pytest -q").endswith("passed in 0.00s") or "1 passed" in (
-        sandbox.run("python -m pytest -q").output
-    )
+    assert "1 passed" in output(sandbox, "python -m pytest -q")
     assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
 
 
@@ -147,7 +145,8 @@ def test_a_patch_made_inside_is_graded(
     output(sandbox, "sed -i 's/width + height/width * height/' /testbed/src/shapes.py")
     task = make_image_task()
     patch = diff(sandbox, template)
-    assert patch.text == task.gold_patch or grade(task, template, patch).resolved
+    assert patch.paths == {"src/shapes.py"}
+    assert grade(task, template, patch).resolved
     with open_sandbox(template.spec) as fresh:
         apply_patch(fresh, patch)
         assert diff(fresh, template) == patch
