@@ -104,17 +104,6 @@ def test_a_new_folder_of_an_old_name_is_shown(
         assert sandbox.run("cat file").output == "new"
 
 
-def test_more_layers_than_the_shelf_holds_can_be_opened(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
-    layers = [make_layer({"name": str(i)}) for i in range(60)]
-    with backend.open(SandboxSpec(layers=(layers[0],))) as first:
-        for i, layer in enumerate(layers):
-            with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
-                assert sandbox.read_file("name") == str(i).encode()
-        assert first.run("cat name; echo more > name; cat name").output == "0more\n"
-
-
 @pytest.mark.parametrize("target", ["relative", "/", "/opt/../etc"])
 def test_targets_that_cannot_be_are_refused(
     backend: NamespaceBackend, tmp_path: Path, target: str

@@ -117,7 +117,8 @@ def test_a_terabyte_of_holes_costs_nothing(opened: Sandbox) -> None:
     assert opened.run("stat -c %s holes; tail -c 4 holes").output == f"{(1 << 40) + 4}\nend\n"
 
 
-def test_folders_deeper_than_any_path_come_back(opened: Sandbox) -> None:
+@pytest.mark.parametrize("kind", ["namespace", "namespace-on-disk"])
+def test_folders_deeper_than_any_path_come_back(opened: Sandbox, kind: str) -> None:
     dig = b"import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
     assert opened.run("python -", stdin=dig + b"open('file', 'w').write('bottom')").ok
     snapshot = opened.snapshot()

@@ -73,9 +73,9 @@ def test_what_is_well_made_is_taken(world: Path) -> None:
     assert (world / "place" / "link").readlink() == Path("up")
 
 
-@pytest.mark.parametrize(
-    "name", [b"..", b".", b"a/b", b"/tmp/x", b"../outside/victim", b"nul\0", b"x" * 256, b""]
-)
+_NAMES = (b"..", b".", b"a/b", b"/tmp/x", b"../outside/victim", b"nul\0", b"x" * 256, b"")
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -86,12 +86,12 @@ def test_what_is_well_made_is_taken(world: Path) -> None:
     ],
     ids=["file", "folder", "fifo", "hard link"],
 )
-def test_names_lead_nowhere(
-    world: Path, make: Callable[[bytes], Record | bytes], name: bytes
-) -> None:
+def test_names_lead_nowhere(world: Path, make: Callable[[bytes], Record | bytes]) -> None:
     first = Record(kind=records.FIFO, name=b"first", inode=1, num_names=2)
-    with pytest.raises(ValueError, match="entry"):
-        _unpack(world, _data(_PLACE, first, make(name), _UP, _END))
+    for name in _NAMES:
+        with pytest.raises(ValueError, match="entry"):
+            _unpack(world, _data(_PLACE, first, make(name), _UP, _END))
+        (world / "place" / "first").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("target", [b"../outside", b"/"])
@@ -176,7 +176,7 @@ def test_hard_links_need_not_add_up(world: Path) -> None:
 
 
 def test_a_tree_of_any_depth_is_taken(world: Path) -> None:
-    depth = 700
+    depth = 1100
     _unpack(world, _data(_PLACE, *[_FOLDER] * depth, *[_UP] * (depth + 1), _END))
     data = pack_copies({"place": world / "place"})
     assert data.count(b"folder") == depth

@@ -9,23 +9,21 @@ import gymnasium as gym
 import pytest
 from host_image import NAME
 
-import coding_gym.sandbox.containers.engine
 from coding_gym.sandbox.containers.backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.engine import Engine
 from coding_gym.sandbox.containers.pool import close_pools
+from coding_gym.testing.debug import disconnect
 
 
 @pytest.fixture
 def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Makes the test's daemon the one that is meant where none is named."""
     engine.api.tag(NAME, *DEFAULT_IMAGE.split(":"))
-    engines: dict[object, Engine] = {}
     monkeypatch.setenv("DOCKER_HOST", engine.url)
-    monkeypatch.setattr(coding_gym.sandbox.containers.engine, "_engines", engines)
+    disconnect("")
     yield
     close_pools()
-    for one in engines.values():
-        one.api.close()
+    disconnect("")
 
 
 @pytest.mark.usefixtures("default_engine")

@@ -8,12 +8,12 @@ import threading
 from typing import Any
 
 import docker
-import pytest
 from host_image import NAME
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend, owners
 from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.testing.debug import forget_what_is_done_once
 
 _OWNER = """
 import sys, time
@@ -47,9 +47,7 @@ def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
     assert {one["Id"] for one in engine.api.containers(all=True)} <= before
 
 
-def test_what_a_killed_owner_never_started_is_removed_by_the_next(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_owner_never_started_is_removed_by_the_next(engine: Engine) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     labels = owners.labels()
@@ -60,7 +58,7 @@ def test_what_a_killed_owner_never_started_is_removed_by_the_next(
         engine.api.create_container(NAME, ["true"], labels=each)["Id"]
         for each in (forgotten, elsewhere, labels)
     ]
-    monkeypatch.setattr(owners, "_swept", set())
+    forget_what_is_done_once()
     owners.sweep(engine)
     left = {one["Id"] for one in engine.api.containers(all=True)}
     assert [one in left for one in made] == [False, True, True]
@@ -95,11 +93,16 @@ def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine)
         running = {one["Id"] for one in engine.api.containers()}
         assert warm[0] in running
     _wait_for_the_pool()
+    old = [one for one in engine.api.containers() if one["Id"] not in before]
+    assert len(old) == 1
     for _ in range(8):  # as many as it remembers
         with backend.open(second) as sandbox:
             assert sandbox.run("echo $A").output == "b\n"
     _wait_for_the_pool()
-    assert threading.active_count() == 1 or not _pool_threads()
+    _wait_until_removed(engine.api, old)
+    left = {one["Id"] for one in engine.api.containers()} - before
+    assert len(left) == 1
+    assert old[0]["Id"] not in left
 
 
 def _pool_threads() -> list[threading.Thread]:
