@@ -93,7 +93,7 @@ def expect_error(what: str, kind: type[BaseException], action: Callable[[], obje
 @contextmanager
 def tree(backend: SandboxBackend, files: Mapping[str, str]) -> Iterator[Path]:
     """Gives a temporary folder with files, owned as layers must be."""
-    with tempfile.TemporaryDirectory(prefix="coding_gym-check-") as temporary:
+    with tempfile.TemporaryDirectory(prefix=f"coding_gym-check-{os.getpid()}-") as temporary:
         folder = Path(temporary)
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -150,4 +150,5 @@ def _num_descriptors() -> int:
 
 
 def _num_temporary() -> int:
-    return len(list(Path(tempfile.gettempdir()).glob("coding_gym*")))
+    """Returns how many folders this process has there; other processes make theirs meanwhile."""
+    return len(list(Path(tempfile.gettempdir()).glob(f"coding_gym-*-{os.getpid()}-*")))

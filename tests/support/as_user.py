@@ -33,7 +33,7 @@ from coding_gym.testing import claims, hold, sandbox_checks, sandbox_files
 # It starts the interpreter that runs this, which the user may not.
 _NEEDS_THIS_INTERPRETER = "a_sandbox_ends_with_its_owner_however_that_dies"
 # Commands of Landlock sandboxes run as their owner in any case; these checks are of what it may do.
-_OF_THE_USER = ("_files", "_layers", "_limits", "_isolation", "_siblings", "_snapshots")
+_OF_THE_USER = ("_files", "_layers", "_isolation")
 
 
 def checks(backend: SandboxBackend) -> dict[str, Any]:
