@@ -52,7 +52,7 @@ BACKENDS: dict[str, SandboxBackend] = {
 }
 # Checks by module, of those backends that share the rest with another one.
 _OF_MODULES = {
-    "process": ("output", "commands", "files", "ends"),
+    "process": ("output", "commands", "files", "layers", "ends"),
     "namespace-on-disk": ("layers", "snapshots", "limits"),
     "waiting": ("output", "commands", "ends", "limits"),
 }
