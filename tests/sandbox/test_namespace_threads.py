@@ -5,6 +5,7 @@ import signal
 import threading
 
 import pytest
+from sandbox_scene import Beacon
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
@@ -17,18 +18,26 @@ class _Interruption(BaseException):
     pass
 
 
-def test_an_interrupted_call_spoils_its_sandbox_and_no_other(backend: NamespaceBackend) -> None:
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(
+    backend: NamespaceBackend, beacon: Beacon
+) -> None:
     def interrupt(number: int, frame: object) -> None:
         raise _Interruption
 
+    def interrupt_the_call() -> None:
+        beacon.wait()
+        os.kill(os.getpid(), signal.SIGALRM)
+
     other = backend.open(SandboxSpec())
-    sandbox = backend.open(SandboxSpec())
+    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    thread = threading.Thread(target=interrupt_the_call)
+    thread.start()
     try:
         with pytest.raises(_Interruption):
-            sandbox.run("sleep 60")
+            sandbox.run(f"{beacon.light}; sleep 60")
     finally:
+        thread.join()
         signal.signal(signal.SIGALRM, previous)
     with pytest.raises(SandboxError, match="interrupted"):
         sandbox.run("echo late")
