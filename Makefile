@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 # A worker that runs out of tests takes half of what another one has left.
 SPREAD := -n $(WORKERS) --dist worksteal
 
+# Tests import the package in many processes; without bytecode each of them would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-trainers stress mutants nightly check format bench clean
 .PHONY: run-test-trainers run-check run-format

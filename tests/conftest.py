@@ -80,7 +80,7 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks each test with its suite, and puts the tests that run alone last."""
-    unused = {*SUITES, *ALONE}
+    unused = {prefix for prefix, suite in SUITES.items() if suite != "trainers"} | {*ALONE}
     for item in items:
         fitting = [prefix for prefix in SUITES if item.nodeid.startswith(prefix)]
         suite = SUITES[max(fitting, key=len)] if fitting else "fast"

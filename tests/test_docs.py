@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coding_gym.testing.debug import toolset_registrations_undone
+from coding_gym.testing.debug import restored_toolsets
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -27,7 +27,7 @@ def blocks(*pages: Path) -> list[Any]:
 
 def assert_runs(code: str) -> None:
     namespace: dict[str, object] = {}
-    with toolset_registrations_undone():
+    with restored_toolsets():
         exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
     assert {"env", "task", "tasks"} & namespace.keys()
 

@@ -17,7 +17,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
-from coding_gym.testing.debug import forget_what_is_done_once
+from coding_gym.testing.debug import repeat_what_is_done_once
 
 _OWNER = """
 import sys
@@ -34,7 +34,7 @@ sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/fifo; sleep
 @pytest.fixture
 def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    forget_what_is_done_once()
+    repeat_what_is_done_once()
     return NamespaceBackend(changes="disk")
 
 
@@ -95,7 +95,7 @@ def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
         for name in ("999999999-1", f"{os.getpid()}-1"):
             (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
             (base / name / "sandbox" / "upper").chmod(0)
-        forget_what_is_done_once()
+        repeat_what_is_done_once()
         with on_disk.open(spec) as other:
             assert {path.name for path in base.iterdir()} == {disk_uppers.process_folder().name}
             assert other.run("cat file").output == sandbox.run("cat file").output == "x"

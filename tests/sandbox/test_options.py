@@ -8,7 +8,7 @@ import pytest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.options import SandboxOptions, with_fresh_shells
-from coding_gym.testing.debug import forget_what_is_done_once
+from coding_gym.testing.debug import repeat_what_is_done_once
 
 
 def test_a_name_alone_is_all_that_is_needed() -> None:
@@ -82,7 +82,7 @@ def test_processors_may_be_all_there_are() -> None:
 
 
 def test_a_limit_that_nothing_keeps_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    forget_what_is_done_once()
+    repeat_what_is_done_once()
     asked = {"name": "process", "limits": {"disk_bytes": 1 << 20, "file_bytes": 1 << 10}}
     for _ in range(2):
         SandboxOptions.parse(asked).warn_of_unkept()

@@ -7,7 +7,7 @@ import pytest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.process import ProcessBackend
-from coding_gym.testing.debug import forget_what_is_done_once
+from coding_gym.testing.debug import repeat_what_is_done_once
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
@@ -69,7 +69,7 @@ def test_folders_of_processes_that_were_killed_are_swept(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "coding_gym-process-999999999-1-left").mkdir()
-    forget_what_is_done_once()
+    repeat_what_is_done_once()
     with _open(SandboxSpec()):
         (folder,) = tmp_path.iterdir()
         assert folder.name != "coding_gym-process-999999999-1-left"

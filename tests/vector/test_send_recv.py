@@ -84,7 +84,7 @@ def test_an_action_whose_notice_an_interrupt_lost_is_received(make: Make) -> Non
     vec = make(2)
     vec.reset(seed=0)
     vec.send([TRUE] * 2)
-    debug.lose_notice_of_an_action(vec)
+    debug.drop_completion(vec)
     received: list[Any] = []
     waiting = threading.Thread(target=lambda: received.append(vec.recv(min_envs=2)), daemon=True)
     waiting.start()

@@ -13,7 +13,7 @@ from host_image import NAME
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend, owners
 from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.testing.debug import forget_what_is_done_once
+from coding_gym.testing.debug import repeat_what_is_done_once
 
 _OWNER = """
 import sys, time
@@ -58,7 +58,7 @@ def test_what_a_killed_owner_never_started_is_removed_by_the_next(engine: Engine
         engine.api.create_container(NAME, ["true"], labels=each)["Id"]
         for each in (forgotten, elsewhere, labels)
     ]
-    forget_what_is_done_once()
+    repeat_what_is_done_once()
     owners.sweep(engine)
     left = {one["Id"] for one in engine.api.containers(all=True)}
     assert [one in left for one in made] == [False, True, True]
