@@ -5,19 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from sandbox_scene import Beacon, MakeLayer
+from sandbox_scene import BACKEND, Beacon, MakeLayer, make_sandbox
 
-from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
-
-
-@pytest.fixture
-def backend() -> NamespaceBackend:
-    return NamespaceBackend()
+from coding_gym.sandbox import Sandbox, default_interpreter
 
 
 @pytest.fixture
-def make_layer(tmp_path: Path, backend: NamespaceBackend) -> MakeLayer:
+def make_layer(tmp_path: Path) -> MakeLayer:
     """Makes folders with the given files, owned as layers must be."""
     count = iter(range(1000))
 
@@ -28,20 +22,20 @@ def make_layer(tmp_path: Path, backend: NamespaceBackend) -> MakeLayer:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
         for path in (folder, *folder.rglob("*")):
-            os.chown(path, *backend.owner(), follow_symlinks=False)
+            os.chown(path, *BACKEND.owner(), follow_symlinks=False)
         return folder
 
     return make
 
 
 @pytest.fixture
-def beacon(tmp_path: Path, backend: NamespaceBackend) -> Iterator[Beacon]:
-    lit = Beacon(tmp_path / "beacon", backend.owner())
+def beacon(tmp_path: Path) -> Iterator[Beacon]:
+    lit = Beacon(tmp_path / "beacon", BACKEND.owner())
     yield lit
     lit.close()
 
 
 @pytest.fixture
-def sandbox(backend: NamespaceBackend) -> Iterator[Sandbox]:
-    with backend.open(SandboxSpec(python=default_interpreter())) as opened:
+def sandbox() -> Iterator[Sandbox]:
+    with make_sandbox(python=default_interpreter()) as opened:
         yield opened

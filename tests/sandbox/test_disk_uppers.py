@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sandbox_scene import Beacon, MakeLayer
+from sandbox_scene import BACKEND, Beacon, MakeLayer
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter, disk_uppers
@@ -154,8 +154,8 @@ def test_two_that_sweep_one_folder_do_not_stop_each_other(
     remove_folder(tmp_path / "dead")
 
 
-def test_this_kernel_is_asked_and_not_its_version(backend: NamespaceBackend) -> None:
-    works = zygote(*backend.owner()).overlay_works_on_tmpfs
-    detail = backend.probe().detail
+def test_this_kernel_is_asked_and_not_its_version() -> None:
+    works = zygote(*BACKEND.owner()).overlay_works_on_tmpfs
+    detail = BACKEND.probe().detail
     assert ("in memory" in detail) is works
     assert "disk limit" in NamespaceBackend(changes="disk").probe().missing

@@ -5,34 +5,34 @@ import threading
 from pathlib import Path
 
 import pytest
+from sandbox_scene import make_sandbox
 
-from coding_gym.sandbox import SandboxSpec, default_interpreter
+from coding_gym.sandbox import default_interpreter
 from coding_gym.sandbox.host_network import settings
-from coding_gym.sandbox.namespace import NamespaceBackend
 
 
-def test_a_server_of_the_host_is_reached_only_with_the_network(backend: NamespaceBackend) -> None:
+def test_a_server_of_the_host_is_reached_only_with_the_network() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=lambda: server.accept()[0].close())
         thread.start()
         command = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo reached"
-        with backend.open(SandboxSpec()) as closed:
+        with make_sandbox() as closed:
             assert "reached" not in closed.run(command).output
-        with backend.open(SandboxSpec(network=True)) as opened:
+        with make_sandbox(network=True) as opened:
             assert opened.run(command).output == "reached\n"
         thread.join()
 
 
-def test_the_rest_is_as_closed_as_without(backend: NamespaceBackend) -> None:
-    with backend.open(SandboxSpec(network=True)) as sandbox:
+def test_the_rest_is_as_closed_as_without() -> None:
+    with make_sandbox(network=True) as sandbox:
         assert sandbox.run("id -u; grep CapEff /proc/self/status").output.split() == [
             *("1000", "CapEff:", "0" * 16)
         ]
         assert "Read-only file system" in sandbox.run("echo > /etc/resolv.conf").output
 
 
-def test_name_servers_are_those_of_the_host(backend: NamespaceBackend) -> None:
-    with backend.open(SandboxSpec(network=True)) as sandbox:
+def test_name_servers_are_those_of_the_host() -> None:
+    with make_sandbox(network=True) as sandbox:
         wanted = Path("/etc/resolv.conf").read_text(encoding="utf-8")
         assert sandbox.run("cat /etc/resolv.conf").output == wanted
 
@@ -58,9 +58,8 @@ def pip_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_settings_of_pip_come_along(pip_of_the_host: Path, backend: NamespaceBackend) -> None:
-    spec = SandboxSpec(network=True, python=default_interpreter())
-    with backend.open(spec) as sandbox:
+def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
+    with make_sandbox(network=True, python=default_interpreter()) as sandbox:
         config = sandbox.run("cat /etc/pip.conf").output
         assert f"index-url = file://{pip_of_the_host}/index/simple" in config
         assert f"    {pip_of_the_host}/links\n" in config
@@ -72,10 +71,8 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path, backend: NamespaceBac
         assert shown == "certificates\nindex\nlinks\nmore\ncertificate"
 
 
-def test_folders_that_settings_name_are_read_only(
-    pip_of_the_host: Path, backend: NamespaceBackend
-) -> None:
-    with backend.open(SandboxSpec(network=True)) as sandbox:
+def test_folders_that_settings_name_are_read_only(pip_of_the_host: Path) -> None:
+    with make_sandbox(network=True) as sandbox:
         result = sandbox.run(f"touch {pip_of_the_host}/links/new")
         assert "Read-only file system" in result.output
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sandbox_scene import make_sandbox
 
 from coding_gym.calls import ExecResult
-from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 from coding_gym.sandbox.zygote import memory
 
 _CALLS = (
@@ -23,9 +23,9 @@ _ALL_USERS = ["0", "0", "4294967295"]
 
 
 @pytest.fixture
-def narrow(backend: NamespaceBackend) -> Iterator[Sandbox]:
+def narrow() -> Iterator[Sandbox]:
     limits = SandboxLimits(memory_bytes=128 << 20)
-    with backend.open(SandboxSpec(python=default_interpreter(), limits=limits)) as opened:
+    with make_sandbox(python=default_interpreter(), limits=limits) as opened:
         yield opened
 
 

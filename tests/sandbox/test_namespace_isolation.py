@@ -3,11 +3,10 @@
 import os
 from pathlib import Path
 
-from sandbox_scene import MakeLayer
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 
 import coding_gym
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
 
 PACKAGE = Path(coding_gym.__file__).parent
 
@@ -17,11 +16,11 @@ def test_commands_are_not_root_and_own_the_workspace(sandbox: Sandbox) -> None:
     assert sandbox.run("touch a; stat -c %u:%g a . ~ /tmp").output == "1000:1000\n" * 4
 
 
-def test_the_host_uid_of_a_command_is_never_root(backend: NamespaceBackend, tmp_path: Path) -> None:
-    uid, gid = backend.owner()
+def test_the_host_uid_of_a_command_is_never_root(tmp_path: Path) -> None:
+    uid, gid = BACKEND.owner()
     os.chown(tmp_path, uid, gid)
     mount = Mount(source=tmp_path, target="/opt/out", writable=True)
-    with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
+    with make_sandbox(mounts=(mount,)) as sandbox:
         assert sandbox.run("touch /opt/out/made").exit_code == 0
     facts = (tmp_path / "made").stat()
     assert (facts.st_uid, facts.st_gid) == (uid, gid)
@@ -50,8 +49,8 @@ def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
     assert top <= made | libraries | set(prefix[1:2])
 
 
-def test_home_folders_of_the_host_are_absent(backend: NamespaceBackend) -> None:
-    with backend.open(SandboxSpec()) as sandbox:
+def test_home_folders_of_the_host_are_absent() -> None:
+    with make_sandbox() as sandbox:
         assert sandbox.run("ls -A /home ~ /tmp /run /var").output.split() == [
             *("/home:", "agent", "/home/agent:", "/run:", "/tmp:", "/var:", "tmp")
         ]
@@ -63,9 +62,9 @@ def test_the_root_is_read_only(sandbox: Sandbox) -> None:
         assert "Read-only file system" in sandbox.run(f"touch {folder}/new").output, folder
 
 
-def test_commands_see_the_limits_of_the_spec(backend: NamespaceBackend) -> None:
+def test_commands_see_the_limits_of_the_spec() -> None:
     limits = SandboxLimits(num_processes=20, file_bytes=1 << 20, num_open_files=32)
-    with backend.open(SandboxSpec(limits=limits)) as sandbox:
+    with make_sandbox(limits=limits) as sandbox:
         bounds = sandbox.run("for kind in u n Hn f c e r; do ulimit -$kind; done").output
         assert bounds.split() == ["20", "32", "32", "1024", "0", "0", "0"]
 
@@ -75,15 +74,13 @@ def test_addresses_do_not_change_between_runs(sandbox: Sandbox) -> None:
     assert sandbox.run(command).output == sandbox.run(command).output
 
 
-def test_listings_of_fresh_sandboxes_are_equal(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_listings_of_fresh_sandboxes_are_equal(make_layer: MakeLayer) -> None:
     layer = make_layer({"folder/file": "x"})
     spec = SandboxSpec(layers=(layer,), python=default_interpreter())
     command = "ls -la --full-time / /etc /home /tmp /opt /sandbox/bin . folder | grep -v ' proc$'"
-    with backend.open(spec) as sandbox:
+    with BACKEND.open(spec) as sandbox:
         first = sandbox.run(command).output
-    with backend.open(spec) as sandbox:
+    with BACKEND.open(spec) as sandbox:
         assert sandbox.run(command).output == first
 
 

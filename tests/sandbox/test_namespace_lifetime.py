@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from processes import children, descendants, num_descriptors, wait_gone
-from sandbox_scene import Beacon
+from sandbox_scene import BACKEND, Beacon, make_sandbox
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Mount, SandboxLimits
 from coding_gym.sandbox.zygote_process import Zygote
 from coding_gym.testing.debug import first_pid, helper_pid
 
@@ -55,24 +54,22 @@ def test_killing_the_owner_leaves_nothing(beacon: Beacon, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])
-def test_killing_the_zygote_ends_its_sandboxes_and_the_next_open_starts_another(
-    backend: NamespaceBackend, which: str
-) -> None:
-    sandbox = backend.open(SandboxSpec())
-    outer = helper_pid(backend)
+def test_killing_the_zygote_ends_its_sandboxes_and_the_next_open_starts_another(which: str) -> None:
+    sandbox = make_sandbox()
+    outer = helper_pid(BACKEND)
     server, *below = descendants(outer)
     os.kill(outer if which == "outer" else server, signal.SIGKILL)
     assert wait_gone([server, *below], 10) == []
     with pytest.raises(SandboxError):
         sandbox.run("true")
     sandbox.close()
-    with backend.open(SandboxSpec()) as again:
+    with make_sandbox() as again:
         assert again.run("echo back").output == "back\n"
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])
 def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
-    backend: NamespaceBackend, which: str, monkeypatch: pytest.MonkeyPatch
+    which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = []
     open_as_ever = Zygote.open
@@ -80,7 +77,7 @@ def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
     def open_and_die(handle: Zygote, request: dict[str, Any]) -> socket.socket:
         stream = open_as_ever(handle, request)
         if not killed:
-            outer = helper_pid(backend)
+            outer = helper_pid(BACKEND)
             killed.extend([outer, *descendants(outer)])
             os.kill(killed[0 if which == "outer" else 1], signal.SIGKILL)
             assert wait_gone(killed[1:], 10) == []
@@ -90,14 +87,14 @@ def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
         return stream
 
     monkeypatch.setattr(Zygote, "open", open_and_die)
-    with backend.open(SandboxSpec()) as sandbox:
+    with make_sandbox() as sandbox:
         assert sandbox.run("echo up").output == "up\n"
         assert killed
         assert wait_gone(killed, 0) == []
 
 
-def test_a_dead_sandbox_says_so_at_once_and_always(backend: NamespaceBackend) -> None:
-    sandbox = backend.open(SandboxSpec())
+def test_a_dead_sandbox_says_so_at_once_and_always() -> None:
+    sandbox = make_sandbox()
     os.kill(first_pid(sandbox), signal.SIGKILL)
     for _ in range(2):
         with pytest.raises(SandboxError, match="died"):
@@ -108,10 +105,8 @@ def test_a_dead_sandbox_says_so_at_once_and_always(backend: NamespaceBackend) ->
     sandbox.close()
 
 
-def test_a_sandbox_that_dies_under_a_command_raises(
-    backend: NamespaceBackend, beacon: Beacon
-) -> None:
-    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
+def test_a_sandbox_that_dies_under_a_command_raises(beacon: Beacon) -> None:
+    sandbox = make_sandbox(mounts=(beacon.mount,))
     first = first_pid(sandbox)
 
     def kill() -> None:
@@ -126,10 +121,8 @@ def test_a_sandbox_that_dies_under_a_command_raises(
     sandbox.close()
 
 
-def test_closing_from_another_thread_ends_a_running_command(
-    backend: NamespaceBackend, beacon: Beacon
-) -> None:
-    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
+def test_closing_from_another_thread_ends_a_running_command(beacon: Beacon) -> None:
+    sandbox = make_sandbox(mounts=(beacon.mount,))
     first = first_pid(sandbox)
     errors: list[SandboxError] = []
 
@@ -151,30 +144,28 @@ def test_closing_from_another_thread_ends_a_running_command(
     assert wait_gone([first], 10) == []
 
 
-def test_opening_and_closing_leaks_no_descriptor(backend: NamespaceBackend) -> None:
-    backend.open(SandboxSpec()).close()
+def test_opening_and_closing_leaks_no_descriptor() -> None:
+    make_sandbox().close()
     before = num_descriptors()
     for _ in range(20):
-        with backend.open(SandboxSpec()) as sandbox:
+        with make_sandbox() as sandbox:
             sandbox.run("true")
     assert num_descriptors() == before
-    (server,) = children(helper_pid(backend))
+    (server,) = children(helper_pid(BACKEND))
     assert wait_gone(children(server), 10) == []
 
 
-def test_a_failed_open_leaks_no_descriptor(backend: NamespaceBackend, tmp_path: Path) -> None:
-    backend.open(SandboxSpec()).close()
+def test_a_failed_open_leaks_no_descriptor(tmp_path: Path) -> None:
+    make_sandbox().close()
     before = num_descriptors()
     for _ in range(5):
         with pytest.raises(SandboxError, match="mount at /usr/nowhere"):
-            backend.open(SandboxSpec(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),)))
+            make_sandbox(mounts=(Mount(source=tmp_path, target="/usr/nowhere"),))
     assert num_descriptors() == before
 
 
-def test_what_goes_wrong_inside_before_a_sandbox_serves_is_told_in_one_line(
-    backend: NamespaceBackend,
-) -> None:
+def test_what_goes_wrong_inside_before_a_sandbox_serves_is_told_in_one_line() -> None:
     limits = SandboxLimits(num_processes="many")
     with pytest.raises(SandboxError, match="could not serve the sandbox: TypeError") as caught:
-        backend.open(SandboxSpec(limits=limits))
+        make_sandbox(limits=limits)
     assert "\n" not in str(caught.value)

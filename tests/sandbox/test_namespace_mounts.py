@@ -3,15 +3,14 @@
 from pathlib import Path
 
 import pytest
-from sandbox_scene import MakeLayer
+from sandbox_scene import MakeLayer, make_sandbox
 
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter, zygote_process
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Mount, Sandbox, default_interpreter, zygote_process
 from coding_gym.sandbox.zygotes import stop_zygotes
 
 
 def test_a_package_under_a_shown_folder_is_covered(
-    backend: NamespaceBackend, make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch
+    make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = make_layer({"src2/package/gold.patch": "x", "share/kept": "y"})
     monkeypatch.setattr(zygote_process, "PACKAGE", prefix / "src2" / "package")
@@ -24,7 +23,7 @@ def test_a_package_under_a_shown_folder_is_covered(
         site_packages=real.site_packages,
     )
     try:
-        with backend.open(SandboxSpec(python=python)) as sandbox:
+        with make_sandbox(python=python) as sandbox:
             listing = sandbox.run(f"cd {prefix}; ls -A src2/package; cat share/kept").output
             assert listing == "y"
     finally:
@@ -45,26 +44,22 @@ def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
     assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
 
 
-def test_a_mount_on_covered_packages_can_be_imported(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_a_mount_on_covered_packages_can_be_imported(make_layer: MakeLayer) -> None:
     python = default_interpreter()
     layer = make_layer({"our_tool.py": "print('imported')"})
     mount = Mount(source=layer, target=str(python.site_packages))
-    with backend.open(SandboxSpec(python=python, mounts=(mount,))) as sandbox:
+    with make_sandbox(python=python, mounts=(mount,)) as sandbox:
         assert sandbox.run("python -m our_tool").output == "imported\n"
         assert sandbox.path(mount.target) == mount.target
 
 
-def test_mounts_are_read_only_unless_they_say_otherwise(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_mounts_are_read_only_unless_they_say_otherwise(make_layer: MakeLayer) -> None:
     closed, open_ = make_layer({"file": "x"}), make_layer({"file": "x"})
     mounts = (
         Mount(source=closed, target="/opt/closed"),
         Mount(source=open_, target="/opt/deep/down/open", writable=True),
     )
-    with backend.open(SandboxSpec(mounts=mounts)) as sandbox:
+    with make_sandbox(mounts=mounts) as sandbox:
         refused = sandbox.run("echo y > /opt/closed/file")
         assert "Read-only file system" in refused.output
         assert sandbox.run("echo y > /opt/deep/down/open/file").exit_code == 0
@@ -72,41 +67,33 @@ def test_mounts_are_read_only_unless_they_say_otherwise(
     assert (open_ / "file").read_text(encoding="utf-8") == "y\n"
 
 
-def test_mount_points_of_one_sandbox_do_not_show_in_another(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({}), target="/opt/only-here")
     with (
-        backend.open(SandboxSpec(mounts=(mount,))) as one,
-        backend.open(SandboxSpec()) as other,
+        make_sandbox(mounts=(mount,)) as one,
+        make_sandbox() as other,
     ):
         assert one.run("ls /opt").output == "only-here\n"
         assert other.run("ls /opt").output == ""
 
 
-def test_mounts_tell_nothing_of_the_layers_paths(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_mounts_tell_nothing_of_the_layers_paths(make_layer: MakeLayer) -> None:
     layer = make_layer({"file": "x"})
-    with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+    with make_sandbox(layers=(layer,)) as sandbox:
         assert str(layer) not in sandbox.run("cat /proc/self/mountinfo").output
 
 
-def test_a_new_folder_of_an_old_name_is_shown(
-    backend: NamespaceBackend, make_layer: MakeLayer
-) -> None:
+def test_a_new_folder_of_an_old_name_is_shown(make_layer: MakeLayer) -> None:
     layer = make_layer({"file": "old"})
-    with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+    with make_sandbox(layers=(layer,)) as sandbox:
         assert sandbox.run("cat file").output == "old"
     layer.rename(layer.with_name("moved"))
     make_layer({"file": "new"}).rename(layer)
-    with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+    with make_sandbox(layers=(layer,)) as sandbox:
         assert sandbox.run("cat file").output == "new"
 
 
 @pytest.mark.parametrize("target", ["relative", "/", "/opt/../etc"])
-def test_targets_that_cannot_be_are_refused(
-    backend: NamespaceBackend, tmp_path: Path, target: str
-) -> None:
+def test_targets_that_cannot_be_are_refused(tmp_path: Path, target: str) -> None:
     with pytest.raises(ValueError, match="target must be an absolute path"):
-        backend.open(SandboxSpec(mounts=(Mount(source=tmp_path, target=target),)))
+        make_sandbox(mounts=(Mount(source=tmp_path, target=target),))

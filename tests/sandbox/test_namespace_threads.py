@@ -5,11 +5,10 @@ import signal
 import threading
 
 import pytest
-from sandbox_scene import Beacon
+from sandbox_scene import BACKEND, Beacon, make_sandbox
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Sandbox, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.zygotes import stop_zygotes
 from coding_gym.testing.debug import helper_pid
 
@@ -18,9 +17,7 @@ class _Interruption(BaseException):
     pass
 
 
-def test_an_interrupted_call_spoils_its_sandbox_and_no_other(
-    backend: NamespaceBackend, beacon: Beacon
-) -> None:
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> None:
     def interrupt(number: int, frame: object) -> None:
         raise _Interruption
 
@@ -28,8 +25,8 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(
         beacon.wait()
         os.kill(os.getpid(), signal.SIGALRM)
 
-    other = backend.open(SandboxSpec())
-    sandbox = backend.open(SandboxSpec(mounts=(beacon.mount,)))
+    other = make_sandbox()
+    sandbox = make_sandbox(mounts=(beacon.mount,))
     previous = signal.signal(signal.SIGALRM, interrupt)
     thread = threading.Thread(target=interrupt_the_call)
     thread.start()
@@ -46,29 +43,27 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(
     other.close()
 
 
-def test_an_interrupted_open_leaves_open_sandboxes_alone(
-    backend: NamespaceBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*arguments: object) -> None:
         raise _Interruption
 
-    with backend.open(SandboxSpec()) as before:
+    with make_sandbox() as before:
         with monkeypatch.context() as patch:
             patch.setattr("socket.recv_fds", interrupt)
             with pytest.raises(_Interruption):
-                backend.open(SandboxSpec())
-        with backend.open(SandboxSpec(env={"A": "right"})) as after:
+                make_sandbox()
+        with make_sandbox(env={"A": "right"}) as after:
             assert after.run("echo $A").output == "right\n"
         assert before.run("echo unharmed").output == "unharmed\n"
     stop_zygotes()
 
 
-def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> None:
+def test_many_threads_open_run_and_close_at_once() -> None:
     outputs: list[str] = []
 
     def work(number: int) -> None:
         for _ in range(3):
-            with backend.open(SandboxSpec()) as sandbox:
+            with make_sandbox() as sandbox:
                 outputs.append(sandbox.run(f"echo {number}").output)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
@@ -81,13 +76,13 @@ def test_many_threads_open_run_and_close_at_once(backend: NamespaceBackend) -> N
 
 # From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBackend) -> None:
-    sandbox = backend.open(SandboxSpec())
-    parents = helper_pid(backend)
+def test_a_fork_of_the_owner_starts_a_zygote_of_its_own() -> None:
+    sandbox = make_sandbox()
+    parents = helper_pid(BACKEND)
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        answer = _in_the_fork(backend, sandbox, parents)
+        answer = _in_the_fork(sandbox, parents)
         os.write(writer, answer.encode())
         os._exit(0)
     os.close(writer)
@@ -95,15 +90,15 @@ def test_a_fork_of_the_owner_starts_a_zygote_of_its_own(backend: NamespaceBacken
     assert os.read(reader, 1000) == b"own zygote, belongs to the process, forked"
     os.close(reader)
     assert sandbox.run("echo unharmed").output == "unharmed\n"
-    assert helper_pid(backend) == parents
+    assert helper_pid(BACKEND) == parents
     sandbox.close()
 
 
-def _in_the_fork(backend: NamespaceBackend, inherited: Sandbox, parents: int) -> str:
+def _in_the_fork(inherited: Sandbox, parents: int) -> str:
     try:
-        with backend.open(SandboxSpec()) as sandbox:
+        with make_sandbox() as sandbox:
             output = sandbox.run("echo -n forked").output
-        is_own = helper_pid(backend) != parents
+        is_own = helper_pid(BACKEND) != parents
         try:
             inherited.run("true")
         except SandboxError as error:

@@ -6,9 +6,9 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from sandbox_scene import make_sandbox
 
-from coding_gym.sandbox import SandboxLimits, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import SandboxLimits
 from coding_gym.sandbox.options import Shell
 from coding_gym.sandbox.zygote.output import BoundedOutput
 from coding_gym.testing.debug import first_pid
@@ -24,10 +24,8 @@ def _peak_kb(pid: int) -> int:
 
 
 @pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
-def test_a_flood_of_output_costs_neither_side_memory(
-    backend: NamespaceBackend, shell: Shell
-) -> None:
-    with backend.open(SandboxSpec(shell=shell)) as sandbox:
+def test_a_flood_of_output_costs_neither_side_memory(shell: Shell) -> None:
+    with make_sandbox(shell=shell) as sandbox:
         sandbox.run("echo warm", max_output_bytes=1 << 20)
         init = first_pid(sandbox)
         before = _peak_kb(init), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -48,11 +46,9 @@ def _resident_kb(pid: int) -> int:
 
 
 @pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
-def test_what_a_command_needed_is_free_for_the_next(
-    backend: NamespaceBackend, shell: Shell
-) -> None:
+def test_what_a_command_needed_is_free_for_the_next(shell: Shell) -> None:
     limits = SandboxLimits(num_open_files=64)
-    with backend.open(SandboxSpec(shell=shell, limits=limits)) as sandbox:
+    with make_sandbox(shell=shell, limits=limits) as sandbox:
         commands: list[tuple[str, bytes]] = [
             ("head -c 1M /dev/zero", b""),
             ("wc -c", bytes(1 << 20)),

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from sandbox_scene import BACKEND, make_sandbox
 
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Mount, SandboxLimits
 from coding_gym.sandbox.zygote import numbers
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
@@ -125,24 +125,21 @@ def test_an_unknown_machine_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_same_spec_opens_a_sandbox_with_what_its_layer_is_now(tmp_path: Path) -> None:
-    backend = NamespaceBackend()
     layer = tmp_path / "layer"
     layer.mkdir()
-    os.chown(layer, *backend.owner())
-    spec = SandboxSpec(layers=(layer,))
+    os.chown(layer, *BACKEND.owner())
     for seconds in (1000, 2000, 2000):
         os.utime(layer, (seconds, seconds))
-        with backend.open(spec) as sandbox:
+        with make_sandbox(layers=(layer,)) as sandbox:
             assert sandbox.run("stat -c %Y .").output == f"{seconds}\n"
 
 
 def test_a_layer_made_anew_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
-    backend = NamespaceBackend()
     layer = tmp_path / "layer"
     for text in ("old", "new"):
         layer.mkdir()
         (layer / "file").write_text(text, encoding="utf-8")
-        with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
+        with make_sandbox(layers=(layer,)) as sandbox:
             assert sandbox.run("cat file").output == text
         layer.rename(tmp_path / text)
 
@@ -152,19 +149,18 @@ def test_a_folder_that_was_shown_elsewhere_meanwhile_is_not_taken_for_another(
 ) -> None:
     """The zygote shows so many folders at a time, and uses their places again."""
     stop_zygotes()
-    backend = NamespaceBackend()
     for number in range(60):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "file").write_text(str(number), encoding="utf-8")
-        os.chown(tmp_path / str(number) / "file", *backend.owner())
+        os.chown(tmp_path / str(number) / "file", *BACKEND.owner())
         os.utime(tmp_path / str(number), (1000, 1000))
 
     def open_and_look(number: int, **others: int) -> str:
         limits = SandboxLimits(**others)
-        with backend.open(SandboxSpec(layers=(tmp_path / str(number),), limits=limits)) as sandbox:
+        with make_sandbox(layers=(tmp_path / str(number),), limits=limits) as sandbox:
             return sandbox.run("cat file").output
 
-    with backend.open(SandboxSpec(layers=(tmp_path / "0",))) as first:
+    with make_sandbox(layers=(tmp_path / "0",)) as first:
         for number in range(60):
             assert open_and_look(number) == str(number)
         assert first.run("cat file; echo more > file; cat file").output == "0more\n"
@@ -176,17 +172,16 @@ def test_a_folder_that_was_shown_elsewhere_meanwhile_is_not_taken_for_another(
 def test_mounts_anywhere_change_no_date_but_those_of_the_sandboxs_own_folders(
     tmp_path: Path,
 ) -> None:
-    backend = NamespaceBackend()
     shown = tmp_path / "shown"
     (shown / "inner").mkdir(parents=True)
     for folder in (shown, shown / "inner"):
-        os.chown(folder, *backend.owner())
+        os.chown(folder, *BACKEND.owner())
         os.utime(folder, (5000, 5000))
     libraries = sorted(path for path in Path("/lib").glob("*/*") if path.is_dir())
     existing = next(path for path in libraries if "linux" not in str(path))
     targets = ("/home", "/opt/a/b", "/opt/a/b/inner", "/dev/shm/c/d", "/tmp/e", str(existing))
     mounts = tuple(Mount(source=shown, target=target, writable=True) for target in targets)
-    with backend.open(SandboxSpec(mounts=mounts)) as sandbox:
+    with make_sandbox(mounts=mounts) as sandbox:
         asked = "/opt/a /dev/shm /dev/shm/c /tmp /home /opt/a/b/inner"
         dates = sandbox.run(f"stat -c %Y {asked}").output.split()
     assert dates == ["946684800"] * 4 + ["5000"] * 2
@@ -195,7 +190,7 @@ def test_mounts_anywhere_change_no_date_but_those_of_the_sandboxs_own_folders(
 def test_the_folders_of_a_sandbox_do_not_depend_on_its_owners_umask() -> None:
     before = os.umask(0o077)
     try:
-        with NamespaceBackend().open(SandboxSpec()) as sandbox:
+        with make_sandbox() as sandbox:
             modes = sandbox.run("umask; stat -c %a / /home/agent /tmp /workspace").output.split()
     finally:
         os.umask(before)

@@ -7,19 +7,17 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from sandbox_scene import Beacon
+from sandbox_scene import Beacon, make_sandbox
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Sandbox, SandboxLimits, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 
 _GONE = "its folder, variables, functions and background processes are gone]\n"
 
 
 @pytest.fixture
-def lasting(backend: NamespaceBackend) -> Iterator[Sandbox]:
-    spec = SandboxSpec(python=default_interpreter(), shell="persistent")
-    with backend.open(spec) as opened:
+def lasting() -> Iterator[Sandbox]:
+    with make_sandbox(python=default_interpreter(), shell="persistent") as opened:
         yield opened
 
 
@@ -75,12 +73,10 @@ def test_nothing_ordinary_ends_the_shell(lasting: Sandbox, command: str, output:
 @pytest.mark.parametrize(
     "tracing", ["set -x", "set -v", "trap 'echo $BASH_COMMAND' DEBUG", "set -o history"]
 )
-def test_what_a_shell_shows_of_its_commands_is_the_same_in_every_run(
-    backend: NamespaceBackend, tracing: str
-) -> None:
+def test_what_a_shell_shows_of_its_commands_is_the_same_in_every_run(tracing: str) -> None:
     runs = []
     for _ in range(2):
-        with backend.open(SandboxSpec(shell="persistent")) as sandbox:
+        with make_sandbox(shell="persistent") as sandbox:
             commands = (tracing, "echo a", "(exit 3)", "history; echo b")
             runs.append([sandbox.run(command).output for command in commands])
     assert runs[0] == runs[1]
@@ -121,9 +117,9 @@ def test_a_shell_that_locked_its_workspace_can_open_it_again(lasting: Sandbox) -
     assert "Permission denied" in lasting.run("echo ran").output
 
 
-def test_too_large_an_environment_is_an_answer(backend: NamespaceBackend) -> None:
+def test_too_large_an_environment_is_an_answer() -> None:
     for kind in ("fresh", "waiting", "persistent"):
-        with backend.open(SandboxSpec(shell=kind, env={"LARGE": "x" * (1 << 18)})) as sandbox:
+        with make_sandbox(shell=kind, env={"LARGE": "x" * (1 << 18)}) as sandbox:
             for env in (None, {"OWN": "1"}):
                 result = sandbox.run("echo ran", env=env)
                 assert (result.exit_code, "too long" in result.output) == (126, True)
@@ -196,11 +192,9 @@ def test_background_processes_hold_still_while_such_a_call_runs(lasting: Sandbox
     assert (late.exit_code, late.shell_lost) == (124, False)
 
 
-def test_a_fork_bomb_in_the_background_does_not_keep_our_commands_out(
-    backend: NamespaceBackend,
-) -> None:
+def test_a_fork_bomb_in_the_background_does_not_keep_our_commands_out() -> None:
     limits = SandboxLimits(num_processes=40)
-    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+    with make_sandbox(shell="persistent", limits=limits) as sandbox:
         sandbox.run(":() { : | : & }; : 2>/dev/null", timeout_s=5)
         for _ in range(3):
             assert sandbox.run("echo ran", env={"A": "b"}, timeout_s=20).output == "ran\n"
@@ -209,11 +203,9 @@ def test_a_fork_bomb_in_the_background_does_not_keep_our_commands_out(
 
 
 @pytest.mark.parametrize("num_left", [0, 1, 2, 3, 10])
-def test_background_processes_leave_room_for_our_commands_or_end(
-    backend: NamespaceBackend, num_left: int
-) -> None:
+def test_background_processes_leave_room_for_our_commands_or_end(num_left: int) -> None:
     limits = SandboxLimits(num_processes=40)
-    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+    with make_sandbox(shell="persistent", limits=limits) as sandbox:
         # The limit counts the first process and the shell too.
         sandbox.run(f"for i in {{1..{38 - num_left}}}; do sleep 300 & done", timeout_s=20)
         ours = sandbox.run("seq 9 | sort | tac | cat | head -n 2 | tail -n 1", cwd="/tmp")
@@ -288,13 +280,12 @@ def test_a_forged_answer_does_not_get_into_the_next_reply(lasting: Sandbox) -> N
     assert [answer.output.splitlines()[-1] for answer in answers] == ["1", "2", "3", "4"]
 
 
-def test_memory_that_the_background_takes_ends_the_shell(backend: NamespaceBackend) -> None:
-    spec = SandboxSpec(
+def test_memory_that_the_background_takes_ends_the_shell() -> None:
+    with make_sandbox(
         python=default_interpreter(),
         shell="persistent",
         limits=SandboxLimits(memory_bytes=128 << 20),
-    )
-    with backend.open(spec) as sandbox:
+    ) as sandbox:
         take = "x = b'x' * (300 << 20)"
         result = sandbox.run(f'python -c "{take}; import time; time.sleep(60)"', timeout_s=30)
         assert (result.exit_code, result.out_of_memory, result.shell_lost) == (137, True, True)
@@ -308,9 +299,9 @@ def test_memory_that_the_background_takes_ends_the_shell(backend: NamespaceBacke
         assert re.fullmatch(r"\[the last shell was killed: .*\]\nunset\n", result.output)
 
 
-def test_a_shell_that_answered_and_goes_on_is_held_to_its_memory(backend: NamespaceBackend) -> None:
+def test_a_shell_that_answered_and_goes_on_is_held_to_its_memory() -> None:
     limits = SandboxLimits(memory_bytes=64 << 20)
-    with backend.open(SandboxSpec(shell="persistent", limits=limits)) as sandbox:
+    with make_sandbox(shell="persistent", limits=limits) as sandbox:
         # Before the shell would answer it does so itself, and then takes memory, all alone.
         take = "a=0123456789abcdef; for i in {1..24}; do a=$a$a; done; while :; do :; done"
         answer = 'eval "${BASH_COMMAND/\\$?/7}"'
@@ -331,10 +322,8 @@ def _is_there(sandbox: Sandbox, path: str) -> bool:
         return False
 
 
-def test_a_persistent_shell_ends_with_its_sandbox_whatever_runs(
-    backend: NamespaceBackend, beacon: Beacon
-) -> None:
-    sandbox = backend.open(SandboxSpec(shell="persistent", mounts=(beacon.mount,)))
+def test_a_persistent_shell_ends_with_its_sandbox_whatever_runs(beacon: Beacon) -> None:
+    sandbox = make_sandbox(shell="persistent", mounts=(beacon.mount,))
     sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
     errors: list[SandboxError] = []
 

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 from processes import children
+from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.testing.debug import first_pid
 
 Pair = tuple[Sandbox, Sandbox]
 
 
 @pytest.fixture
-def pair(backend: NamespaceBackend) -> Iterator[Pair]:
+def pair() -> Iterator[Pair]:
     """A sandbox with fresh shells and one whose shells wait."""
     python = default_interpreter()
     with ExitStack() as opened:
         yield (
-            opened.enter_context(backend.open(SandboxSpec(python=python))),
-            opened.enter_context(backend.open(SandboxSpec(python=python, shell="waiting"))),
+            opened.enter_context(make_sandbox(python=python)),
+            opened.enter_context(make_sandbox(python=python, shell="waiting")),
         )
 
 
@@ -170,12 +170,10 @@ def test_no_file_that_a_command_leaves_is_read_by_the_next_shell(pair: Pair) -> 
     assert waiting.run("echo clean; eval echo clean").output == "clean\nclean\n"
 
 
-def test_a_startup_file_of_the_spec_is_read_when_the_command_comes(
-    backend: NamespaceBackend,
-) -> None:
+def test_a_startup_file_of_the_spec_is_read_when_the_command_comes() -> None:
     for kind in ("fresh", "waiting"):
         spec = SandboxSpec(shell=kind, env={"BASH_ENV": "/workspace/env"})
-        with backend.open(spec) as sandbox:
+        with BACKEND.open(spec) as sandbox:
             for text in ("first", "second"):
                 sandbox.write_file("env", f"echo {text}".encode())
                 assert sandbox.run("echo on").output == f"{text}\non\n"
@@ -200,9 +198,9 @@ def test_time_limits_and_leftovers_are_those_of_a_fresh_shell(pair: Pair) -> Non
     assert not waiting.run("true").shell_lost
 
 
-def test_an_unknown_kind_of_shell_is_refused(backend: NamespaceBackend) -> None:
+def test_an_unknown_kind_of_shell_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="shell must be"):
-        backend.open(SandboxSpec(shell="interactive"))  # type: ignore[arg-type]
+        make_sandbox(shell="interactive")  # type: ignore[arg-type]
 
 
 def test_the_process_backend_names_who_has_persistent_shells() -> None:
@@ -215,8 +213,8 @@ def test_the_process_backend_names_who_has_persistent_shells() -> None:
         ProcessBackend().open(SandboxSpec(shell="persistent"))
 
 
-def test_a_waiting_shell_holds_little_memory(backend: NamespaceBackend) -> None:
-    with backend.open(SandboxSpec(shell="waiting")) as sandbox:
+def test_a_waiting_shell_holds_little_memory() -> None:
+    with make_sandbox(shell="waiting") as sandbox:
         sandbox.run("true")
         sandbox.write_file("file", b"")  # after it the shell is there
         shells = children(first_pid(sandbox))

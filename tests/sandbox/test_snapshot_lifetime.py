@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from processes import children, num_descriptors, wait_gone
-from sandbox_scene import MakeLayer
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 from snapshot_scenes import BACKENDS
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
@@ -131,13 +131,13 @@ def test_a_snapshot_fits_wherever_the_changes_are_kept(kind: str, spec: SandboxS
 
 def _counts(backend: SandboxBackend) -> tuple[int, int, int]:
     """Returns how many descriptors are open here and in the server, and its mounts."""
-    (server,) = children(helper_pid(backend))
+    (server,) = children(helper_pid(BACKEND))
     mounts = Path(f"/proc/{server}/mountinfo").read_text(encoding="utf-8").splitlines()
     return num_descriptors(), num_descriptors(server), len(mounts)
 
 
 def _first_pids(backend: SandboxBackend) -> set[int]:
-    (server,) = children(helper_pid(backend))
+    (server,) = children(helper_pid(BACKEND))
     return set(children(server))
 
 
@@ -179,11 +179,10 @@ def test_the_first_process_holds_no_more_after_a_restore_and_shows_no_more(
 
 
 def test_restores_of_many_sandboxes_at_once_do_not_mix(spec: SandboxSpec) -> None:
-    backend = NamespaceBackend()
     outputs: dict[int, list[str]] = {}
 
     def live(number: int) -> None:
-        with backend.open(spec) as sandbox:
+        with BACKEND.open(spec) as sandbox:
             sandbox.run(f"echo {number} > file; head -c 300000 /dev/zero > z")
             snapshot = sandbox.snapshot()
             outputs[number] = []
@@ -224,7 +223,7 @@ def test_no_mount_follows_a_symlink_of_the_workspace(make_layer: MakeLayer) -> N
     (layer / "way").symlink_to("/sandbox")
     tools = Mount(source=make_layer({"tool": "t\n"}), target="/workspace/way/tools")
     with pytest.raises(SandboxError, match=r"symbolic links \(openat2 /workspace/way\)"):
-        NamespaceBackend().open(SandboxSpec(layers=(layer,), mounts=(tools,)))
+        make_sandbox(layers=(layer,), mounts=(tools,))
 
 
 def test_a_sandbox_closed_during_a_restore_stays_closed(

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from sandbox_scene import MakeLayer
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, Snapshot, namespace_sandbox
@@ -12,8 +12,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 
 def test_a_full_sandbox_is_restored_full(make_layer: MakeLayer) -> None:
     limits = SandboxLimits(disk_bytes=4 << 20, num_inodes=400)
-    spec = SandboxSpec(layers=(make_layer({"file": "x"}),), limits=limits)
-    with NamespaceBackend().open(spec) as sandbox:
+    with make_sandbox(layers=(make_layer({"file": "x"}),), limits=limits) as sandbox:
         sandbox.run("for i in {1..9}; do echo $i > f$i; ln f$i g$i; done; ln -s x y; ln y z")
         fill = "head -c 5000000 /dev/urandom > /tmp/fill; for i in {1..500}; do mkdir d$i; done"
         assert "No space left" in sandbox.run(fill).output
@@ -38,9 +37,8 @@ def test_a_full_sandbox_is_restored_full(make_layer: MakeLayer) -> None:
 )
 def test_who_fills_a_sandbox_does_not_keep_it_from_being_restored(fill: str) -> None:
     """However often, and the limits hold as before."""
-    spec = SandboxSpec(limits=SandboxLimits(disk_bytes=4 << 20, num_inodes=400))
     count = "stat -f -c '%b %c' /tmp; find /tmp ~ /dev/shm | wc -l"
-    with NamespaceBackend().open(spec) as sandbox:
+    with make_sandbox(limits=SandboxLimits(disk_bytes=4 << 20, num_inodes=400)) as sandbox:
         before = sandbox.run(f"{{ {fill}; }} 2> /dev/null; {count}").output
         for _ in range(3):
             taken = sandbox.snapshot()
@@ -51,13 +49,12 @@ def test_who_fills_a_sandbox_does_not_keep_it_from_being_restored(fill: str) -> 
 
 @pytest.mark.parametrize("limits", [{"disk_bytes": 1 << 20}, {"num_inodes": 60}])
 def test_what_does_not_fit_is_an_error_and_leaves_nothing(limits: dict[str, int]) -> None:
-    backend = NamespaceBackend()
-    with backend.open(SandboxSpec()) as sandbox:
+    with make_sandbox() as sandbox:
         sandbox.run("head -c 3000000 /dev/zero > data; for i in {1..90}; do mkdir d$i; done")
         large = sandbox.snapshot()
     spec = SandboxSpec(limits=SandboxLimits(**limits))
     small = dataclasses.replace(large, spec=spec)
-    with backend.open(spec) as sandbox:
+    with BACKEND.open(spec) as sandbox:
         with pytest.raises(SandboxError, match=r"No space left|more than a sandbox may hold"):
             sandbox.restore(small)
         with pytest.raises(SandboxError, match="closed"):
@@ -77,7 +74,7 @@ def test_more_than_any_such_sandbox_could_hold_is_refused_unread() -> None:
 def test_a_snapshot_that_outgrows_its_bound_is_the_end_of_the_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with NamespaceBackend().open(SandboxSpec()) as sandbox:
+    with make_sandbox() as sandbox:
         sandbox.run("head -c 9000000 /dev/urandom > data")
         monkeypatch.setattr(namespace_sandbox, "max_snapshot_bytes", lambda _: 1 << 20)
         with pytest.raises(SandboxError, match="changes are more than 1048576 bytes"):

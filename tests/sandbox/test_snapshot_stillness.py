@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sandbox_scene import BACKEND, make_sandbox
+
 from coding_gym.sandbox import SandboxSpec, default_interpreter
-from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygote import stillness
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def test_every_process_stops_and_those_that_ran_go_on(sandbox: "Sandbox") -> Non
 
 
 def test_without_processes_there_is_nothing_to_stop() -> None:
-    with NamespaceBackend().open(SandboxSpec(python=default_interpreter())) as sandbox:
+    with make_sandbox(python=default_interpreter()) as sandbox:
         source = Path(stillness.__file__).read_text(encoding="utf-8")
         script = "with stopped():\n    print(_has_children())\n"
         done = sandbox.run("exec python -", stdin=(source + script).encode())
@@ -64,9 +65,8 @@ def test_without_processes_there_is_nothing_to_stop() -> None:
 
 def test_background_processes_pause_for_a_snapshot_and_end_with_a_restore() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > one; echo $i > two; done"
-    backend = NamespaceBackend()
     spec = SandboxSpec(shell="persistent")
-    with backend.open(spec) as sandbox:
+    with BACKEND.open(spec) as sandbox:
         sandbox.run(f"cd /tmp; ({count}) & counter=$!; until [ -s two ]; do :; done")
         snapshot = sandbox.snapshot()
         first = int(sandbox.read_file("/tmp/one") or 0)
@@ -76,14 +76,13 @@ def test_background_processes_pause_for_a_snapshot_and_end_with_a_restore() -> N
         # pid 1 is out of sight, so bash is alone.
         seen = sandbox.run("jobs; set -- /proc/[0-9]*; echo $#; pwd; echo [$counter]").output
         assert seen == "1\n/workspace\n[]\n"
-    with backend.open(snapshot.spec, snapshot=snapshot) as fork:
+    with BACKEND.open(snapshot.spec, snapshot=snapshot) as fork:
         numbers = [int(text) for text in fork.run("cat /tmp/one /tmp/two").output.split()]
         assert max(numbers) - min(numbers) <= 1
 
 
 def test_a_waiting_shell_is_no_obstacle() -> None:
-    spec = SandboxSpec(shell="waiting")
-    with NamespaceBackend().open(spec) as sandbox:
+    with make_sandbox(shell="waiting") as sandbox:
         sandbox.run("echo x > file")
         snapshot = sandbox.snapshot()
         assert sandbox.run("cat file; rm file").output == "x\n"

@@ -4,10 +4,18 @@ import os
 import select
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from coding_gym.sandbox import Mount
+from coding_gym.sandbox import Mount, Sandbox, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
 
+BACKEND = NamespaceBackend()
 MakeLayer = Callable[[Mapping[str, str]], Path]
+
+
+def make_sandbox(**fields: Any) -> Sandbox:
+    """Opens a sandbox of the namespace backend; the fields are those of its spec."""
+    return BACKEND.open(SandboxSpec(**fields))
 
 
 class Beacon:

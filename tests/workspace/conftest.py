@@ -1,44 +1,17 @@
-"""Templates of one small program, and of tasks made from it, in a store of the test run's own."""
+"""Templates of one small program, in a store of the test run's own."""
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from workspace_scene import Refused
+from workspace_scene import Refused, make_task
 
 from coding_gym.errors import CodingGymError
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore, environment
-
-FILES = {
-    ".gitignore": "*.log\nbuild/\n",
-    "README.md": "# Program\n\nWhat it does.\n",
-    "pkg/__init__.py": "",
-    "pkg/core.py": "".join(f"LINE_{n} = {n}\n" for n in range(20)),
-    "pkg/sub/.gitignore": "local_*\n",
-    "pkg/sub/deep.py": "DEEP = True\n",
-    "tests/test_core.py": "def test_core():\n    assert True\n",
-}
-
-
-@pytest.fixture(scope="session")
-def make_task() -> Callable[..., Task]:
-    """Returns a function that makes a task of the program, with other fields than usual."""
-
-    def make(**fields: Any) -> Task:
-        usual = {
-            "task_id": "program-1",
-            "tree": FilesTree(FILES),
-            "problem_statement": "It is wrong.",
-            "created_at": "2024-05-14T09:30:00Z",
-        }
-        return Task(**(usual | fields))
-
-    return make
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +20,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> TemplateStore:
 
 
 @pytest.fixture(scope="session")
-def template(store: TemplateStore, make_task: Callable[..., Task]) -> Template:
+def template(store: TemplateStore) -> Template:
     return store.get(make_task())
 
 

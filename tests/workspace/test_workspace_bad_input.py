@@ -1,24 +1,21 @@
 """Bad input is a one-line error that names the field or path and the way out."""
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace_scene import Refused
+from workspace_scene import Refused, make_task
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.workspace import checkout, history
 
 _ABSENT = "0" * 39 + "1"
 
 
-def test_a_missing_repository(
-    tmp_path: Path, refused: Refused, make_task: Callable[..., Task]
-) -> None:
+def test_a_missing_repository(tmp_path: Path, refused: Refused) -> None:
     task = make_task(tree=GitTree(str(tmp_path / "none")), base_commit=_ABSENT)
     error = refused(task)
     assert isinstance(error, InvalidTaskError)
@@ -26,9 +23,7 @@ def test_a_missing_repository(
 
 
 @pytest.mark.parametrize("scheme", ["ext::sh -c id", "fd::3"])
-def test_a_url_that_would_run_something_is_no_repository(
-    refused: Refused, make_task: Callable[..., Task], scheme: str
-) -> None:
+def test_a_url_that_would_run_something_is_no_repository(refused: Refused, scheme: str) -> None:
     error = refused(make_task(tree=GitTree(scheme), base_commit=_ABSENT))
     assert isinstance(error, InvalidTaskError)
 
@@ -46,9 +41,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["path", "url"])
-def test_an_unknown_base_commit(
-    refused: Refused, repository: Path, make_task: Callable[..., Task], kind: str
-) -> None:
+def test_an_unknown_base_commit(refused: Refused, repository: Path, kind: str) -> None:
     name = str(repository) if kind == "path" else f"file://{repository}"
     error = refused(make_task(tree=GitTree(name), base_commit=_ABSENT))
     assert isinstance(error, InvalidTaskError)
@@ -56,9 +49,7 @@ def test_an_unknown_base_commit(
 
 
 @pytest.mark.parametrize("name", ["main", "HEAD~1", "abc123", "--upload-pack=id", ""])
-def test_a_base_commit_that_is_no_full_sha(
-    refused: Refused, repository: Path, make_task: Callable[..., Task], name: str
-) -> None:
+def test_a_base_commit_that_is_no_full_sha(refused: Refused, repository: Path, name: str) -> None:
     task = make_task(tree=GitTree(str(repository)), base_commit=name)
     error = refused(task)
     assert isinstance(error, InvalidTaskError)
@@ -68,7 +59,7 @@ def test_a_base_commit_that_is_no_full_sha(
     assert "give clones as repositories (--repositories)" in str(error)
 
 
-def test_a_missing_folder(tmp_path: Path, refused: Refused, make_task: Callable[..., Task]) -> None:
+def test_a_missing_folder(tmp_path: Path, refused: Refused) -> None:
     error = refused(make_task(tree=FolderTree(str(tmp_path / "none"))))
     assert isinstance(error, InvalidTaskError)
     assert "field 'folder' names" in str(error)
@@ -85,11 +76,7 @@ REVERSE_PATCHES = {
 
 @pytest.mark.parametrize("kind", REVERSE_PATCHES)
 def test_a_reverse_patch_that_cannot_be_taken_back(
-    tmp_path: Path,
-    fresh_folder: Path,
-    refused: Refused,
-    make_task: Callable[..., Task],
-    kind: str,
+    tmp_path: Path, fresh_folder: Path, refused: Refused, kind: str
 ) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -103,7 +90,7 @@ def test_a_reverse_patch_that_cannot_be_taken_back(
 
 @pytest.mark.parametrize("path", ["link/evil.py", "leaf.py"])
 def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
-    tmp_path: Path, refused: Refused, make_task: Callable[..., Task], path: str
+    tmp_path: Path, refused: Refused, path: str
 ) -> None:
     source, outside = tmp_path / "source", tmp_path / "outside"
     source.mkdir()
@@ -118,38 +105,32 @@ def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
 
 
 @pytest.mark.parametrize("tree", [FolderTree("~nobody-here/x"), GitTree("~nobody-here/x")])
-def test_a_home_folder_of_nobody(
-    refused: Refused, make_task: Callable[..., Task], tree: FolderTree | GitTree
-) -> None:
+def test_a_home_folder_of_nobody(refused: Refused, tree: FolderTree | GitTree) -> None:
     error = refused(make_task(tree=tree, base_commit=_ABSENT))
     assert isinstance(error, InvalidTaskError)
     assert "names '~nobody-here/x'" in str(error)
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 1500 + "x", "a/" * 3000 + "x"])
-def test_a_file_whose_path_is_too_long(
-    refused: Refused, make_task: Callable[..., Task], name: str
-) -> None:
+def test_a_file_whose_path_is_too_long(refused: Refused, name: str) -> None:
     error = refused(make_task(tree=FilesTree({name: ""})))
     assert isinstance(error, InvalidTaskError)
     assert "which is too long a path" in str(error)
 
 
 @pytest.mark.parametrize("name", ["../out.py", "/etc/x", ".git/config", "a/.GIT/x", "", "a\0b"])
-def test_a_file_outside_the_tree(
-    refused: Refused, make_task: Callable[..., Task], name: str
-) -> None:
+def test_a_file_outside_the_tree(refused: Refused, name: str) -> None:
     error = refused(make_task(tree=FilesTree({"a.py": "", name: "x"})))
     assert isinstance(error, InvalidTaskError)
     assert f"field 'files' has {name!r}" in str(error)
 
 
-def test_a_file_that_is_a_folder_too(refused: Refused, make_task: Callable[..., Task]) -> None:
+def test_a_file_that_is_a_folder_too(refused: Refused) -> None:
     error = refused(make_task(tree=FilesTree({"a": "", "a/b": ""})))
     assert isinstance(error, InvalidTaskError)
 
 
-def test_a_text_that_is_not_unicode(refused: Refused, make_task: Callable[..., Task]) -> None:
+def test_a_text_that_is_not_unicode(refused: Refused) -> None:
     error = refused(make_task(tree=FilesTree({"a.py": "\ud800"})))
     assert isinstance(error, InvalidTaskError)
     assert "field 'files' has 'a.py', which is not Unicode" in str(error)
@@ -171,6 +152,6 @@ def test_a_text_that_is_not_unicode(refused: Refused, make_task: Callable[..., T
     ],
 )
 def test_a_field_that_cannot_be_used(
-    refused: Refused, make_task: Callable[..., Task], fields: dict[str, Any], message: str
+    refused: Refused, fields: dict[str, Any], message: str
 ) -> None:
     assert message in str(refused(make_task(**fields)))

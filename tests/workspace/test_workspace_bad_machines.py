@@ -3,15 +3,14 @@
 import re
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace_scene import Refused
+from workspace_scene import Refused, make_task
 
 from coding_gym.errors import MissingDependencyError, TemplateError
-from coding_gym.task import FilesTree, GitTree, Task
+from coding_gym.task import FilesTree, GitTree
 from coding_gym.workspace import TemplateStore, checkout
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
@@ -19,18 +18,14 @@ from coding_gym.workspace.host_git import HostGit, HostGitError
 _ABSENT = "0" * 39 + "1"
 
 
-def test_a_url_that_cannot_be_fetched(
-    tmp_path: Path, refused: Refused, make_task: Callable[..., Task]
-) -> None:
+def test_a_url_that_cannot_be_fetched(tmp_path: Path, refused: Refused) -> None:
     task = make_task(tree=GitTree(f"file://{tmp_path}/none"), base_commit=_ABSENT)
     error = refused(task)
     assert isinstance(error, TemplateError)
     assert re.search(r"cannot fetch file://.*/none: .*; clone it yourself", str(error))
 
 
-def test_a_password_in_a_url_is_not_repeated(
-    refused: Refused, make_task: Callable[..., Task]
-) -> None:
+def test_a_password_in_a_url_is_not_repeated(refused: Refused) -> None:
     url = "https://me:secret@127.0.0.1:1/none.git"
     error = refused(make_task(tree=GitTree(url), base_commit=_ABSENT))
     assert isinstance(error, TemplateError)
@@ -38,7 +33,7 @@ def test_a_password_in_a_url_is_not_repeated(
     assert "https://127.0.0.1:1/none.git" in str(error)
 
 
-def test_a_server_that_never_answers(fresh_folder: Path, make_task: Callable[..., Task]) -> None:
+def test_a_server_that_never_answers(fresh_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"git://127.0.0.1:{server.getsockname()[1]}/none.git"
         store = TemplateStore(folder=fresh_folder, build_timeout_s=0.5)
@@ -70,21 +65,14 @@ def test_names_that_mean_git_elsewhere_are_fine_on_linux_only(
                 git.run("add", "--all", cwd=tmp_path / platform)
 
 
-def test_no_git(
-    tmp_path: Path,
-    refused: Refused,
-    make_task: Callable[..., Task],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_git(tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     error = refused(make_task())
     assert isinstance(error, MissingDependencyError)
     assert str(error) == "git is not installed; run: apt-get install git"
 
 
-def test_a_full_disk(
-    refused: Refused, make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -94,9 +82,7 @@ def test_a_full_disk(
     assert re.search(r"below .*/store: No space left on device; free space there", str(error))
 
 
-def test_a_disk_that_fills_while_git_writes(
-    refused: Refused, make_task: Callable[..., Task]
-) -> None:
+def test_a_disk_that_fills_while_git_writes(refused: Refused) -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -109,7 +95,7 @@ def test_a_disk_that_fills_while_git_writes(
     assert isinstance(error, TemplateError)
 
 
-def test_a_store_that_cannot_be_written(tmp_path: Path, make_task: Callable[..., Task]) -> None:
+def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file where the folder should be")
     with pytest.raises(TemplateError, match=r"below .*/store: .*another folder") as caught:
         TemplateStore(folder=tmp_path / "store").get(make_task())

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import InvalidArgumentError, TemplateError
 from coding_gym.sandbox import Sandbox, SandboxSpec, get_backend
-from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.installing import BuildLimits, Installation
 from coding_gym.workspace.progress import BuildStep
@@ -104,7 +104,7 @@ def test_a_bound_of_no_time_is_refused(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_pip")
 def test_an_attempt_keeps_its_downloads_for_the_next_and_a_success_throws_them_away(
-    fresh_folder: Path, make_task: Callable[..., Task]
+    fresh_folder: Path,
 ) -> None:
     command = (
         'test -e "$PIP_CACHE_DIR/wheel" || { mkdir "$PIP_CACHE_DIR"; touch "$_/wheel"; false; }'

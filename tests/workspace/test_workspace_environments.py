@@ -2,15 +2,15 @@
 
 import logging
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import InvalidTaskError, TemplateError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.workspace import Template, TemplateStore, diff, is_changed
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit
@@ -29,7 +29,7 @@ INSTALL = (
 
 
 @pytest.fixture(scope="module")
-def built(store: TemplateStore, make_task: Callable[..., Task]) -> Template:
+def built(store: TemplateStore) -> Template:
     return store.get(make_task(install_commands=INSTALL, repo="o/program", version="1"))
 
 
@@ -61,7 +61,7 @@ def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built
 
 @pytest.mark.usefixtures("without_pip")
 def test_tasks_of_one_content_share_the_environment_and_artifacts_give_way_to_tracked_files(
-    store: TemplateStore, store_folder: Path, tmp_path: Path, make_task: Callable[..., Task]
+    store: TemplateStore, store_folder: Path, tmp_path: Path
 ) -> None:
     before = set((store_folder / "environments").glob("*/"))
     (tmp_path / "code.py").write_text("RIGHT = True\n")
@@ -98,10 +98,7 @@ def repository(tmp_path: Path) -> tuple[str, list[str]]:
 
 @pytest.mark.usefixtures("without_pip")
 def test_an_environment_is_built_at_the_commit_it_is_meant_for(
-    store: TemplateStore,
-    store_folder: Path,
-    repository: tuple[str, list[str]],
-    make_task: Callable[..., Task],
+    store: TemplateStore, store_folder: Path, repository: tuple[str, list[str]]
 ) -> None:
     folder, (first, setup, last) = repository
     before = set((store_folder / "environments").glob("*/"))
@@ -129,11 +126,7 @@ EVIL = {"evil.pth": "import evil\n"}
 @pytest.mark.usefixtures("without_pip")
 @pytest.mark.parametrize("is_marked", [False, True])
 def test_no_row_makes_the_environment_of_a_row_with_another_tree(
-    store: TemplateStore,
-    repository: tuple[str, list[str]],
-    make_task: Callable[..., Task],
-    tmp_path: Path,
-    is_marked: bool,
+    store: TemplateStore, repository: tuple[str, list[str]], tmp_path: Path, is_marked: bool
 ) -> None:
     source, (_, setup, last) = repository
     for path, text in {"good/code.py": "NUMBER = 2\n", "evil/evil.pth": EVIL["evil.pth"]}.items():
@@ -155,7 +148,7 @@ def test_no_row_makes_the_environment_of_a_row_with_another_tree(
 
 @pytest.mark.usefixtures("without_pip")
 def test_no_row_makes_the_environment_of_a_row_at_another_commit(
-    store: TemplateStore, repository: tuple[str, list[str]], make_task: Callable[..., Task]
+    store: TemplateStore, repository: tuple[str, list[str]]
 ) -> None:
     source, (first, _, last) = repository
     fields = CLAIM | {"tree": GitTree(source), "install_commands": ("cp *.py /opt/env; true",)}
@@ -166,7 +159,7 @@ def test_no_row_makes_the_environment_of_a_row_at_another_commit(
 
 
 def test_an_unknown_setup_commit_is_named_by_its_field(
-    store: TemplateStore, repository: tuple[str, list[str]], make_task: Callable[..., Task]
+    store: TemplateStore, repository: tuple[str, list[str]]
 ) -> None:
     folder, commits = repository
     task = make_task(
@@ -182,11 +175,7 @@ def test_an_unknown_setup_commit_is_named_by_its_field(
 
 @pytest.mark.usefixtures("without_pip")
 def test_a_build_says_what_it_does_and_keeps_its_log(
-    store: TemplateStore,
-    store_folder: Path,
-    built: Template,
-    make_task: Callable[..., Task],
-    caplog: pytest.LogCaptureFixture,
+    store: TemplateStore, store_folder: Path, built: Template, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "coding_gym"):
         store.get(make_task(install_commands=("echo hello; pwd",), version="2"))
@@ -197,7 +186,7 @@ def test_a_build_says_what_it_does_and_keeps_its_log(
 
 @pytest.mark.usefixtures("without_pip")
 def test_a_command_that_fails_is_named_with_its_last_words(
-    store: TemplateStore, store_folder: Path, make_task: Callable[..., Task]
+    store: TemplateStore, store_folder: Path
 ) -> None:
     before = sorted((store_folder / "environments").glob("*"))
     command = "echo looking; echo no such package >&2; exit 3"
@@ -214,7 +203,7 @@ def test_a_command_that_fails_is_named_with_its_last_words(
 
 @pytest.mark.parametrize("command", ["echo a\0b", f"echo {'x' * (1 << 20)}"], ids=["NUL", "long"])
 def test_a_command_that_no_shell_takes_is_named_by_its_field(
-    store: TemplateStore, make_task: Callable[..., Task], command: str
+    store: TemplateStore, command: str
 ) -> None:
     with pytest.raises(InvalidTaskError) as caught:
         store.get(make_task(install_commands=(command,), version="6"))
@@ -225,23 +214,19 @@ def test_a_command_that_no_shell_takes_is_named_by_its_field(
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_a_command_that_writes_outside_is_told_where_it_may(
-    store: TemplateStore, make_task: Callable[..., Task]
-) -> None:
+def test_a_command_that_writes_outside_is_told_where_it_may(store: TemplateStore) -> None:
     with pytest.raises(TemplateError, match=r"Read-only file system; only the tree, /opt/env"):
         store.get(make_task(install_commands=("echo > ../freeze.txt",), version="4"))
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_a_command_is_bounded_in_time(store_folder: Path, make_task: Callable[..., Task]) -> None:
+def test_a_command_is_bounded_in_time(store_folder: Path) -> None:
     store = TemplateStore(folder=store_folder, install_timeout_s=0.2)
     with pytest.raises(TemplateError, match=r"command 'tail -f /dev/null' took more than 0\.2 s"):
         store.get(make_task(install_commands=("tail -f /dev/null",), version="5"))
 
 
-def test_the_process_backend_refuses_instead_of_writing_to_the_host(
-    fresh_folder: Path, make_task: Callable[..., Task]
-) -> None:
+def test_the_process_backend_refuses_instead_of_writing_to_the_host(fresh_folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(TemplateError, match="use sandbox='namespace'"):

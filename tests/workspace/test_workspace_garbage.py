@@ -5,20 +5,19 @@ import json
 import multiprocessing
 import os
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
+from workspace_scene import make_task
 
 from coding_gym.cli import cache as cache_command
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.cache_uses import CacheUses
 from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.garbage import GarbageReport, collect_garbage
 from coding_gym.workspace.inventory import KINDS, find_log, list_cache
@@ -116,9 +115,7 @@ def test_a_bound_below_nothing_is_refused(root: Path, bound: dict[str, int]) -> 
         collect_garbage(root, **bound)
 
 
-def test_a_template_in_use_stays_and_one_that_went_is_made_again(
-    fresh_folder: Path, make_task: Callable[..., Task]
-) -> None:
+def test_a_template_in_use_stays_and_one_that_went_is_made_again(fresh_folder: Path) -> None:
     store = TemplateStore(folder=fresh_folder)
     template = store.get(make_task())
     report = collect_garbage(fresh_folder, unused_for_s=0)
@@ -164,9 +161,7 @@ def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: P
     assert not any((tmp_path / "environments").glob("*.partial"))
 
 
-def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(
-    store_folder: Path,
-) -> None:
+def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(store_folder: Path) -> None:
     made = {path.name for path in store_folder.iterdir() if path.is_dir()}
     assert made <= KINDS.keys() | {"uses"}
 

@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import GitTree, Task
+from coding_gym.task import GitTree
 from coding_gym.workspace import Template, TemplateStore, diff
 
 _WHO = {
@@ -62,9 +62,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 
 @pytest.fixture(scope="module")
-def git_template(
-    repository: Repository, store: TemplateStore, make_task: Callable[..., Task]
-) -> Template:
+def git_template(repository: Repository, store: TemplateStore) -> Template:
     tree = GitTree(str(repository.folder))
     return store.get(make_task(tree=tree, base_commit=repository.base))
 
@@ -116,11 +114,7 @@ def test_log_of_everything_ends_at_the_base(git_template: Template, repository: 
 
 @pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
 def test_history_is_as_deep_as_asked(
-    repository: Repository,
-    make_task: Callable[..., Task],
-    fresh_folder: Path,
-    depth: int | None,
-    count: int,
+    repository: Repository, fresh_folder: Path, depth: int | None, count: int
 ) -> None:
     store = TemplateStore(folder=fresh_folder, depth=depth)
     task = make_task(tree=GitTree(str(repository.folder)), base_commit=repository.base)
@@ -135,9 +129,7 @@ def diff_is_empty(template: Template) -> bool:
         return diff(sandbox, template).is_empty
 
 
-def test_a_url_is_fetched_once_into_a_mirror(
-    repository: Repository, make_task: Callable[..., Task], fresh_folder: Path
-) -> None:
+def test_a_url_is_fetched_once_into_a_mirror(repository: Repository, fresh_folder: Path) -> None:
     store = TemplateStore(folder=fresh_folder)
     moved = repository.folder.parent / "b.git"
     git(repository.folder, "clone", "-q", "--bare", ".", str(moved))
@@ -160,9 +152,7 @@ def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureReques
     assert 'refresh/sum_lstat","value":"0' not in counted
 
 
-def test_a_hostile_repository_runs_nothing(
-    make_task: Callable[..., Task], store: TemplateStore, tmp_path: Path
-) -> None:
+def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path) -> None:
     source, ran = tmp_path / "source", tmp_path / "ran"
     source.mkdir()
     git(source, "init", "-q")
@@ -188,10 +178,7 @@ def test_a_hostile_repository_runs_nothing(
 
 
 def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
-    make_task: Callable[..., Task],
-    store: TemplateStore,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    store: TemplateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(_WHO, "GIT_COMMITTER_DATE", "@999999999999 +0000")
     git(tmp_path, "init", "-q")
@@ -200,9 +187,7 @@ def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
     assert inside(template, "git commit -q --allow-empty -m x; ls") == "code.py\n"
 
 
-def test_submodules_stay_empty_and_out_of_the_patch(
-    make_task: Callable[..., Task], store: TemplateStore, tmp_path: Path
-) -> None:
+def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     git(source, "init", "-q")

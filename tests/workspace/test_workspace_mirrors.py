@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import TemplateError
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import GitTree, Task
+from coding_gym.task import GitTree
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit
@@ -30,10 +31,7 @@ def upstream(tmp_path: Path) -> Callable[[str], str]:
 
 
 def test_a_mirror_that_git_was_killed_in_is_fetched_into_again(
-    fresh_folder: Path,
-    tmp_path: Path,
-    upstream: Callable[[str], str],
-    make_task: Callable[..., Task],
+    fresh_folder: Path, tmp_path: Path, upstream: Callable[[str], str]
 ) -> None:
     tree = GitTree(f"file://{tmp_path / 'upstream'}")
     store = TemplateStore(folder=fresh_folder)
@@ -54,10 +52,7 @@ def test_a_mirror_that_git_was_killed_in_is_fetched_into_again(
 
 
 def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(
-    fresh_folder: Path,
-    tmp_path: Path,
-    upstream: Callable[[str], str],
-    make_task: Callable[..., Task],
+    fresh_folder: Path, tmp_path: Path, upstream: Callable[[str], str]
 ) -> None:
     tree = GitTree(f"file://{tmp_path / 'upstream'}")
     first = upstream("one")

@@ -1,12 +1,12 @@
 """Trees without history: their dates, bytes and commit are the same everywhere."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import FilesTree
 from coding_gym.workspace import Template, TemplateStore, diff
 
 
@@ -29,7 +29,7 @@ def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:
 
 
 def test_the_commit_of_a_tree_without_history_is_the_same_everywhere(
-    make_task: Callable[..., Task], template: Template, fresh_folder: Path
+    template: Template, fresh_folder: Path
 ) -> None:
     again = TemplateStore(folder=fresh_folder).get(make_task(task_id="another-name"))
     assert again.base_commit == template.base_commit
@@ -37,11 +37,7 @@ def test_the_commit_of_a_tree_without_history_is_the_same_everywhere(
 
 
 def test_settings_of_the_host_change_nothing(
-    make_task: Callable[..., Task],
-    template: Template,
-    tmp_path: Path,
-    fresh_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    template: Template, tmp_path: Path, fresh_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = tmp_path / "templates" / "hooks"
     hooks.mkdir(parents=True)
@@ -70,9 +66,7 @@ def test_settings_of_the_host_change_nothing(
     assert inside(made, "ls .git").split() == ["HEAD", "config", "index", "info", "objects", "refs"]
 
 
-def test_files_are_the_bytes_that_were_committed(
-    make_task: Callable[..., Task], store: TemplateStore
-) -> None:
+def test_files_are_the_bytes_that_were_committed(store: TemplateStore) -> None:
     files = {
         ".gitattributes": "* text=auto eol=crlf\n*.txt ident working-tree-encoding=UTF-16\n",
         "a.py": "lf\n",

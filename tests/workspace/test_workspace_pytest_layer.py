@@ -2,15 +2,14 @@
 
 import sys
 import warnings
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import SandboxUnavailableError, TemplateError
 from coding_gym.sandbox import Interpreter, Sandbox, find_interpreter, open_sandbox
-from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
 from coding_gym.workspace.pytest_layer import pytest_distributions
 
@@ -50,7 +49,7 @@ _RUNNING = "{}.{}".format(*sys.version_info)
 
 @pytest.mark.parametrize("wanted", [v for v in ("3.11", "3.12", "3.13") if v != _RUNNING])
 def test_another_interpreter_gets_its_own_layer(
-    store: TemplateStore, template: Template, make_task: Callable[..., Task], wanted: str
+    store: TemplateStore, template: Template, wanted: str
 ) -> None:
     try:
         find_interpreter(wanted)
@@ -64,7 +63,7 @@ def test_another_interpreter_gets_its_own_layer(
 
 
 def test_an_interpreter_that_pytest_does_not_run_on_is_refused(
-    store: TemplateStore, make_task: Callable[..., Task], monkeypatch: pytest.MonkeyPatch
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = Interpreter(
         executable=Path("/usr/bin/python3.7"),
@@ -77,9 +76,7 @@ def test_an_interpreter_that_pytest_does_not_run_on_is_refused(
         store.get(make_task(interpreter="3.7"))
 
 
-def test_the_process_backend_runs_pytest_too(
-    fresh_folder: Path, make_task: Callable[..., Task]
-) -> None:
+def test_the_process_backend_runs_pytest_too(fresh_folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         template = TemplateStore("process", fresh_folder).get(make_task())

@@ -3,35 +3,30 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.task import FilesTree, FolderTree, Task
+from coding_gym.task import FilesTree, FolderTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
 _SPAWN = multiprocessing.get_context("spawn")
 
 
-def test_a_task_asked_for_again_gets_the_same_object(
-    store: TemplateStore, make_task: Callable[..., Task]
-) -> None:
+def test_a_task_asked_for_again_gets_the_same_object(store: TemplateStore) -> None:
     task = make_task()
     assert store.get(task) is store.get(task)
 
 
 def test_another_store_finds_the_template_on_disk(
-    store_folder: Path,
-    template: Template,
-    make_task: Callable[..., Task],
-    monkeypatch: pytest.MonkeyPatch,
+    store_folder: Path, template: Template, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkout.Checkouts, "lay", None)  # nothing can be built
     assert TemplateStore(folder=store_folder).get(make_task()) == template
@@ -48,7 +43,7 @@ def test_another_store_finds_the_template_on_disk(
     ids=["date", "files", "same interpreter by version", "what is not in the tree"],
 )
 def test_the_key_is_made_of_what_is_in_the_tree(
-    store: TemplateStore, template: Template, make_task: Callable[..., Task], fields: dict[str, Any]
+    store: TemplateStore, template: Template, fields: dict[str, Any]
 ) -> None:
     same = not {"created_at", "tree"} & fields.keys()
     if fields.get("interpreter") and template.spec.python != get_interpreter("3.11"):
@@ -74,7 +69,7 @@ def test_trees_belong_to_the_user_that_sandboxes_map_to(template: Template) -> N
 
 
 def test_a_folder_is_taken_without_what_its_own_ignore_file_names(
-    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
+    tmp_path: Path, store: TemplateStore
 ) -> None:
     source = tmp_path / "source"
     (source / "pkg" / "__pycache__").mkdir(parents=True)
@@ -93,9 +88,7 @@ def test_a_folder_is_taken_without_what_its_own_ignore_file_names(
         assert sandbox.run("git ls-files | wc -l").output.strip() == "4"
 
 
-def test_a_reverse_patch_is_taken_back(
-    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
-) -> None:
+def test_a_reverse_patch_is_taken_back(tmp_path: Path, store: TemplateStore) -> None:
     base = {"a.py": "x = 1\n", "gone.py": "y = 1", "crlf.py": "z = 1\r\nz = 2\r\n"}
     fixed = {"a.py": "x = 2\n", "new/b.py": "w = 1\n", "crlf.py": "z = 1\r\nz = 3\r\n"}
     for name, text in fixed.items():
@@ -109,9 +102,7 @@ def test_a_reverse_patch_is_taken_back(
         assert sandbox.run("git ls-files").output.split() == sorted(base)
 
 
-def test_an_edited_folder_is_another_template(
-    tmp_path: Path, store: TemplateStore, make_task: Callable[..., Task]
-) -> None:
+def test_an_edited_folder_is_another_template(tmp_path: Path, store: TemplateStore) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     first = store.get(make_task(tree=FolderTree(str(tmp_path))))
     (tmp_path / "a.py").write_text("x = 2\n")
@@ -197,9 +188,7 @@ def test_a_failed_build_that_nested_folders_too_deep_stops_no_other(tmp_path: Pa
     assert cache.get("other", lambda _: None).is_dir()
 
 
-def test_a_store_is_private_whatever_the_umask(
-    tmp_path: Path, make_task: Callable[..., Task]
-) -> None:
+def test_a_store_is_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with pytest.raises(InvalidTaskError):
@@ -215,9 +204,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
         TemplateStore(**arguments)
 
 
-def test_a_template_does_not_depend_on_the_umask(
-    tmp_path: Path, make_task: Callable[..., Task], template: Template
-) -> None:
+def test_a_template_does_not_depend_on_the_umask(tmp_path: Path, template: Template) -> None:
     before = os.umask(0o077)
     try:
         made = TemplateStore(folder=tmp_path / "store").get(make_task())

@@ -14,13 +14,13 @@ from making_images import (
     system,
     tar_of,
 )
+from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox import Sandbox, SandboxSpec
+from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.images import Image, ImageStore
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
 from coding_gym.sandbox.images.unpacking import LayerUnpacker, Unpacked
-from coding_gym.sandbox.namespace import NamespaceBackend
 
 Unpack = Callable[..., Unpacked]
 Get = Callable[[Path | str], Image]
@@ -39,11 +39,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unpack(root: Path, backend: NamespaceBackend) -> Unpack:
+def unpack(root: Path) -> Unpack:
     def run(*entries: Entry, data: bytes | None = None, **limits: float) -> Unpacked:
         bounds = LayerLimits(**limits)  # type: ignore[arg-type]
         stream = LayerStream(io.BytesIO(tar_of(entries) if data is None else data), bounds)
-        return LayerUnpacker(str(root), backend.owner(), bounds).unpack(stream)
+        return LayerUnpacker(str(root), BACKEND.owner(), bounds).unpack(stream)
 
     return run
 
@@ -124,6 +124,6 @@ def image(make_image: MakeImage) -> str:
 
 
 @pytest.fixture
-def sandbox(backend: NamespaceBackend, image: str) -> Iterator[Sandbox]:
-    with backend.open(SandboxSpec(image=image)) as opened:
+def sandbox(image: str) -> Iterator[Sandbox]:
+    with make_sandbox(image=image) as opened:
         yield opened

@@ -13,10 +13,10 @@ from making_images import (
     programs,
     symlink,
 )
+from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 
 MakeLayer = Callable[..., Path]
 MakeImage = Callable[..., str]
@@ -56,9 +56,9 @@ def test_root_of_an_image_gains_nothing(sandbox: Sandbox, attempt: str) -> None:
     assert sandbox.run("echo alive").output == "alive\n"
 
 
-def test_limits_hold_for_root_of_an_image(backend: NamespaceBackend, image: str) -> None:
+def test_limits_hold_for_root_of_an_image(image: str) -> None:
     limits = SandboxLimits(num_processes=32, disk_bytes=8 << 20, num_inodes=300)
-    with backend.open(SandboxSpec(image=image, limits=limits)) as sandbox:
+    with make_sandbox(image=image, limits=limits) as sandbox:
         # bash tries again for a while.
         many = sandbox.run("for i in {1..100}; do (while :; do :; done) & done", timeout_s=1)
         assert "Resource temporarily unavailable" in many.output
@@ -67,14 +67,12 @@ def test_limits_hold_for_root_of_an_image(backend: NamespaceBackend, image: str)
         assert full.output.count("No space left on device") >= 2
 
 
-def test_set_user_id_programs_give_nothing(
-    backend: NamespaceBackend, make_image: MakeImage
-) -> None:
+def test_set_user_id_programs_give_nothing(make_image: MakeImage) -> None:
     image = make_image(
         [entry("bin/" + info.name[4:] + "-s", data, mode=0o6755) for info, data in
          programs("id") if info.name == "bin/id"], User="worker",
     )  # fmt: skip
-    with backend.open(SandboxSpec(image=image)) as sandbox:
+    with make_sandbox(image=image) as sandbox:
         assert output(sandbox, "id-s -u; stat -c %a /bin/id-s") == "1234\n755"
 
 
@@ -101,11 +99,10 @@ def test_set_user_id_programs_give_nothing(
     ],
 )
 def test_what_a_policy_left_in_the_root_does_not_keep_a_snapshot_from_being_restored(
-    backend: NamespaceBackend, image: str, make_layer: MakeLayer, trap: str
+    image: str, make_layer: MakeLayer, trap: str
 ) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/opt/mount")
-    spec = SandboxSpec(image=image, workspace_alias="/a/b", mounts=(mount,))
-    with backend.open(spec) as sandbox:
+    with make_sandbox(image=image, workspace_alias="/a/b", mounts=(mount,)) as sandbox:
         sandbox.run(trap)
         taken = sandbox.snapshot()
         sandbox.restore(taken)
@@ -124,15 +121,15 @@ def test_what_a_policy_left_in_the_root_does_not_keep_a_snapshot_from_being_rest
     ],
 )
 def test_a_policy_that_took_bash_away_does_not_keep_a_snapshot_from_being_restored(
-    backend: NamespaceBackend, make_image: MakeImage, trick: str
+    make_image: MakeImage, trick: str
 ) -> None:
     """Nor can it make that look like a mistake of the caller, or of ours."""
-    with backend.open(SandboxSpec(image=make_image([*programs("ln")]))) as sandbox:
+    with make_sandbox(image=make_image([*programs("ln")])) as sandbox:
         sandbox.run(trick)
         taken = sandbox.snapshot()
         sandbox.restore(taken)
         assert sandbox.run("true").exit_code == 127
-        with backend.open(sandbox.snapshot().spec, snapshot=taken) as fork:
+        with BACKEND.open(sandbox.snapshot().spec, snapshot=taken) as fork:
             assert fork.run("true").exit_code == 127
 
 
@@ -149,9 +146,9 @@ def test_a_policy_that_took_bash_away_does_not_keep_a_snapshot_from_being_restor
     ids=lambda entries: entries[0][0].name if isinstance(entries, list) else None,
 )
 def test_links_and_files_where_sandboxes_mount_things_are_replaced(
-    backend: NamespaceBackend, make_image: MakeImage, hostile: list[Entry]
+    make_image: MakeImage, hostile: list[Entry]
 ) -> None:
-    with backend.open(SandboxSpec(image=make_image(hostile))) as sandbox:
+    with make_sandbox(image=make_image(hostile)) as sandbox:
         assert output(sandbox, "pwd; echo x > /workspace/f; echo y > ~/f; cat f ~/f") == (
             "/workspace\nx\ny"
         )
@@ -171,22 +168,18 @@ def test_links_and_files_where_sandboxes_mount_things_are_replaced(
     ids=["out", "circle", "out by ..", "over /proc", "over the root"],
 )
 def test_a_place_for_the_workspace_that_leads_out_is_refused(
-    backend: NamespaceBackend, make_image: MakeImage, hostile: list[Entry]
+    make_image: MakeImage, hostile: list[Entry]
 ) -> None:
     with pytest.raises(SandboxError, match="leads"):
-        backend.open(SandboxSpec(image=make_image(hostile), workspace_alias="/a/b"))
+        make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 
 
-def test_an_image_that_has_our_own_mark_is_refused(
-    backend: NamespaceBackend, make_image: MakeImage
-) -> None:
+def test_an_image_that_has_our_own_mark_is_refused(make_image: MakeImage) -> None:
     with pytest.raises(SandboxError, match="change the sandbox's root"):
-        backend.open(SandboxSpec(image=make_image([folder(".old")])))
+        make_sandbox(image=make_image([folder(".old")]))
 
 
-def test_the_layers_are_never_written(
-    backend: NamespaceBackend, image: str, sandbox: Sandbox, own_cache: None
-) -> None:
+def test_the_layers_are_never_written(image: str, sandbox: Sandbox, own_cache: None) -> None:
     store = Path(os.environ["XDG_CACHE_HOME"]) / "coding_gym" / "layers"
 
     def state() -> list[tuple[str, int, int]]:

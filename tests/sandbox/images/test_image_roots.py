@@ -16,6 +16,7 @@ from making_images import (
     symlink,
     tar_of,
 )
+from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
@@ -49,48 +50,38 @@ def test_the_images_variables_and_path_apply(sandbox: Sandbox) -> None:
     )
 
 
-def test_the_specs_variables_and_path_win(backend: NamespaceBackend, image: str) -> None:
-    spec = SandboxSpec(image=image, env={"TZ": "UTC"}, path=("/first",))
-    with backend.open(spec) as sandbox:
+def test_the_specs_variables_and_path_win(image: str) -> None:
+    with make_sandbox(image=image, env={"TZ": "UTC"}, path=("/first",)) as sandbox:
         assert output(sandbox, 'echo "$TZ $PATH"') == "UTC /first:/bin-d:/bin"
 
 
-def test_the_root_can_be_written_and_is_thrown_away(
-    backend: NamespaceBackend, image: str, sandbox: Sandbox
-) -> None:
+def test_the_root_can_be_written_and_is_thrown_away(image: str, sandbox: Sandbox) -> None:
     output(sandbox, "echo new > /etc/new; mkdir /opt; rm -r /data/full; echo x >> /data/kept")
     assert output(sandbox, "cat /etc/new /data/kept; ls /data") == "new\nkeptx\nchanged\nkept"
-    with backend.open(SandboxSpec(image=image)) as other:
+    with make_sandbox(image=image) as other:
         assert output(other, "cat /data/kept; ls /etc /data") == (
             "kept/data:\nchanged\nfull\nkept\n\n/etc:\ngroup\nhostname\nhosts\npasswd\nresolv.conf"
         )
 
 
-def test_files_are_roots_inside_and_the_owners_outside(
-    backend: NamespaceBackend, image: str, sandbox: Sandbox
-) -> None:
+def test_files_are_roots_inside_and_the_owners_outside(image: str, sandbox: Sandbox) -> None:
     assert output(sandbox, "stat -c %u:%g / /data /data/kept /etc/passwd /root") == (
         "\n".join(["0:0"] * 5)
     )
     assert output(sandbox, "touch /root/x; stat -c %u /root/x") == "0"
 
 
-def test_the_images_user_runs_its_commands(
-    backend: NamespaceBackend, make_image: MakeImage
-) -> None:
+def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
     image = make_image(User="worker")
-    with backend.open(SandboxSpec(image=image)) as sandbox:
+    with make_sandbox(image=image) as sandbox:
         assert output(sandbox, "id -u; id -g; id -un; echo $USER") == "1234\n1235\nworker\nworker"
         assert output(sandbox, "touch ~/x /workspace/y /tmp/z; stat -c %u ~/x") == "1234"
         caps = output(sandbox, "cat /proc/self/status")
         assert "CapPrm:\t0000000000000000" in caps
 
 
-def test_the_workspace_is_where_it_always_is(
-    backend: NamespaceBackend, image: str, make_layer: MakeLayer
-) -> None:
-    spec = SandboxSpec(image=image, layers=(make_layer({"file": "base"}),))
-    with backend.open(spec) as sandbox:
+def test_the_workspace_is_where_it_always_is(image: str, make_layer: MakeLayer) -> None:
+    with make_sandbox(image=image, layers=(make_layer({"file": "base"}),)) as sandbox:
         assert output(sandbox, "pwd; cat file") == "/workspace\nbase"
         sandbox.write_file("other", b"written")
         assert output(sandbox, "cat /workspace/other") == "written"
@@ -99,25 +90,22 @@ def test_the_workspace_is_where_it_always_is(
 
 @pytest.mark.parametrize("path", ["/testbed", "/data/full", "/deep/er/place"])
 def test_the_workspace_shows_at_a_second_place_too(
-    backend: NamespaceBackend, image: str, make_layer: MakeLayer, path: str
+    image: str, make_layer: MakeLayer, path: str
 ) -> None:
     layers = (make_layer({"file": "base"}),)
-    spec = SandboxSpec(image=image, layers=layers, workspace_alias=path)
-    with backend.open(spec) as sandbox:
+    with make_sandbox(image=image, layers=layers, workspace_alias=path) as sandbox:
         assert output(sandbox, f"ls {path}; echo new > {path}/added; cat added") == "file\nnew"
         assert output(sandbox, f"[ {path}/file -ef /workspace/file ] && echo same") == "same"
 
 
-def test_a_second_place_needs_an_image(backend: NamespaceBackend) -> None:
+def test_a_second_place_needs_an_image() -> None:
     with pytest.raises(InvalidArgumentError, match="needs an image"):
-        backend.open(SandboxSpec(workspace_alias="/testbed"))
+        make_sandbox(workspace_alias="/testbed")
 
 
-def test_mounts_and_private_folders_are_as_elsewhere(
-    backend: NamespaceBackend, image: str, make_layer: MakeLayer
-) -> None:
+def test_mounts_and_private_folders_are_as_elsewhere(image: str, make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/data/full/mount")
-    with backend.open(SandboxSpec(image=image, mounts=(mount,))) as sandbox:
+    with make_sandbox(image=image, mounts=(mount,)) as sandbox:
         assert output(sandbox, "cat /data/full/mount/inner") == "mounted"
         assert not sandbox.run("echo x > /data/full/mount/inner").ok
         assert output(sandbox, "echo $HOME; ls -A ~ /tmp /dev/shm; cat /etc/hosts") == (
@@ -128,16 +116,14 @@ def test_mounts_and_private_folders_are_as_elsewhere(
         )
 
 
-def test_an_interpreter_with_a_folder_of_its_own_is_shown_in_an_image(
-    backend: NamespaceBackend, image: str
-) -> None:
+def test_an_interpreter_with_a_folder_of_its_own_is_shown_in_an_image(image: str) -> None:
     python = default_interpreter()
     spec = SandboxSpec(image=image, python=python)
     if python.prefix.is_relative_to("/usr"):
         with pytest.raises(InvalidArgumentError, match="python=None"):
-            backend.open(spec)
+            BACKEND.open(spec)
         return
-    with backend.open(spec) as sandbox:
+    with BACKEND.open(spec) as sandbox:
         look = "stat -c %N /sandbox/bin/python"
         assert output(sandbox, look).endswith(f"{python.executable}'")
         output(sandbox, "rm /sandbox/bin/python; mkdir -p /sandbox/bin/python/folder")
@@ -145,18 +131,16 @@ def test_an_interpreter_with_a_folder_of_its_own_is_shown_in_an_image(
         assert output(sandbox, look).endswith(f"{python.executable}'")
 
 
-def test_listings_are_of_no_particular_time(backend: NamespaceBackend, image: str) -> None:
+def test_listings_are_of_no_particular_time(image: str) -> None:
     seen = set()
     for _ in range(2):
-        with backend.open(SandboxSpec(image=image, workspace_alias="/a/b")) as sandbox:
+        with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
             seen.add(output(sandbox, "stat -c '%n %Y' / /etc /etc/* /home /a /tmp /workspace"))
     assert len(seen) == 1
     assert {int(line.split()[1]) for line in seen.pop().splitlines()} <= {1_000_000_000, 946684800}
 
 
-def test_a_snapshot_holds_the_changes_of_the_root(
-    backend: NamespaceBackend, image: str, sandbox: Sandbox
-) -> None:
+def test_a_snapshot_holds_the_changes_of_the_root(image: str, sandbox: Sandbox) -> None:
     output(sandbox, "echo new > /etc/new; rm -r /data/full; mkdir /data/full; echo y > file")
     taken = sandbox.snapshot()
     output(sandbox, "rm /etc/new /data/kept; touch /data/full/z")
@@ -164,69 +148,61 @@ def test_a_snapshot_holds_the_changes_of_the_root(
     wanted = "new\ny\n/data:\nchanged\nfull\nkept\n\n/data/full:"
     sandbox.restore(taken)
     assert output(sandbox, look) == wanted
-    with backend.open(SandboxSpec(image=image), snapshot=taken) as fork:
+    with BACKEND.open(SandboxSpec(image=image), snapshot=taken) as fork:
         assert output(fork, look) == wanted
         assert output(fork, "cat /etc/hosts").startswith("127.0.0.1")
 
 
 def test_a_path_of_the_image_that_links_to_another_is_followed_inside(
-    backend: NamespaceBackend, make_image: MakeImage, make_layer: MakeLayer
+    make_image: MakeImage, make_layer: MakeLayer
 ) -> None:
     image = make_image([folder("real"), symlink("linked", "/real"), symlink("up", "../real")])
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/linked/below/mount")
-    spec = SandboxSpec(image=image, mounts=(mount,), workspace_alias="/up/place")
-    with backend.open(spec) as sandbox:
+    with make_sandbox(image=image, mounts=(mount,), workspace_alias="/up/place") as sandbox:
         assert output(sandbox, "cat /real/below/mount/inner; ls /real") == "mountedbelow\nplace"
 
 
-def test_an_image_without_bash_is_refused_with_the_way_out(
-    backend: NamespaceBackend, tmp_path: Path
-) -> None:
+def test_an_image_without_bash_is_refused_with_the_way_out(tmp_path: Path) -> None:
     image = docker_archive(tmp_path / "empty.tar", [tar_of([folder("etc")])])
     with pytest.raises(InvalidArgumentError, match="apt-get install bash"):
-        backend.open(SandboxSpec(image=str(image)))
+        make_sandbox(image=str(image))
 
 
-def test_an_image_without_layers_is_refused_likewise(
-    backend: NamespaceBackend, tmp_path: Path
-) -> None:
+def test_an_image_without_layers_is_refused_likewise(tmp_path: Path) -> None:
     image = docker_archive(tmp_path / "scratch.tar", [])
     with pytest.raises(InvalidArgumentError, match="has no bash"):
-        backend.open(SandboxSpec(image=str(image)))
+        make_sandbox(image=str(image))
 
 
-def test_bash_is_found_where_else_it_may_be(backend: NamespaceBackend, tmp_path: Path) -> None:
+def test_bash_is_found_where_else_it_may_be(tmp_path: Path) -> None:
     moved = [
         entry(info.name.replace("bin/bash", "usr/local/bin/bash"), data, mode=0o755)
         for info, data in programs("bash")
     ]
     image = docker_archive(tmp_path / "moved.tar", [tar_of(moved)])
-    with backend.open(SandboxSpec(image=str(image))) as sandbox:
+    with make_sandbox(image=str(image)) as sandbox:
         assert output(sandbox, "echo works") == "works"
 
 
-def test_bash_behind_linked_folders_is_found(backend: NamespaceBackend, tmp_path: Path) -> None:
+def test_bash_behind_linked_folders_is_found(tmp_path: Path) -> None:
     """As in most distributions, whose /bin is /usr/bin."""
     merged = [
         symlink("bin", "usr/bin"), symlink("lib", "usr/lib"), symlink("lib64", "usr/lib64"),
         *((entry(f"usr/{info.name}", data, mode=0o755)) for info, data in programs("bash")),
     ]  # fmt: skip
     image = oci_layout(tmp_path / "merged", [tar_of(merged)])
-    with backend.open(SandboxSpec(image=str(image))) as sandbox:
+    with make_sandbox(image=str(image)) as sandbox:
         assert output(sandbox, "echo works") == "works"
 
 
-def test_as_many_layers_as_images_may_have_are_mounted(
-    backend: NamespaceBackend, make_image: MakeImage
-) -> None:
+def test_as_many_layers_as_images_may_have_are_mounted(make_image: MakeImage) -> None:
     layers = [[entry(f"layers/{number}", "x")] for number in range(139)]
-    with backend.open(SandboxSpec(image=make_image(*layers))) as sandbox:
+    with make_sandbox(image=make_image(*layers)) as sandbox:
         assert output(sandbox, "set -- /layers/*; echo $#") == "139"
 
 
 def test_with_changes_on_disk_an_image_works_too(image: str, tmp_path: Path) -> None:
-    backend = NamespaceBackend("disk")
-    with backend.open(SandboxSpec(image=image)) as sandbox:
+    with NamespaceBackend("disk").open(SandboxSpec(image=image)) as sandbox:
         output(sandbox, "rm -r /data/full; mkdir /data/full; echo x > /data/full/y")
         taken = sandbox.snapshot()
         sandbox.restore(taken)
@@ -235,15 +211,13 @@ def test_with_changes_on_disk_an_image_works_too(image: str, tmp_path: Path) -> 
     assert [path for path in uppers.rglob("*") if path.is_file()] == []
 
 
-def test_images_that_are_not_there_are_the_callers_mistake(backend: NamespaceBackend) -> None:
+def test_images_that_are_not_there_are_the_callers_mistake() -> None:
     with pytest.raises(InvalidArgumentError, match="docker save"):
-        backend.open(SandboxSpec(image="no/such:image"))
+        make_sandbox(image="no/such:image")
 
 
-def test_a_build_in_an_image_has_the_hosts_network_settings(
-    backend: NamespaceBackend, image: str
-) -> None:
-    with backend.open(SandboxSpec(image=image, network=True)) as sandbox:
+def test_a_build_in_an_image_has_the_hosts_network_settings(image: str) -> None:
+    with make_sandbox(image=image, network=True) as sandbox:
         hosts = Path("/etc/hosts").read_text()
         assert sandbox.read_file("/etc/hosts").decode() == hosts
         assert sandbox.run("ls /etc/pip.conf").ok
@@ -261,10 +235,8 @@ def _without_a_loader(program: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
-def test_a_bash_that_no_kernel_can_run_is_an_answer(
-    backend: NamespaceBackend, image: str, shell: Any
-) -> None:
-    with backend.open(SandboxSpec(image=image, shell=shell)) as sandbox:
+def test_a_bash_that_no_kernel_can_run_is_an_answer(image: str, shell: Any) -> None:
+    with make_sandbox(image=image, shell=shell) as sandbox:
         broken = _without_a_loader(sandbox.read_file("/bin/bash"))
         sandbox.write_file("/bin/b", broken)
         sandbox.run("chmod 755 /bin/b; mv /bin/b /bin/bash")
@@ -273,10 +245,8 @@ def test_a_bash_that_no_kernel_can_run_is_an_answer(
         assert sandbox.read_file("/bin/bash") == broken
 
 
-def test_a_bash_that_a_policy_holds_open_is_an_answer(
-    backend: NamespaceBackend, image: str
-) -> None:
-    with backend.open(SandboxSpec(image=image, shell="persistent")) as sandbox:
+def test_a_bash_that_a_policy_holds_open_is_an_answer(image: str) -> None:
+    with make_sandbox(image=image, shell="persistent") as sandbox:
         hold = "cat /bin/bash > /bin/b; chmod 755 /bin/b; mv /bin/b /bin/bash; exec 5>>/bin/bash"
         assert sandbox.run(hold).ok
         ours = sandbox.run("true", env={"OWN": "1"})

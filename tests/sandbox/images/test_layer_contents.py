@@ -14,16 +14,16 @@ from making_images import (
     folder,
     symlink,
 )
+from sandbox_scene import BACKEND
 
 from coding_gym.sandbox.images.unpacking import Unpacked
-from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.removal import remove_folder
 
 Unpack = Callable[..., Unpacked]
 
 
 def test_files_folders_and_links_come_out_with_modes_times_and_owner(
-    root: Path, unpack: Unpack, backend: NamespaceBackend
+    root: Path, unpack: Unpack
 ) -> None:
     unpack(
         folder("./"),
@@ -34,11 +34,11 @@ def test_files_folders_and_links_come_out_with_modes_times_and_owner(
     )
     facts = (root / "a/run").lstat()
     assert (stat.S_IMODE(facts.st_mode), facts.st_mtime) == (0o755, 1_000_000_000)
-    assert ((facts.st_uid, facts.st_gid), facts.st_nlink) == (backend.owner(), 2)
+    assert ((facts.st_uid, facts.st_gid), facts.st_nlink) == (BACKEND.owner(), 2)
     assert (root / "a/link").readlink() == Path("/nowhere/at/all")
     assert stat.S_IMODE((root / "a").stat().st_mode) == 0o750
     assert {p.lstat().st_mtime for p in root.rglob("*")} == {1_000_000_000}
-    assert {p.lstat().st_uid for p in (root, *root.rglob("*"))} == {backend.owner()[0]}
+    assert {p.lstat().st_uid for p in (root, *root.rglob("*"))} == {BACKEND.owner()[0]}
 
 
 def test_folders_that_only_paths_imply_have_a_date_that_is_always_the_same(
