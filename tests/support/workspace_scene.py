@@ -1,12 +1,21 @@
-"""One small program, tasks made from it, and types of the fixtures of tests of workspaces."""
+"""What tests of workspaces share: tasks of a small program, repositories, unfinished builds."""
 
-from collections.abc import Callable
+import multiprocessing
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
+from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import CodingGymError
+from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import FilesTree, Task
+from coding_gym.workspace.history import init_repository
+from coding_gym.workspace.host_git import HostGit
 
-Refused = Callable[[Task], CodingGymError]
+_SPAWN = multiprocessing.get_context("spawn")
+# Builds the template of a task, which must fail; takes the kind of error, gives its one line.
+Refused = Callable[..., str]
 FILES = {
     ".gitignore": "*.log\nbuild/\n",
     "README.md": "# Program\n\nWhat it does.\n",
@@ -18,6 +27,28 @@ FILES = {
 }
 
 
+def _build(folder: Path, begun: Event, go: Event) -> None:
+    def build(part: Path) -> None:
+        (part / "half").touch()
+        begun.set()
+        go.wait()
+        (part / "whole").touch()
+
+    FolderCache(folder).get("key", build)
+
+
+@contextmanager
+def building(folder: Path) -> Iterator[tuple[BaseProcess, Event]]:
+    """Gives a process amid making the entry "key" of a cache, and what lets it go on."""
+    begun, go = _SPAWN.Event(), _SPAWN.Event()
+    process = _SPAWN.Process(target=_build, args=(folder, begun, go))
+    process.start()
+    assert begun.wait(30)
+    yield process, go
+    process.kill()
+    process.join()
+
+
 def make_task(**fields: Any) -> Task:
     """Makes a task of the program, with other fields than usual."""
     usual = {
@@ -27,3 +58,23 @@ def make_task(**fields: Any) -> Task:
         "created_at": "2024-05-14T09:30:00Z",
     }
     return Task(**(usual | fields))
+
+
+def make_repository(folder: Path, *texts: str) -> list[str]:
+    """Makes a repository, or adds to one, and returns its new commits.
+
+    Args:
+        folder: Where it is, or will be.
+        *texts: What ``code.py`` holds in each commit.
+    """
+    git = HostGit(folder.with_name("git-settings"))
+    if not folder.exists():
+        folder.mkdir()
+        init_repository(git, folder)
+    commits = []
+    for text in texts:
+        (folder / "code.py").write_text(text)
+        git.run("add", "--all", cwd=folder)
+        git.run("commit", "-qm", text, cwd=folder)
+        commits.append(git.run("rev-parse", "HEAD", cwd=folder))
+    return commits

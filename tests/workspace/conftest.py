@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from workspace_scene import Refused, make_task
 
-from coding_gym.errors import CodingGymError
+from coding_gym.errors import CodingGymError, InvalidTaskError
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore, environment
@@ -52,14 +52,14 @@ def store_folder(template: Template) -> Path:
 
 @pytest.fixture
 def refused(fresh_folder: Path) -> Refused:
-    """Returns a function that gives the one-line error of a task that must not get a template."""
+    """Returns a function that gives the error of a task that must not get a template."""
 
-    def refuse(task: Task) -> CodingGymError:
-        with pytest.raises(CodingGymError) as caught:
+    def refuse(task: Task, kind: type[CodingGymError] = InvalidTaskError) -> str:
+        with pytest.raises(kind) as caught:
             TemplateStore(folder=fresh_folder).get(task)
         assert "\n" not in str(caught.value)
         places = ("templates", "environments")
         assert [left for place in places for left in fresh_folder.glob(f"{place}/*/")] == []
-        return caught.value
+        return str(caught.value)
 
     return refuse

@@ -2,16 +2,14 @@
 
 import gc
 import json
-import multiprocessing
 import os
 import re
 from datetime import UTC, datetime
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
-from workspace_scene import make_task
+from workspace_scene import building, make_task
 
 from coding_gym.cli import cache as cache_command
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
@@ -22,7 +20,6 @@ from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.garbage import GarbageReport, collect_garbage
 from coding_gym.workspace.inventory import KINDS, find_log, list_cache
 
-_SPAWN = multiprocessing.get_context("spawn")
 _DAY_S = 86400
 _CHUNK = 1 << 16
 
@@ -134,28 +131,14 @@ def test_a_template_in_use_stays_and_one_that_went_is_made_again(fresh_folder: P
         assert sandbox.run("cat README.md").ok
 
 
-def _build(root: Path, begun: Event, go: Event) -> None:
-    def build(part: Path) -> None:
-        (part / "half").touch()
-        begun.set()
-        go.wait()
-
-    FolderCache(root / "environments").get("key", build)
-
-
 def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: Path) -> None:
-    begun, go = _SPAWN.Event(), _SPAWN.Event()
-    process = _SPAWN.Process(target=_build, args=(tmp_path, begun, go))
-    process.start()
-    assert begun.wait(30)
-    (tmp_path / "downloads" / "key").mkdir(parents=True)
-    (tmp_path / "templates" / "dead.0a1b.partial" / "tree").mkdir(parents=True)
-    report = collect_garbage(tmp_path, unused_for_s=0)
-    assert (names(report), [entry.name for entry in report.spared]) == ([], ["downloads/key"])
-    assert report.num_leftovers == 1
-    assert [path.name for path in (tmp_path / "environments").glob("*.partial/*")] == ["half"]
-    process.kill()
-    process.join()
+    with building(tmp_path / "environments"):
+        (tmp_path / "downloads" / "key").mkdir(parents=True)
+        (tmp_path / "templates" / "dead.0a1b.partial" / "tree").mkdir(parents=True)
+        report = collect_garbage(tmp_path, unused_for_s=0)
+        assert (names(report), [entry.name for entry in report.spared]) == ([], ["downloads/key"])
+        assert report.num_leftovers == 1
+        assert [path.name for path in (tmp_path / "environments").glob("*.partial/*")] == ["half"]
     report = collect_garbage(tmp_path, unused_for_s=0)
     assert (names(report), report.num_leftovers) == (["downloads/key"], 1)
     assert not any((tmp_path / "environments").glob("*.partial"))
