@@ -53,20 +53,6 @@ def test_a_mount_on_covered_packages_can_be_imported(make_layer: MakeLayer) -> N
         assert sandbox.path(mount.target) == mount.target
 
 
-def test_mounts_are_read_only_unless_they_say_otherwise(make_layer: MakeLayer) -> None:
-    closed, open_ = make_layer({"file": "x"}), make_layer({"file": "x"})
-    mounts = (
-        Mount(source=closed, target="/opt/closed"),
-        Mount(source=open_, target="/opt/deep/down/open", writable=True),
-    )
-    with make_sandbox(mounts=mounts) as sandbox:
-        refused = sandbox.run("echo y > /opt/closed/file")
-        assert "Read-only file system" in refused.output
-        assert sandbox.run("echo y > /opt/deep/down/open/file").exit_code == 0
-    assert (closed / "file").read_text(encoding="utf-8") == "x"
-    assert (open_ / "file").read_text(encoding="utf-8") == "y\n"
-
-
 def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({}), target="/opt/only-here")
     with (
@@ -75,22 +61,6 @@ def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLaye
     ):
         assert one.run("ls /opt").output == "only-here\n"
         assert other.run("ls /opt").output == ""
-
-
-def test_mounts_tell_nothing_of_the_layers_paths(make_layer: MakeLayer) -> None:
-    layer = make_layer({"file": "x"})
-    with make_sandbox(layers=(layer,)) as sandbox:
-        assert str(layer) not in sandbox.run("cat /proc/self/mountinfo").output
-
-
-def test_a_new_folder_of_an_old_name_is_shown(make_layer: MakeLayer) -> None:
-    layer = make_layer({"file": "old"})
-    with make_sandbox(layers=(layer,)) as sandbox:
-        assert sandbox.run("cat file").output == "old"
-    layer.rename(layer.with_name("moved"))
-    make_layer({"file": "new"}).rename(layer)
-    with make_sandbox(layers=(layer,)) as sandbox:
-        assert sandbox.run("cat file").output == "new"
 
 
 @pytest.mark.parametrize("target", ["relative", "/", "/opt/../etc"])

@@ -58,22 +58,6 @@ def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.Mon
     stop_zygotes()
 
 
-def test_many_threads_open_run_and_close_at_once() -> None:
-    outputs: list[str] = []
-
-    def work(number: int) -> None:
-        for _ in range(3):
-            with make_sandbox() as sandbox:
-                outputs.append(sandbox.run(f"echo {number}").output)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outputs) == sorted(f"{i}\n" for i in range(8) for _ in range(3))
-
-
 # From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_of_the_owner_starts_a_zygote_of_its_own() -> None:

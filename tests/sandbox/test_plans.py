@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,36 +12,6 @@ from coding_gym.sandbox.zygote import numbers
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
-
-# Calls that open something know its descriptor, so they run where nobody else opens any.
-_ALONE = """
-import os, sys
-from coding_gym.sandbox.zygote.plan import Plan
-from coding_gym.sandbox.zygote.program import ANY_ERROR
-from coding_gym.sandbox.zygote.steps import SetupError
-
-folder = sys.argv[1]
-os.closerange(3, 64)
-for script in sys.argv[2:]:
-    if os.fork():
-        os.wait()
-        continue
-    plan = Plan(3)
-    try:
-        exec(script)
-        plan.compile().run()
-        print("done", flush=True)
-    except SetupError as error:
-        print(error, flush=True)
-    os._exit(0)
-"""
-
-
-def _run_alone(folder: Path, *scripts: str) -> list[str]:
-    """Makes and runs each plan in a process of its own, and returns what each prints."""
-    command = [sys.executable, "-c", _ALONE, str(folder), *scripts]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
 
 
 def test_a_plan_does_nothing_before_it_runs_and_the_same_each_time(tmp_path: Path) -> None:
@@ -74,18 +42,6 @@ def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) ->
     assert not os.path.lexists(tmp_path / "other")
 
 
-def test_plans_of_open_descriptors_write_tolerate_and_fail_as_they_say(tmp_path: Path) -> None:
-    said = _run_alone(
-        tmp_path,
-        "plan.keep_folder(folder); os.dup(0)",
-        "plan.keep_folder(folder); plan.write_text(f'{folder}/text', 'words')",
-        "plan.write_text(f'{folder}/no/file', '', tolerates=ANY_ERROR)",
-    )
-    assert said[0].endswith(f"openat {tmp_path} gave 4, not 3")
-    assert said[1:] == ["done", "done"]
-    assert (tmp_path / "text").read_text(encoding="utf-8") == "words"
-
-
 def test_only_the_tolerated_error_is_tolerated(tmp_path: Path) -> None:
     plan = Plan()
     plan.mkdir(str(tmp_path), exist_ok=True)
@@ -94,17 +50,6 @@ def test_only_the_tolerated_error_is_tolerated(tmp_path: Path) -> None:
     with pytest.raises(SetupError) as caught:
         plan.compile().run()
     assert caught.value.errno == errno.ENOENT
-
-
-def test_the_first_symlink_of_a_path_is_named_and_what_is_missing_is_none(tmp_path: Path) -> None:
-    folder = tmp_path.resolve()
-    (folder / "folder").mkdir()
-    (folder / "link").symlink_to("folder")
-    paths = ("folder", "folder/missing/more", "link", "link/missing")
-    said = _run_alone(folder, *(f"plan.refuse_symlinks(f'{{folder}}/{path}')" for path in paths))
-    assert said[:2] == ["done", "done"]
-    for refused in said[2:]:
-        assert refused.endswith(f"symbolic links (openat2 {folder}/link)")
 
 
 def test_what_a_function_of_a_plan_raises_is_told_with_its_step() -> None:

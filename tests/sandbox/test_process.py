@@ -47,13 +47,6 @@ def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
     assert (layer / "file").read_text(encoding="utf-8") == "x"
 
 
-def test_output_after_the_shell_closed_it_does_not_end_the_command() -> None:
-    with _open(SandboxSpec()) as sandbox:
-        result = sandbox.run("exec > file 2>&1; echo in the file; exit 3")
-        assert (result.exit_code, result.output) == (3, "")
-        assert sandbox.read_file("file") == b"in the file\n"
-
-
 def test_limits_are_set() -> None:
     with _open(SandboxSpec(python=default_interpreter())) as sandbox:
         assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"

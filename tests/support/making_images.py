@@ -10,13 +10,15 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+from coding_gym.sandbox.images import Image
 from coding_gym.sandbox.images.config import machine_architecture
+from coding_gym.sandbox.images.unpacking import Unpacked
 
 PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
 GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
@@ -47,6 +49,12 @@ _MODULES_LEFT_OUT = re.compile(
 
 Entry = tuple[tarfile.TarInfo, bytes]
 Layers = Sequence[bytes]
+# Types of fixtures.
+Get = Callable[[Path | str], Image]
+Refused = Callable[[Path | str], str]
+Unpack = Callable[..., Unpacked]
+RefusedLayer = Callable[..., str]
+MakeImage = Callable[..., str]
 
 
 def entry(
@@ -213,3 +221,13 @@ LAYERS = (
     tar_of([folder("etc"), entry("etc/passwd", "root:x:0:0:::\nme:x:7:8:::\n"), entry("low", "1")]),
     tar_of([entry("high", "up here")]),
 )
+
+
+def contents(image: Image) -> list[list[str]]:
+    """Names of the files of each layer, the topmost first."""
+    folders = [image.folder / name for name in image.layers]
+    return [sorted(p.name for p in layer.rglob("*") if p.is_file()) for layer in folders]
+
+
+def expect_layers(image: Image) -> None:
+    assert contents(image) == [["high"], ["low", "passwd"]]

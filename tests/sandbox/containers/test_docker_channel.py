@@ -76,13 +76,6 @@ def test_flags_that_a_command_sets_on_its_output_end_with_it(sandbox: Sandbox) -
     assert len(result.output) == size
 
 
-def test_a_flood_of_output_keeps_its_ends(sandbox: Sandbox) -> None:
-    result = sandbox.run("echo first; head -c 200M /dev/zero; echo last", max_output_bytes=100)
-    assert (result.exit_code, result.truncated) == (0, True)
-    assert result.output.startswith("first\n")
-    assert result.output.endswith("last\n")
-
-
 def test_a_container_that_dies_is_an_error_at_once_and_ever_after(
     backend: DockerBackend, api: object
 ) -> None:

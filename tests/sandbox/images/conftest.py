@@ -2,12 +2,17 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from making_images import (
     Entry,
+    Get,
+    MakeImage,
+    Refused,
+    RefusedLayer,
+    Unpack,
     docker_archive,
     entry,
     folder,
@@ -18,15 +23,10 @@ from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.images import Image, ImageStore
+from coding_gym.sandbox.images import ImageStore
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
 from coding_gym.sandbox.images.unpacking import LayerUnpacker, Unpacked
 
-Unpack = Callable[..., Unpacked]
-Get = Callable[[Path | str], Image]
-Refused = Callable[[Path | str], str]
-RefusedLayer = Callable[..., str]
-MakeImage = Callable[..., str]
 OWNER = (os.geteuid(), os.getegid())
 
 

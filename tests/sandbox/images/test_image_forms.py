@@ -2,17 +2,20 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from making_images import (
     LAYERS,
+    Get,
+    Refused,
     config_of,
+    contents,
     digest,
     docker_archive,
     entry,
+    expect_layers,
     oci_blobs,
     oci_files,
     oci_layout,
@@ -21,20 +24,8 @@ from making_images import (
     write_files,
 )
 
-from coding_gym.sandbox.images import Image, image_folder
+from coding_gym.sandbox.images import image_folder
 from coding_gym.sandbox.images.config import machine_architecture
-
-Get = Callable[[Path | str], Image]
-Refused = Callable[[Path | str], str]
-
-
-def contents(image: Image) -> list[list[str]]:
-    folders = [image.folder / name for name in image.layers]
-    return [sorted(p.name for p in layer.rglob("*") if p.is_file()) for layer in folders]
-
-
-def expect_layers(image: Image) -> None:
-    assert contents(image) == [["high"], ["low", "passwd"]]
 
 
 def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path, get: Get) -> None:

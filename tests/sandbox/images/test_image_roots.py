@@ -2,12 +2,12 @@
 
 import os
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from making_images import (
+    MakeImage,
     docker_archive,
     entry,
     folder,
@@ -16,14 +16,11 @@ from making_images import (
     symlink,
     tar_of,
 )
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-
-MakeLayer = Callable[..., Path]
-MakeImage = Callable[..., str]
 
 
 def output(sandbox: Sandbox, command: str) -> str:
@@ -78,14 +75,6 @@ def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
         assert output(sandbox, "touch ~/x /workspace/y /tmp/z; stat -c %u ~/x") == "1234"
         caps = output(sandbox, "cat /proc/self/status")
         assert "CapPrm:\t0000000000000000" in caps
-
-
-def test_the_workspace_is_where_it_always_is(image: str, make_layer: MakeLayer) -> None:
-    with make_sandbox(image=image, layers=(make_layer({"file": "base"}),)) as sandbox:
-        assert output(sandbox, "pwd; cat file") == "/workspace\nbase"
-        sandbox.write_file("other", b"written")
-        assert output(sandbox, "cat /workspace/other") == "written"
-        assert sandbox.read_file("/data/kept") == b"kept"
 
 
 @pytest.mark.parametrize("path", ["/testbed", "/data/full", "/deep/er/place"])

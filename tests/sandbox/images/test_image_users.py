@@ -1,23 +1,10 @@
 """Whom an image's commands run as."""
 
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from making_images import (
-    LAYERS,
-    docker_archive,
-    entry,
-    folder,
-    symlink,
-    tar_of,
-)
-
-from coding_gym.sandbox.images import Image
-
-Get = Callable[[Path | str], Image]
-Refused = Callable[[Path | str], str]
+from making_images import LAYERS, Get, Refused, docker_archive, entry, folder, symlink, tar_of
 
 
 @pytest.mark.parametrize(

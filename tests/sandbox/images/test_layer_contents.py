@@ -4,22 +4,13 @@ import io
 import os
 import stat
 import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from making_images import (
-    Entry,
-    entry,
-    folder,
-    symlink,
-)
+from making_images import Entry, Unpack, entry, folder, symlink
 from sandbox_scene import BACKEND
 
-from coding_gym.sandbox.images.unpacking import Unpacked
 from coding_gym.sandbox.removal import remove_folder
-
-Unpack = Callable[..., Unpacked]
 
 
 def test_files_folders_and_links_come_out_with_modes_times_and_owner(
