@@ -104,12 +104,14 @@ def calls_may_come_from_any_thread(backend: SandboxBackend) -> None:
 @claim()
 def a_closed_sandbox_says_so_and_closes_twice(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
+        taken = sandbox.snapshot()
         sandbox.close()
         sandbox.close()
         expect_error("run", SandboxError, lambda: sandbox.run("true"))
         expect_error("read", SandboxError, lambda: sandbox.read_file("file"))
         expect_error("write", SandboxError, lambda: sandbox.write_file("file", b""))
         expect_error("snapshot", SandboxError, sandbox.snapshot)
+        expect_error("restore", SandboxError, lambda: sandbox.restore(taken))
 
 
 @claim()

@@ -50,13 +50,15 @@ def a_persistent_shell_gives_codes_and_output_command_by_command(backend: Sandbo
     with _persistent(backend) as sandbox:
         for command, code, text in (
             ("(exit 3)", 3, ""),
-            ("echo $?; false", 1, None),
+            ("echo $?; false", 1, "3\n"),
             ("if", 2, None),
+            ("echo $?", 0, "2\n"),
             ("no-such-command", 127, None),
             ("printf 'no newline'", 0, "no newline"),
             ("echo out; echo error >&2", 0, "out\nerror\n"),
             ("cat", 0, ""),
             ("read x; echo $?", 0, "1\n"),
+            ("IFS=0123456789; (exit 57)", 57, ""),
         ):
             result = sandbox.run(command, timeout_s=20)
             expect(command, result.exit_code, code)

@@ -77,6 +77,42 @@ def test_a_shell_that_was_tampered_with_answers_or_is_replaced(
     assert (own.output, own.exit_code) == ("own\n", 5)
 
 
+_PIPES = "$(for d in /proc/$$/fd/*; do case $(readlink $d) in pipe*) echo $d;; esac; done)"
+_CHANNEL = {
+    "forged answers": f"for p in {_PIPES}; do printf '0123456789abcdefx0\\nx0\\n' > $p; done",
+    "numbered answers": f"for p in {_PIPES}; do printf '%016xx0\\n' {{1..99}} > $p; done",
+    "endless answers": f"(while :; do for p in {_PIPES}; do printf 'x0\\n' > $p; done; done) &",
+    "a flood of answers": f"for p in {_PIPES}; do head -c 40000 /dev/zero | tr '\\0' x > $p & done",
+    "taking the next command": f"for p in {_PIPES}; do cat $p >/dev/null & done",
+    "closed descriptors": 'for n in {3..60}; do eval "exec $n>&-"; done',
+    "empty descriptors": 'for n in {3..60}; do eval "exec $n</dev/null"; done',
+    "descriptors of a file": 'for n in {3..60}; do eval "exec $n>>flood"; done',
+    "functions": "eval() { :; }; printf() { :; }; builtin() { :; }; exit() { :; }",
+    "aliases": "alias eval=: builtin=: printf=:; shopt -s expand_aliases",
+    "traps in functions": "trap 'echo x' DEBUG ERR RETURN CHLD; set -o functrace -o errtrace",
+    "no builtins": "enable -n eval printf builtin",
+    "read-only names of its own": "set -o posix; readonly BASH_EXECUTION_STRING; unset -f eval",
+    "stopping itself": "kill -STOP $$ &",
+    "no descriptors and no processes": "ulimit -n 3; ulimit -u 1",
+}
+
+
+@pytest.mark.parametrize("command", _CHANNEL.values(), ids=_CHANNEL.keys())
+def test_attacks_on_its_own_channel_cost_a_policy_its_shell_at_most(
+    lasting: Sandbox, command: str
+) -> None:
+    lasting.run(f"{{ {command}\n}} 2>/dev/null", timeout_s=1)
+    for _ in range(3):
+        lasting.run("echo $((6 * 7)) | cat", timeout_s=1)
+    assert lasting.run("echo ours", env={"OWN": "1"}, timeout_s=20).output == "ours\n"
+    lasting.run("kill -KILL $$; command kill -KILL $$; sleep 60", timeout_s=0.3)
+    # Where its answer was forged, the command after it meets the shell on its way out.
+    assert any(not lasting.run("true", timeout_s=20).shell_lost for _ in range(5))
+    for number in range(3):
+        result = lasting.run(f"echo {number}; (exit {number})", timeout_s=20)
+        assert (result.output[-2:], result.exit_code) == (f"{number}\n", number)
+
+
 _BACKGROUND = {
     "answers in its place": "for n in {3..60}; do echo 0123456789abcdefx0 >&$n; done",
     "writes to its descriptors": "for f in /proc/$$/fd/*; do echo 0x0 > $f; done",

@@ -52,9 +52,9 @@ BACKENDS: dict[str, SandboxBackend] = {
 }
 # Checks by module, of those backends that share the rest with another one.
 _OF_MODULES = {
-    "process": ("output", "commands", "files", "layers", "ends"),
+    "process": ("output", "commands", "files", "layers", "ends", "snapshots"),
     "namespace-on-disk": ("layers", "snapshots", "limits"),
-    "waiting": ("output", "commands", "ends", "limits"),
+    "waiting": ("output", "commands", "ends", "limits", "snapshots"),
 }
 _BY_NAME = {
     "landlock-2": (

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.testing.debug import repeat_what_is_done_once
@@ -50,11 +49,6 @@ def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
 def test_limits_are_set() -> None:
     with _open(SandboxSpec(python=default_interpreter())) as sandbox:
         assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"
-
-
-def test_an_image_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="cannot run the image"):
-        _open(SandboxSpec(image="some.tar"))
 
 
 def test_folders_of_processes_that_were_killed_are_swept(

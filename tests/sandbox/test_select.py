@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import pytest
 from machines import NO_LANDLOCK, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
-from coding_gym.errors import UnknownNameError
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import SandboxSpec, backend_names, get_backend, open_sandbox
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.zygote.landlock import rights
@@ -45,6 +46,24 @@ def test_every_backend_has_the_name_it_is_asked_for_by() -> None:
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="'lxc'; there are apptainer, auto, docker"):
         get_backend("lxc")
+
+
+@pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
+@pytest.mark.parametrize(
+    ("name", "fields", "said"),
+    [
+        ("namespace", {"shell": "interactive"}, "shell must be"),
+        ("landlock", {"shell": "persistent"}, "no persistent shells"),
+        ("landlock", {"image": "x"}, "cannot run the image 'x'; use 'namespace'"),
+        ("docker", {"shell": "persistent"}, "persistent"),
+        ("apptainer", {"shell": "persistent"}, "no persistent shells"),
+        ("process", {"shell": "persistent"}, r"shell='persistent'.*'namespace'"),
+        ("process", {"image": "some.tar"}, "cannot run the image"),
+    ],
+)
+def test_what_a_backend_cannot_do_is_refused(name: str, fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        get_backend(name).open(SandboxSpec(**fields))
 
 
 def test_no_isolation_must_be_named_and_warns() -> None:

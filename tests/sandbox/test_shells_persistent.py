@@ -2,14 +2,12 @@
 
 import re
 import shlex
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-from sandbox_scene import Beacon, make_sandbox
+from sandbox_scene import make_sandbox
 
-from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 
 _GONE = "its folder, variables, functions and background processes are gone]\n"
@@ -27,16 +25,6 @@ def test_folder_variables_functions_aliases_and_options_survive(lasting: Sandbox
     result = lasting.run('pwd; echo "$A $b"; f x; hi *; umask; echo five >&5; cat ../five')
     assert result.output == "/workspace/a\n1 two  words\nfx\nalias *\n0027\nfive\n"
     assert not result.shell_lost
-
-
-def test_the_last_exit_code_is_there_for_the_next_command(lasting: Sandbox) -> None:
-    assert lasting.run("(exit 42)").exit_code == 42
-    assert lasting.run("echo $?").output == "42\n"
-    assert lasting.run("echo $?").output == "0\n"
-    assert lasting.run("no-such-command").exit_code == 127
-    assert lasting.run("if").exit_code == 2
-    assert lasting.run("echo $?; f() { return 9; }; f").output == "2\n"
-    assert lasting.run("IFS=0123456789; (exit 57)").exit_code == 57
 
 
 # Commands, and what matches the whole of their output.
@@ -214,48 +202,6 @@ def test_background_processes_leave_room_for_our_commands_or_end(num_left: int) 
         assert sandbox.run("echo on").output == told
 
 
-_ANSWERS = "for d in /proc/$$/fd/*; do case $(readlink $d) in pipe*) echo $d;; esac; done"
-
-
-@pytest.mark.parametrize(
-    "attack",
-    [
-        # Forged answers, to every pipe of the shell, with and without the right labels.
-        "for p in $({answers}); do printf '0123456789abcdefx0\\nx0\\n' > $p; done 2>/dev/null",
-        "for p in $({answers}); do printf '%016xx0\\n' {{1..99}} > $p; done 2>/dev/null",
-        "(while :; do for p in $({answers}); do printf 'x0\\n' > $p; done; done) 2>/dev/null &",
-        "for p in $({answers}); do head -c 40000 /dev/zero | tr '\\0' x > $p & done 2>/dev/null",
-        # Whoever takes the next command away from the shell.
-        "for p in $({answers}); do cat $p >/dev/null & done 2>/dev/null",
-        # Descriptors closed, or something else in their place.
-        "for n in {{3..60}}; do eval \"exec $n>&-\"; done 2>/dev/null",
-        "for n in {{3..60}}; do eval \"exec $n</dev/null\"; done 2>/dev/null",
-        "for n in {{3..60}}; do eval \"exec $n>>flood\"; done 2>/dev/null",
-        # What the driver itself uses.
-        "eval() {{ :; }}; printf() {{ :; }}; builtin() {{ :; }}; exit() {{ :; }}",
-        "trap 'echo x' DEBUG ERR RETURN CHLD; set -o functrace -o errtrace",
-        "enable -n eval printf builtin",
-        "alias eval=: builtin=: printf=:; shopt -s expand_aliases",
-        "set -o posix; readonly BASH_EXECUTION_STRING PATH IFS; unset -f eval",
-        "kill -STOP $$ &",
-        "ulimit -n 3; ulimit -u 1",
-    ],
-)  # fmt: skip
-def test_who_plays_with_the_channel_harms_itself_only(lasting: Sandbox, attack: str) -> None:
-    lasting.run(attack.format(answers=_ANSWERS), timeout_s=1)
-    for _ in range(3):
-        lasting.run("echo $((6 * 7)) | cat", timeout_s=1)
-    # Our own commands never were in its hands, and a new shell is all that it takes.
-    assert lasting.run("echo ours", env={"A": "b"}, timeout_s=20).output == "ours\n"
-    lasting.run("kill -KILL $$; command kill -KILL $$; sleep 60", timeout_s=0.3)
-    # Where its answer was forged, the command after it meets the shell on its way out.
-    assert any(not lasting.run("true", timeout_s=20).shell_lost for _ in range(5))
-    for number in range(3):
-        result = lasting.run(f"echo {number}; (exit {number})", timeout_s=20)
-        assert result.output.endswith(f"{number}\n")
-        assert result.exit_code == number
-
-
 def test_a_forged_answer_does_not_get_into_the_next_reply(lasting: Sandbox) -> None:
     # Takes what is said of the first command from the shell's memory, ends it early, goes on.
     forge = (
@@ -320,22 +266,3 @@ def _is_there(sandbox: Sandbox, path: str) -> bool:
         return bool(sandbox.read_file(path))
     except OSError:
         return False
-
-
-def test_a_persistent_shell_ends_with_its_sandbox_whatever_runs(beacon: Beacon) -> None:
-    sandbox = make_sandbox(shell="persistent", mounts=(beacon.mount,))
-    sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
-    errors: list[SandboxError] = []
-
-    def run() -> None:
-        try:
-            sandbox.run(f"{beacon.light}; sleep 60")
-        except SandboxError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    beacon.wait()
-    sandbox.close()
-    thread.join(10)
-    assert [str(error) for error in errors] == ["the sandbox is closed"]

@@ -9,7 +9,6 @@ import pytest
 from processes import children
 from sandbox_scene import BACKEND, make_sandbox
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
 from coding_gym.testing.debug import first_pid
 
@@ -174,21 +173,6 @@ def test_a_workspace_that_cannot_be_entered_is_an_answer(pair: Pair) -> None:
         assert (result.exit_code, "Permission denied" in result.output) == (1, True)
         assert sandbox.run("chmod 755 /workspace", cwd="/").ok
         assert sandbox.run("echo ran").output == "ran\n"
-
-
-def test_an_unknown_kind_of_shell_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="shell must be"):
-        make_sandbox(shell="interactive")  # type: ignore[arg-type]
-
-
-def test_the_process_backend_names_who_has_persistent_shells() -> None:
-    from coding_gym.sandbox.process import NoIsolationWarning, ProcessBackend
-
-    with (
-        pytest.warns(NoIsolationWarning),
-        pytest.raises(InvalidArgumentError, match=r"shell='persistent'.*'namespace'"),
-    ):
-        ProcessBackend().open(SandboxSpec(shell="persistent"))
 
 
 def test_a_waiting_shell_holds_little_memory() -> None:

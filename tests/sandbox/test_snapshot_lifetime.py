@@ -44,34 +44,6 @@ def spec(make_layer: MakeLayer) -> SandboxSpec:
     return SandboxSpec(layers=(make_layer({"file": "base\n", "folder/file": "x"}),))
 
 
-def test_forks_do_not_see_each_other(any_backend: SandboxBackend, spec: SandboxSpec) -> None:
-    with any_backend.open(spec) as first:
-        first.run("echo shared > file")
-        snapshot = first.snapshot()
-        with (
-            any_backend.open(spec, snapshot=snapshot) as second,
-            any_backend.open(spec, snapshot=snapshot) as third,
-        ):
-            for number, sandbox in enumerate((first, second, third)):
-                assert sandbox.run(
-                    f"cat file; echo {number} > file; touch only{number}"
-                ).output == ("shared\n")
-            for number, sandbox in enumerate((first, second, third)):
-                assert sandbox.run("cat file; ls only*").output == f"{number}\nonly{number}\n"
-
-
-def test_a_closed_sandbox_neither_makes_nor_takes_snapshots(
-    any_backend: SandboxBackend, spec: SandboxSpec
-) -> None:
-    sandbox = any_backend.open(spec)
-    snapshot = sandbox.snapshot()
-    sandbox.close()
-    for call in (sandbox.snapshot, lambda: sandbox.restore(snapshot)):
-        with pytest.raises(SandboxError, match="closed"):
-            call()
-    sandbox.close()
-
-
 def test_a_snapshot_of_something_else_is_refused_and_changes_nothing(
     any_backend: SandboxBackend, spec: SandboxSpec
 ) -> None:

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox_scene import BACKEND, make_sandbox
+from sandbox_scene import BACKEND
 
-from coding_gym.sandbox import SandboxSpec, default_interpreter
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.zygote import stillness
 
 if TYPE_CHECKING:
@@ -55,14 +55,6 @@ def test_every_process_stops_and_those_that_ran_go_on(sandbox: "Sandbox") -> Non
     }
 
 
-def test_without_processes_there_is_nothing_to_stop() -> None:
-    with make_sandbox(python=default_interpreter()) as sandbox:
-        source = Path(stillness.__file__).read_text(encoding="utf-8")
-        script = "with stopped():\n    print(_has_children())\n"
-        done = sandbox.run("exec python -", stdin=(source + script).encode())
-        assert done.output == "False\n"
-
-
 def test_background_processes_pause_for_a_snapshot_and_end_with_a_restore() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > one; echo $i > two; done"
     spec = SandboxSpec(shell="persistent")
@@ -79,12 +71,3 @@ def test_background_processes_pause_for_a_snapshot_and_end_with_a_restore() -> N
     with BACKEND.open(snapshot.spec, snapshot=snapshot) as fork:
         numbers = [int(text) for text in fork.run("cat /tmp/one /tmp/two").output.split()]
         assert max(numbers) - min(numbers) <= 1
-
-
-def test_a_waiting_shell_is_no_obstacle() -> None:
-    with make_sandbox(shell="waiting") as sandbox:
-        sandbox.run("echo x > file")
-        snapshot = sandbox.snapshot()
-        assert sandbox.run("cat file; rm file").output == "x\n"
-        sandbox.restore(snapshot)
-        assert sandbox.run("cat file").output == "x\n"

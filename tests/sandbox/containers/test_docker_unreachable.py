@@ -43,5 +43,3 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         DockerBackend(num_warm=-1)
     with pytest.raises(InvalidArgumentError, match="root must be one of"):
         DockerBackend(root="yes")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="persistent"):
-        DockerBackend().open(SandboxSpec(shell="persistent"))
