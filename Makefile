@@ -24,10 +24,10 @@ demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be grad
 	@$(BIN)/coding-gym demo
 
 test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
-	@$(BIN)/python -m pytest $(SPREAD) -m 'not slow and not trainers and not stress' $(PYTEST)
+	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not slow and not trainers and not stress' $(PYTEST)
 
 test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 12 minutes
-	@$(BIN)/python -m pytest $(SPREAD) -m 'not trainers and not stress' $(PYTEST)
+	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not trainers and not stress' $(PYTEST)
 
 test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
 	@$(MAKE) --no-print-directory run-test-trainers VENV=$(TRAINERS_VENV)
