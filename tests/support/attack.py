@@ -81,6 +81,13 @@ def child(action):
         finally:
             os._exit(255)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def count(take, most=5000):
+    "What can be had, as often as it can be; not more than most."
+    got = []
+    with suppress(OSError):
+        while len(got) < most:
+            got.append(take())
+    return got
 def hold():
     "Tells the test that the attack is at its height, and waits until it has looked around."
     os.write(HERE, b"x")

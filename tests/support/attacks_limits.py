@@ -9,13 +9,6 @@ def fill(path, size=1 << 24):
     with open(path, 'wb', buffering=0) as file:
         for _ in range(size >> 16):
             file.write(bytes(1 << 16))
-def count(take, most=5000):
-    'How often something can be had; not more than most.'
-    got = []
-    with suppress(OSError):
-        while len(got) < most:
-            got.append(take())
-    return got
 """
 
 

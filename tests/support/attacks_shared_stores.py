@@ -4,20 +4,13 @@ from functools import partial
 
 from attack import TIGHT, attack_after
 
-_COUNT = """
-def count(take, most=5000):
-    'How often something can be had; not more than most.'
-    got = []
-    with suppress(OSError):
-        while len(got) < most:
-            got.append(take())
-    return got
+_BELOW = """
 def below(got, most):
     return False if len(got) <= most else len(got)
 """
 
 
-_attack = partial(attack_after, _COUNT, limits=TIGHT)
+_attack = partial(attack_after, _BELOW, limits=TIGHT)
 
 ATTACKS = (
     _attack(

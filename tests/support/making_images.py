@@ -163,14 +163,15 @@ def programs(*names: str) -> list[Entry]:
 
 
 def _with_libraries(files: Mapping[str, Path]) -> list[Entry]:
-    libraries = {path.lstrip("/"): Path(path) for path in _libraries(tuple(files.values()))}
+    needed = {path.lstrip("/"): Path(path) for path in libraries(tuple(files.values()))}
     return [
-        entry(name, path.read_bytes(), mode=0o755) for name, path in {**libraries, **files}.items()
+        entry(name, path.read_bytes(), mode=0o755) for name, path in {**needed, **files}.items()
     ]
 
 
 @cache
-def _libraries(files: tuple[Path, ...]) -> tuple[str, ...]:
+def libraries(files: tuple[Path, ...]) -> tuple[str, ...]:
+    """Paths of the libraries that programs of this machine need."""
     listed = subprocess.run(
         [str(shutil.which("ldd")), *map(str, files)], capture_output=True, text=True, check=False
     ).stdout

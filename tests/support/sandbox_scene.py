@@ -18,6 +18,13 @@ def make_sandbox(**fields: Any) -> Sandbox:
     return BACKEND.open(SandboxSpec(**fields))
 
 
+def output(sandbox: Sandbox, command: str) -> str:
+    """Runs a command that must succeed; its output, without blanks around it."""
+    result = sandbox.run(command)
+    assert result.ok, result.output
+    return result.output.strip()
+
+
 class Beacon:
     """Lets a command in a sandbox tell the test that it got somewhere, while it runs on."""
 

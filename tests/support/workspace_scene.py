@@ -8,8 +8,10 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import FilesTree, Task
+from coding_gym.workspace import Template
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit
 
@@ -58,6 +60,14 @@ def make_task(**fields: Any) -> Task:
         "created_at": "2024-05-14T09:30:00Z",
     }
     return Task(**(usual | fields))
+
+
+def inside(template: Template, command: str) -> str:
+    """Runs a command that must succeed in a sandbox of a template."""
+    with open_sandbox(template.spec) as sandbox:
+        result = sandbox.run(command)
+        assert result.ok, result.output
+        return result.output
 
 
 def make_repository(folder: Path, *texts: str) -> list[str]:

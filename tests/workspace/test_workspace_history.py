@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from workspace_scene import make_task
+from workspace_scene import inside, make_task
 
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import GitTree
@@ -65,13 +65,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 def git_template(repository: Repository, store: TemplateStore) -> Template:
     tree = GitTree(str(repository.folder))
     return store.get(make_task(tree=tree, base_commit=repository.base))
-
-
-def inside(template: Template, command: str) -> str:
-    with open_sandbox(template.spec) as sandbox:
-        result = sandbox.run(command)
-        assert result.ok, result.output
-        return result.output
 
 
 def test_the_checkout_is_clean_and_at_the_base(

@@ -3,18 +3,11 @@
 from pathlib import Path
 
 import pytest
-from workspace_scene import make_task
+from workspace_scene import inside, make_task
 
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import Template, TemplateStore, diff
-
-
-def inside(template: Template, command: str) -> str:
-    with open_sandbox(template.spec) as sandbox:
-        result = sandbox.run(command)
-        assert result.ok, result.output
-        return result.output
 
 
 def test_every_file_is_as_old_as_the_base_commit(template: Template) -> None:

@@ -1,13 +1,14 @@
 """An image made of this machine's own programs, so that tests need no registry and no network."""
 
 import io
-import re
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+
+from making_images import libraries
 
 NAME = "coding-gym-test:host"
 _PROGRAMS = (
@@ -18,12 +19,12 @@ _PROGRAMS = (
     "mount umount unshare git python3 comm uniq join paste split nl tac printenv install whoami "
     "ldd which file patch diff3 less nproc free pgrep pkill "
 )
-_LIBRARY = re.compile(r"(/\S+) \(0x")
 _PYTHON = "import sysconfig; print(sysconfig.get_path('stdlib'))"
 _USERS = "root:x:0:0:root:/root:/bin/bash\ncoder:x:1234:1234::/home/coder:/bin/bash\n"
 _GROUPS = "root:x:0:\ncoder:x:1234:\n"
 
 
+@cache
 def tar_of_this_machine() -> bytes:
     """Returns the tar of a root folder with bash, the usual small programs, git and Python."""
     buffer = io.BytesIO()
@@ -64,18 +65,11 @@ def _files() -> Iterator[Path]:
     helpers = Path(_output("git", "--exec-path").strip())
     yield helpers
     extensions = (stdlib / "lib-dynload").glob("*.so")
-    yield from _with_targets(_libraries((*found, *extensions)))
+    yield from _with_targets(map(Path, libraries((*found, *extensions))))
 
 
 def _which(name: str) -> str | None:
     return shutil.which(name, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
-
-
-def _libraries(programs: Iterable[Path]) -> set[Path]:
-    # It says nothing of scripts, and complains.
-    command = ["ldd", *map(str, programs)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    return {Path(path) for path in _LIBRARY.findall(ended.stdout)}
 
 
 def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
@@ -90,7 +84,3 @@ def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(tar_of_this_machine())

@@ -1,33 +1,22 @@
 """What sandboxes are made from: base images, layers, users."""
 
 import contextlib
-import hashlib
 import io
-import json
 import os
 import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
-from host_image import NAME
+from host_image import NAME, tar_of_this_machine
+from making_images import oci_layout
+from sandbox_scene import MakeLayer
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Promise, SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend, remove_images
 from coding_gym.sandbox.containers.engine import Engine
-
-
-def _layer(folder: Path, files: Mapping[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    for path in folder.rglob("*"):
-        os.utime(path, (0, 0))
-    return folder
 
 
 def _wait_until_none_are_left(engine: Engine) -> None:
@@ -45,25 +34,26 @@ def _commit(engine: Engine, tag: str, **config: Any) -> str:
 
 
 def test_equal_layers_are_built_into_one_image(
-    backend: DockerBackend, engine: Engine, tmp_path: Path
+    backend: DockerBackend, engine: Engine, make_layer: MakeLayer
 ) -> None:
     files = {"a": "one", "folder/b": "two"}
+    *equal, changed = map(make_layer, (files, files, files | {"a": "eno"}))
+    for path in (path for layer in (*equal, changed) for path in layer.rglob("*")):
+        os.utime(path, (0, 0))
     tags = []
-    for name in ("first", "second"):
-        layer = _layer(tmp_path / name, files)
+    for layer in equal:
         with backend.open(SandboxSpec(layers=(layer,))) as sandbox:
             assert sandbox.run("cat a folder/b").output == "onetwo"
         tags.append({tag for one in engine.api.images() for tag in one["RepoTags"] or ()})
     assert tags[0] == tags[1]
-    changed = _layer(tmp_path / "third", files | {"a": "eno"})
     with backend.open(SandboxSpec(layers=(changed,))) as sandbox:
         assert sandbox.run("cat a").output == "eno"
 
 
 def test_built_images_can_be_removed_and_are_built_again(
-    backend: DockerBackend, engine: Engine, tmp_path: Path
+    backend: DockerBackend, engine: Engine, make_layer: MakeLayer
 ) -> None:
-    spec = SandboxSpec(layers=(_layer(tmp_path / "layer", {"a": "x"}),))
+    spec = SandboxSpec(layers=(make_layer({"a": "x"}),))
     with backend.open(spec) as sandbox:
         sandbox.run("true")
     _wait_until_none_are_left(engine)
@@ -93,9 +83,11 @@ def test_an_image_without_bash_is_named(engine: Engine) -> None:
         DockerBackend("coding-gym-test:empty", host=engine.url).open(SandboxSpec())
 
 
-def test_commands_run_as_the_images_user_and_own_the_layers(engine: Engine, tmp_path: Path) -> None:
+def test_commands_run_as_the_images_user_and_own_the_layers(
+    engine: Engine, make_layer: MakeLayer
+) -> None:
     image = _commit(engine, "user", User="coder")
-    spec = SandboxSpec(layers=(_layer(tmp_path / "layer", {"a": "x"}),))
+    spec = SandboxSpec(layers=(make_layer({"a": "x"}),))
     with DockerBackend(image, host=engine.url).open(spec) as sandbox:
         assert (
             sandbox.run("id -u; stat -c %u a .; echo $USER").output == "1234\n1234\n1234\ncoder\n"
@@ -142,19 +134,18 @@ def test_a_workspace_has_a_second_path(engine: Engine, backend: DockerBackend) -
 
 
 def test_an_oci_layout_is_loaded_without_its_names(engine: Engine, tmp_path: Path) -> None:
-    tar, folder = tmp_path / "saved.tar", tmp_path / "oci"
-    with tar.open("wb") as file:
-        for chunk in engine.api.get_image(NAME):
-            file.write(chunk)
-    _to_layout(tar, folder)
+    folder = oci_layout(tmp_path / "oci", [tar_of_this_machine()])
     with DockerBackend("unused", host=engine.url).open(SandboxSpec(image=str(folder))) as sandbox:
         assert sandbox.run("git --version").exit_code == 0
 
 
 def test_mounts_are_copied_where_the_daemon_does_not_share_files(
-    backend: DockerBackend, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: DockerBackend,
+    engine: Engine,
+    make_layer: MakeLayer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = _layer(tmp_path / "source", {"folder/file": "mounted"})
+    source = make_layer({"folder/file": "mounted"})
     monkeypatch.setattr(engine, "shares_files", lambda _: False)
     mount = Mount(source=source, target="/opt/tools")
     with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
@@ -163,30 +154,3 @@ def test_mounts_are_copied_where_the_daemon_does_not_share_files(
     writable = Mount(source=source, target="/opt/tools", writable=True)
     with pytest.raises(SandboxUnavailableError, match="writable mount"):
         backend.open(SandboxSpec(mounts=(writable,)))
-
-
-def _to_layout(tar: Path, folder: Path) -> None:
-    """Writes what ``docker save`` wrote as an OCI layout."""
-    content = folder.parent / "content"
-    content.mkdir()
-    with tarfile.open(tar) as saved:
-        saved.extractall(content, filter="data")
-    [entry] = json.loads((content / "manifest.json").read_bytes())
-    blobs = folder / "blobs" / "sha256"
-    blobs.mkdir(parents=True)
-
-    def blob(path: Path) -> dict[str, Any]:
-        data = path.read_bytes()
-        digest = hashlib.sha256(data).hexdigest()
-        (blobs / digest).write_bytes(data)
-        return {"digest": f"sha256:{digest}", "size": len(data)}
-
-    manifest = {
-        "schemaVersion": 2,
-        "config": blob(content / entry["Config"]),
-        "layers": [blob(content / name) for name in entry["Layers"]],
-    }
-    (content / "manifest").write_text(json.dumps(manifest))
-    index = {"schemaVersion": 2, "manifests": [blob(content / "manifest")]}
-    (folder / "index.json").write_text(json.dumps(index))
-    (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')

@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 from making_images import Entry, MakeImage, entry, folder, programs, symlink
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
-
-
-def output(sandbox: Sandbox, command: str) -> str:
-    result = sandbox.run(command)
-    assert result.ok, result.output
-    return result.output.strip()
 
 
 def test_limits_hold_for_root_of_an_image(image: str) -> None:

@@ -16,17 +16,11 @@ from making_images import (
     symlink,
     tar_of,
 )
-from sandbox_scene import BACKEND, MakeLayer, make_sandbox
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox, output
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-
-
-def output(sandbox: Sandbox, command: str) -> str:
-    result = sandbox.run(command)
-    assert result.ok, result.output
-    return result.output.strip()
 
 
 def test_the_root_is_the_image_and_not_the_host(sandbox: Sandbox) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from making_images import PACKAGES
 
-from coding_gym.sandbox import Sandbox
 from coding_gym.task import Task
 
 MakeTask = Callable[..., Task]
@@ -34,9 +33,3 @@ def run_git(place: Path, *arguments: str) -> str:
     return subprocess.run(
         command, cwd=place, check=True, capture_output=True, text=True
     ).stdout.strip()
-
-
-def output(sandbox: Sandbox, command: str) -> str:
-    result = sandbox.run(command)
-    assert result.ok, result.output
-    return result.output.strip()

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask, output, run_git
+from image_project import BUILT, PROJECT, SITE, MakeTask, run_git
+from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import GradeReason

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask, output
+from image_project import BUILT, PROJECT, SITE, MakeTask
 from making_images import (
     Entry,
     docker_archive,
     entry,
     tar_of,
 )
+from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
 from coding_gym.sandbox import open_sandbox
