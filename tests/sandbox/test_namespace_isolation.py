@@ -49,6 +49,11 @@ def test_only_the_allow_list_of_folders_exists(sandbox: Sandbox) -> None:
     assert top <= made | libraries | set(prefix[1:2])
 
 
+def test_the_root_is_read_only(sandbox: Sandbox) -> None:
+    for folder in ("/", "/usr", "/etc", "/dev", "/opt", "/sandbox/bin", "/var"):
+        assert "Read-only file system" in sandbox.run(f"touch {folder}/new").output, folder
+
+
 def test_commands_see_the_limits_of_the_spec() -> None:
     limits = SandboxLimits(num_processes=20, file_bytes=1 << 20, num_open_files=32)
     with make_sandbox(limits=limits) as sandbox:
