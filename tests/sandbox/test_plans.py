@@ -2,6 +2,8 @@
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,40 @@ from coding_gym.sandbox.zygote import numbers
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
+
+# Calls that open something know its descriptor, so they run where nobody else opens any.
+_ALONE = """
+import os, sys
+from coding_gym.sandbox.zygote.plan import Plan
+from coding_gym.sandbox.zygote.program import ANY_ERROR
+folder, script = sys.argv[1:]
+os.closerange(3, 64)
+plan = Plan(3)
+exec(script)
+plan.compile().run()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("plan.keep_folder(folder); os.dup(0)", "openat {folder} gave 4, not 3"),
+        ("plan.write_text(f'{folder}/text', 'words')", "done"),
+        ("plan.write_text(f'{folder}/no/file', '', tolerates=ANY_ERROR)", "done"),
+        ("plan.refuse_symlinks(f'{folder}/folder/missing/more')", "done"),
+        ("plan.refuse_symlinks(f'{folder}/link/missing')", "links (openat2 {folder}/link)"),
+    ],
+)
+def test_a_plan_of_open_descriptors_is_done_or_says_where_it_failed(
+    tmp_path: Path, script: str, said: str
+) -> None:
+    folder = tmp_path.resolve()
+    (folder / "folder").mkdir()
+    (folder / "link").symlink_to("folder")
+    command = [sys.executable, "-c", _ALONE, str(folder), script]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.stdout or ended.stderr).strip().endswith(said.format(folder=folder))
 
 
 def test_a_plan_does_nothing_before_it_runs_and_the_same_each_time(tmp_path: Path) -> None:

@@ -100,15 +100,15 @@ def test_two_environments_open_one_template_without_meeting(template: Template) 
         assert diff(other, template).is_empty
 
 
-def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["key", "other"])
+def test_a_killed_build_leaves_nothing_that_is_taken_for_whole(tmp_path: Path, key: str) -> None:
     with building(tmp_path) as (process, _):
         process.kill()
         process.join()
     cache = FolderCache(tmp_path)
     assert not cache.path("key").exists()
-    assert cache.get("other", lambda _: None).is_dir()
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["other"]
-    assert (cache.get("key", lambda part: (part / "w").touch()) / "w").exists()
+    assert (cache.get(key, lambda part: (part / "whole").touch()) / "whole").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == [key]
 
 
 def test_what_another_process_builds_is_waited_for_and_not_swept(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_root_is_allowed_or_not_as_one_likes(engine: Engine) -> None:
     with always.open(SandboxSpec()) as sandbox:
         assert sandbox.run("id -u").output == "0\n"
     assert Promise.NO_PRIVILEGES in always.probe().missing
+    assert always.owner() == (os.geteuid(), os.getegid())
     never = DockerBackend(NAME, host=engine.url, root="never")
     with never.open(SandboxSpec(image=NAME)) as sandbox:
         assert sandbox.run("id -u").output != "0\n"
