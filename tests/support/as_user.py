@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from snapshot_scenes import BACKENDS, TEMPLATE, describe, destroy, make_every_kind
+from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
 from coding_gym.sandbox import (
     Mount,
@@ -62,20 +62,7 @@ def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
         (layer / name).write_text(text, encoding="utf-8")
     tools = Mount(source=layer, target="/opt/tools")
     spec = SandboxSpec(layers=(layer,), mounts=(tools,), python=interpreter)
-    return {name: _differences(backend, spec) for name, backend in BACKENDS.items()}
-
-
-def _differences(backend: SandboxBackend, spec: SandboxSpec) -> list[str]:
-    with backend.open(spec) as sandbox:
-        make_every_kind(sandbox)
-        before = describe(sandbox)
-        snapshot = sandbox.snapshot()
-        found = [] if describe(sandbox) == before else ["after the snapshot"]
-        destroy(sandbox)
-        sandbox.restore(snapshot)
-        found += [] if describe(sandbox) == before else ["restored"]
-    with backend.open(spec, snapshot=snapshot) as fork:
-        return found + ([] if describe(fork) == before else ["fork"])
+    return {name: differences(backend, spec) for name, backend in BACKENDS.items()}
 
 
 def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:

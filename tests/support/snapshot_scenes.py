@@ -6,7 +6,7 @@ One program makes every kind of file, one describes all there is.
 import json
 from typing import Any
 
-from coding_gym.sandbox import Sandbox, SandboxBackend
+from coding_gym.sandbox import Sandbox, SandboxBackend, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import ProcessBackend
 
@@ -172,3 +172,18 @@ def describe(sandbox: Sandbox, *places: str) -> Any:
 def destroy(sandbox: Sandbox) -> None:
     """Removes and overwrites whatever can be."""
     sandbox.run('chmod -R u+rwX . "$HOME"; rm -rf ./* "$HOME"/* "$HOME"/.p*; echo junk > kinds')
+
+
+def differences(backend: SandboxBackend, spec: SandboxSpec) -> list[str]:
+    """Returns which of a restored sandbox and of a fork are not as the first was, if any."""
+    with backend.open(spec) as sandbox:
+        make_every_kind(sandbox)
+        before = describe(sandbox)
+        snapshot = sandbox.snapshot()
+        found = [] if describe(sandbox) == before else ["after the snapshot"]
+        destroy(sandbox)
+        assert describe(sandbox) != before
+        sandbox.restore(snapshot)
+        found += [] if describe(sandbox) == before else ["restored"]
+    with backend.open(spec, snapshot=snapshot) as fork:
+        return found + ([] if describe(fork) == before else ["fork"])

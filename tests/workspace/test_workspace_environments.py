@@ -1,6 +1,5 @@
 """Install commands run once and become a read-only layer for every task that shares them."""
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,8 +152,7 @@ def test_a_command_that_writes_outside_is_told_where_it_may(store: TemplateStore
         store.get(make_task(install_commands=("echo > ../freeze.txt",), version="4"))
 
 
+@pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 def test_the_process_backend_refuses_instead_of_writing_to_the_host(fresh_folder: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(TemplateError, match="use sandbox='namespace'"):
-            TemplateStore("process", fresh_folder).get(make_task(install_commands=("touch /x",)))
+    with pytest.raises(TemplateError, match="use sandbox='namespace'"):
+        TemplateStore("process", fresh_folder).get(make_task(install_commands=("touch /x",)))

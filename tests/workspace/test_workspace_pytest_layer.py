@@ -1,7 +1,6 @@
 """Every interpreter gets pytest and what it needs, compiled, and nothing else."""
 
 import sys
-import warnings
 from importlib.metadata import version
 from pathlib import Path
 
@@ -76,11 +75,9 @@ def test_an_interpreter_that_pytest_does_not_run_on_is_refused(
         store.get(make_task(interpreter="3.7"))
 
 
+@pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 def test_the_process_backend_runs_pytest_too(fresh_folder: Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        template = TemplateStore("process", fresh_folder).get(make_task())
-        sandbox = open_sandbox(template.spec, backend="process")
-    with sandbox:
+    template = TemplateStore("process", fresh_folder).get(make_task())
+    with open_sandbox(template.spec, backend="process") as sandbox:
         assert "1 passed" in sandbox.run("pytest -q").output
         assert sandbox.run("git status -s").output == ""

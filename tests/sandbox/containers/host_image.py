@@ -1,5 +1,6 @@
 """An image made of this machine's own programs, so that tests need no registry and no network."""
 
+import contextlib
 import io
 import shutil
 import subprocess
@@ -7,7 +8,9 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import docker
 from making_images import libraries
 
 NAME = "coding-gym-test:host"
@@ -84,3 +87,9 @@ def _with_targets(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _output(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def wait_until_removed(api: Any, containers: Iterable[dict[str, Any]]) -> None:
+    for container in containers:
+        with contextlib.suppress(docker.errors.NotFound):
+            api.wait(container["Id"], timeout=20, condition="removed")

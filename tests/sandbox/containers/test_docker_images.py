@@ -1,15 +1,13 @@
 """What sandboxes are made from: base images, layers, users."""
 
-import contextlib
 import io
 import os
 import tarfile
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
-from host_image import NAME, tar_of_this_machine
+from host_image import NAME, tar_of_this_machine, wait_until_removed
 from making_images import oci_layout
 from sandbox_scene import MakeLayer
 
@@ -17,12 +15,6 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Promise, SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend, remove_images
 from coding_gym.sandbox.containers.engine import Engine
-
-
-def _wait_until_none_are_left(engine: Engine) -> None:
-    for one in engine.api.containers(all=True):
-        with contextlib.suppress(docker.errors.NotFound):
-            engine.api.wait(one["Id"], timeout=20, condition="removed")
 
 
 def _commit(engine: Engine, tag: str, **config: Any) -> str:
@@ -56,7 +48,7 @@ def test_built_images_can_be_removed_and_are_built_again(
     spec = SandboxSpec(layers=(make_layer({"a": "x"}),))
     with backend.open(spec) as sandbox:
         sandbox.run("true")
-    _wait_until_none_are_left(engine)
+    wait_until_removed(engine.api, engine.api.containers(all=True))
     assert remove_images(engine.url) >= 1
     tags = [tag for one in engine.api.images() for tag in one["RepoTags"] or ()]
     assert NAME in tags

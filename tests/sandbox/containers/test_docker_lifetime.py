@@ -1,14 +1,12 @@
 """Nothing stays behind: however an owner ends, and however a container does."""
 
-import contextlib
 import json
 import subprocess
 import sys
 import threading
 from typing import Any
 
-import docker
-from host_image import NAME
+from host_image import NAME, wait_until_removed
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend, owners
@@ -28,12 +26,6 @@ opened[0].run("trap '' HUP TERM; (trap '' HUP TERM; sleep 600) & sleep 600", tim
 """
 
 
-def _wait_until_removed(api: Any, containers: list[dict[str, Any]]) -> None:
-    for container in containers:
-        with contextlib.suppress(docker.errors.NotFound):
-            api.wait(container["Id"], timeout=20, condition="removed")
-
-
 def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
     before = {one["Id"] for one in engine.api.containers(all=True)}
     command = [sys.executable, "-c", _OWNER, NAME, engine.url]
@@ -43,7 +35,7 @@ def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
         mine = [one for one in engine.api.containers() if one["Id"] not in before]
         assert len(mine) >= 4
         owner.kill()
-    _wait_until_removed(engine.api, mine)
+    wait_until_removed(engine.api, mine)
     assert {one["Id"] for one in engine.api.containers(all=True)} <= before
 
 
@@ -73,7 +65,7 @@ def test_closed_sandboxes_leave_no_container(backend: DockerBackend, api: Any) -
     assert len(mine) == 3
     for sandbox in sandboxes:
         sandbox.close()
-    _wait_until_removed(api, mine)
+    wait_until_removed(api, mine)
     assert {one["Id"] for one in api.containers(all=True)} <= before
 
 
@@ -99,17 +91,13 @@ def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine)
         with backend.open(second) as sandbox:
             assert sandbox.run("echo $A").output == "b\n"
     _wait_for_the_pool()
-    _wait_until_removed(engine.api, old)
+    wait_until_removed(engine.api, old)
     left = {one["Id"] for one in engine.api.containers()} - before
     assert len(left) == 1
     assert old[0]["Id"] not in left
 
 
-def _pool_threads() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == "coding_gym-warm-pool"]
-
-
 def _wait_for_the_pool() -> None:
-    for thread in _pool_threads():
+    for thread in [one for one in threading.enumerate() if one.name == "coding_gym-warm-pool"]:
         thread.join(30)
         assert not thread.is_alive()

@@ -38,24 +38,6 @@ def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path,
     )  # fmt: skip
 
 
-def test_a_compressed_tar_of_docker_save_is_read(tmp_path: Path, get: Get) -> None:
-    plain = docker_archive(tmp_path / "image.tar", LAYERS)
-    packed = tmp_path / "image.tar.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    expect_layers(get(packed))
-
-
-def test_an_oci_layout_folder_is_read(tmp_path: Path, get: Get) -> None:
-    expect_layers(get(oci_layout(tmp_path / "image", LAYERS)))
-
-
-def test_an_oci_layout_in_a_tar_is_read(tmp_path: Path, get: Get) -> None:
-    blobs, manifest = oci_blobs(LAYERS)
-    path = tmp_path / "image.tar"
-    path.write_bytes(tar_of(entry(*item) for item in oci_files(blobs, manifest).items()))
-    expect_layers(get(path))
-
-
 def test_what_docker_saves_since_version_25_is_read(tmp_path: Path, get: Get) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     inner = json.loads(blobs[manifest["digest"]])

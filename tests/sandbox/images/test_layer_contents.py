@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from making_images import Entry, Unpack, entry, folder, symlink
+from making_images import Unpack, entry, folder, symlink
 from sandbox_scene import BACKEND
 
 from coding_gym.sandbox.removal import remove_folder
@@ -53,7 +53,7 @@ def test_long_names_of_gnu_tar_come_out(root: Path, unpack: Unpack) -> None:
     data = io.BytesIO()
     name = "y/" * 80 + "file"
     with tarfile.open(fileobj=data, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        tar.addfile(*_opened(entry(name, "long")))
+        tar.addfile(entry(name, "long")[0], io.BytesIO(b"long"))
     unpack(data=data.getvalue())
     assert (root / name).read_text() == "long"
 
@@ -147,7 +147,3 @@ def test_folders_without_permissions_stay_usable_and_removable(root: Path, unpac
     assert modes == [0o700, 0o600, 0o700]
     remove_folder(root)
     assert not root.exists()
-
-
-def _opened(one: Entry) -> tuple[tarfile.TarInfo, io.BytesIO]:
-    return one[0], io.BytesIO(one[1])
