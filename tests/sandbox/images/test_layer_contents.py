@@ -160,3 +160,8 @@ def test_folders_without_permissions_stay_usable_and_removable(root: Path, unpac
 
 def _opened(one: Entry) -> tuple[tarfile.TarInfo, io.BytesIO]:
     return one[0], io.BytesIO(one[1])
+
+
+def test_nobody_gains_another_user_by_a_set_user_id_bit(root: Path, unpack: Unpack) -> None:
+    unpack(entry("program", "#!", mode=0o6755), folder("a/", mode=0o6755))
+    assert [stat.S_IMODE((root / name).stat().st_mode) for name in ("program", "a")] == [0o755] * 2
