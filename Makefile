@@ -14,7 +14,7 @@ SPREAD := -n $(WORKERS) --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-trainers stress mutants nightly check format bench clean
+.PHONY: help demo test test-all test-trainers stress mutants random-mutants nightly check format bench clean
 .PHONY: run-test-trainers run-check run-format
 
 help: ## list the targets
@@ -34,13 +34,16 @@ test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and othe
 
 run-test-trainers: $(VENV)/.installed-trainers
 	@MSWEA_SILENT_STARTUP=1 $(BIN)/python -c 'import mcp, minisweagent, nano, ray, sb3_contrib, swebench, trl' # none may be skipped
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/tasks/test_source_hub.py tests/test_docs.py)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(or $(PYTEST),tests/extras tests/test_docs.py)
 
 stress: $(VENV)/.installed-test-all ## run the soaks, fuzzers, kill runs and bombs, one at a time
 	@$(BIN)/python -m pytest tests/stress $(PYTEST)
 
 mutants: $(VENV)/.installed-test-all ## break each promise once, and list what no test notices
 	@$(BIN)/python scripts/mutants.py
+
+random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and print how many the tests notice
+	@$(BIN)/python scripts/random_mutants.py
 
 nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
 	@$(MAKE) --no-print-directory test-trainers
@@ -83,8 +86,9 @@ $(INSTALLED): EXTRAS =
 $(INSTALLED)-test: EXTRAS = [test]
 $(INSTALLED)-test-all: EXTRAS = [test-all]
 $(INSTALLED)-trainers: EXTRAS = [test-all,peers,rllib,sb3,trl]
+$(INSTALLED)-mutants: EXTRAS = [mutants]
 $(INSTALLED)-check: EXTRAS = [check]
-$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
+$(INSTALLED) $(INSTALLED)-test $(INSTALLED)-test-all $(INSTALLED)-trainers $(INSTALLED)-mutants $(INSTALLED)-check: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing into $(VENV) …"
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --editable '.$(EXTRAS)' --constraint constraints.txt
 	@touch $(INSTALLED) $@

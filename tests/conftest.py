@@ -66,7 +66,7 @@ SUITES = {
     "tests/tasks/test_leaks.py": "slow",
     "tests/tasks/test_quixbugs.py": "slow",
     "tests/tasks/test_recipe_tables.py": "slow",
-    "tests/tasks/test_source_hub.py": "trainers",
+    "tests/tasks/test_source_hub.py": "slow",
     "tests/tasks/test_synthesis.py": "slow",
     "tests/tasks/test_synthesis_history.py": "slow",
     "tests/tasks/test_tasks_new.py": "slow",

@@ -11,9 +11,8 @@ from unittest import mock
 
 import git
 import pytest
-from click.testing import Result
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks
 from coding_gym.calls import ExecResult

@@ -9,7 +9,7 @@ import coding_gym
 PACKAGE = Path(coding_gym.__file__).parent
 
 VALUES = ["task", "patch", "action", "calls", "grade", "trajectory", "trajectory_file"]
-VALUES += ["addresses", "arguments", "diff_text", "row_reader"]  # what they need
+VALUES += ["addresses", "arguments", "diff_text", "row_reader", "syntax"]  # what they need
 
 LINES = {
     "errors": -1,

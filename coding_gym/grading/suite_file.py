@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from coding_gym import syntax
 from coding_gym.grading.canary_source import (
     Function,
     can_compare_wrongly,
@@ -83,7 +84,7 @@ class SuiteFile:
         text = text.replace("\r\n", "\n")
         if "\r" in text:
             raise ValueError("a bare carriage return is a line end to the parser")
-        self.tree = ast.parse(text)
+        self.tree = syntax.parse(text)
         self.lines = _split(text)
         self._candidates: dict[str, Candidate | None] = {}
 
@@ -153,7 +154,7 @@ class SuiteFile:
 
     def _encoded(self, lines: Sequence[str]) -> bytes:
         text = "".join(lines)
-        ast.parse(text)
+        syntax.parse(text)
         return (text.replace("\n", "\r\n") if self.has_crlf else text).encode(self.encoding)
 
     def _end(self, candidate: Candidate) -> int:

@@ -1,10 +1,10 @@
 """Repair candidates: what the templates propose at suspicious lines, the likeliest first."""
 
-import ast
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from coding_gym import syntax
 from coding_gym.repair.sites import Proposal, Site, sites
 from coding_gym.repair.source import Edit, FunctionNode, Source, apply_edits, first_line
 from coding_gym.repair.templates import TEMPLATES, RepairTemplate
@@ -126,7 +126,7 @@ def _changed_unit(site: Site, edits: tuple[Edit, ...]) -> tuple[int, str] | None
     changed = apply_edits(text, shifted)
     header = "if 1:\n" if is_indented else ""
     try:
-        ast.parse(header + changed)
+        syntax.parse(header + changed)
     except (SyntaxError, ValueError):
         return None
     return (start, changed) if changed != text else None

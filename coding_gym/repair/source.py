@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from coding_gym import syntax
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
@@ -86,7 +88,7 @@ class Source:
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self.text = text
-        self.tree = ast.parse(text)
+        self.tree = syntax.parse(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._lines = _LINE.findall(text)
         self._starts = [0]
@@ -158,7 +160,7 @@ class Source:
     def is_faithful(self, node: ast.expr) -> bool:
         """Whether the recorded span of a node inside an f-string really holds that node."""
         try:
-            found = ast.parse(self.segment(node), mode="eval").body
+            found = syntax.parse_expression(self.segment(node))
         except (SyntaxError, ValueError):
             return False
         return ast.dump(found) == ast.dump(node)

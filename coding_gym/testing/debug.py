@@ -15,7 +15,6 @@ from coding_gym.sandbox.containers import engine, owners
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
@@ -40,33 +39,27 @@ __all__ = [
 _TIMEOUT_S = 10.0
 
 
-def first_pid(sandbox: Sandbox) -> int:
+def first_pid(sandbox: NamespaceSandbox | LandlockSandbox) -> int:
     """Returns the process id of a sandbox's first process, as this process sees it.
 
     Args:
-        sandbox: Of the ``namespace`` backend, with no call in progress, or of ``landlock``.
+        sandbox: With no call in progress, where it is of the ``namespace`` backend.
     """
     if isinstance(sandbox, LandlockSandbox):
         return descendants.find(watchdog_pid(sandbox))[0]
-    if not isinstance(sandbox, NamespaceSandbox):
-        raise TypeError(f"not a sandbox with a first process: {sandbox!r}")
     return sandbox._life.channel.peer_pid(timeout_s=_TIMEOUT_S)
 
 
-def watchdog_pid(sandbox: Sandbox) -> int:
-    """Returns the process id of the process above the first one, which a landlock sandbox has."""
-    if not isinstance(sandbox, LandlockSandbox):
-        raise TypeError(f"not a sandbox with a watchdog: {sandbox!r}")
+def watchdog_pid(sandbox: LandlockSandbox) -> int:
+    """Returns the process id of the process above the first one."""
     return sandbox._life._pid
 
 
-def helper_pid(backend: SandboxBackend) -> int:
+def helper_pid(backend: NamespaceBackend) -> int:
     """Returns the process id of the helper that opens this process's namespace sandboxes.
 
     It has one child, the server, whose children are the first processes of the sandboxes.
     """
-    if not isinstance(backend, NamespaceBackend):
-        raise TypeError(f"not a backend with a helper: {backend!r}")
     return zygote(*backend.owner())._pid
 
 

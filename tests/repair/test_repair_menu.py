@@ -101,7 +101,7 @@ def test_a_candidate_that_failed_is_not_offered_again(menu: Menu) -> None:
     act(menu, FIRST_CANDIDATE + 1, APPLIED, APPLIED)
     act(menu, RUN_TESTS, PASSES)
     act(menu, FIRST_CANDIDATE + 2, APPLIED, APPLIED)
-    assert allowed(menu)[-3:] == [5, 7, 8]
+    assert [action for action in allowed(menu) if action >= FIRST_CANDIDATE] == [5, 7, 8]
     assert candidate_feature(menu, "fraction_fixed")[:2] == [0.5, 1.0]
     assert candidate_feature(menu, "passed_all")[:2] == [0.0, 1.0]
     assert (feature(menu, "best_fraction_fixed"), feature(menu, "fraction_fixed")) == (1.0, 0.0)

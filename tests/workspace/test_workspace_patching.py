@@ -93,6 +93,8 @@ CHANGES = {
     "not UTF-8": "printf 'caf\\351\\n' > README.md",
     "attributes": "echo '* -diff text eol=crlf filter=lfs ident' > .gitattributes; "
     "echo '$Id$' > README.md",
+    "attributes that would change bytes": "echo '* text eol=lf ident' > .gitattributes; "
+    "printf 'a\\r\\nb\\r\\n' > README.md; echo '$Id: kept $' > id",
     "git's own names": "echo '[x]' > .gitmodules; echo > .mailmap",
     "ignore file changed": "echo '*.py' > .gitignore; echo x > unseen.py",
 }

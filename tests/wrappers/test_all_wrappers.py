@@ -70,11 +70,15 @@ CHAINS = [
 ]
 
 
-def wrap(env: gym.Env[Any, Any], name: str, tmp_path: Path) -> gym.Env[Any, Any]:
-    arguments = {
+def arguments_of(name: str, tmp_path: Path) -> dict[str, Any]:
+    return {
         key: str(tmp_path / "episodes.jsonl") if value == "path" else value
         for key, value in ARGUMENTS[name].items()
     }
+
+
+def wrap(env: gym.Env[Any, Any], name: str, tmp_path: Path) -> gym.Env[Any, Any]:
+    arguments = arguments_of(name, tmp_path)
     wrapper: gym.Env[Any, Any] = getattr(coding_gym.wrappers, name)(env, **arguments)
     return wrapper
 
@@ -127,6 +131,7 @@ def test_the_spec_makes_an_equal_env_through_json(make: Make, tmp_path: Path) ->
         parameters = list(inspect.signature(type(wrapped).__init__).parameters)[2:]
         assert recorded.name == name
         assert sorted(recorded.kwargs or {}) == sorted(parameters), name
+        assert recorded.kwargs == {**(recorded.kwargs or {}), **arguments_of(name, tmp_path)}, name
         again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
         assert again.spec == wrapped.spec, name
         assert type(again) is type(wrapped)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from coding_gym import syntax
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
@@ -125,7 +126,7 @@ def _cases(folder: Path, name: str) -> list[Any] | None:
 def _test_ids(test: str, path: str, cases: list[Any] | None) -> list[str]:
     """Returns pytest's names of the tests, in their order."""
     try:
-        body = ast.parse(test).body
+        body = syntax.parse(test).body
     except SyntaxError as error:
         raise InvalidTaskError(f"{path}: not Python: {error}") from None
     functions = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
@@ -160,7 +161,7 @@ def _statement(
         called = ", ".join(map(repr, arguments)) if isinstance(arguments, list) else repr(arguments)
         example = f"For example, `{name}({called})` should give:\n\n    {expected!r}"
     else:
-        functions = [n for n in ast.parse(test).body if isinstance(n, ast.FunctionDef)]
+        functions = [n for n in syntax.parse(test).body if isinstance(n, ast.FunctionDef)]
         example = _described(ast.get_docstring(functions[number]) or "")
     return statement(name, path, program.text, example)
 

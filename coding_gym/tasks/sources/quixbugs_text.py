@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coding_gym import syntax
 from coding_gym.errors import InvalidTaskError
 
 REPO = "jkoppel/QuixBugs"
@@ -33,7 +34,7 @@ def documented(text: str, path: str) -> Documented:
         InvalidTaskError: It is not Python.
     """
     try:
-        body = ast.parse(text).body
+        body = syntax.parse(text).body
     except (SyntaxError, ValueError) as error:
         raise InvalidTaskError(f"{path}: not Python: {error}") from None
     last = body[-1] if body else None

@@ -3,6 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+from coding_gym import syntax
+
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
 _EQUAL = {
     "assertEqual",
@@ -128,7 +130,7 @@ def _of_call(check: ast.Call) -> Check | None:
     if name in _EQUAL and len(args) >= 2:
         # Projects write the two in either order; the expected one is that without a call.
         return _of_equality(*sorted(args[:2], key=is_action, reverse=True))
-    form = ast.parse(_OPERATORS.get(name, "a"), mode="eval").body
+    form = syntax.parse_expression(_OPERATORS.get(name, "a"))
     num_wanted = len({n.id for n in ast.walk(form) if isinstance(n, ast.Name)} & {"a", "b"})
     if name not in _OPERATORS or len(args) < num_wanted:
         return None

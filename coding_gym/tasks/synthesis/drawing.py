@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 
+from coding_gym import syntax
 from coding_gym.tasks.synthesis.mutants import Mutant, Site
 
 _TRIES_PER_COMBINATION = 20
@@ -76,6 +77,6 @@ class Programs:
 def _tree_digest(data: bytes) -> str:
     """A digest of a program's syntax tree; "" where it has none."""
     try:
-        return hashlib.sha256(ast.dump(ast.parse(data)).encode()).hexdigest()
+        return hashlib.sha256(ast.dump(syntax.parse(data)).encode()).hexdigest()
     except (SyntaxError, ValueError):
         return ""

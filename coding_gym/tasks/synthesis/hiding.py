@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from coding_gym import syntax
 from coding_gym.grading.canary_source import Function, first_line
 
 
@@ -37,7 +38,7 @@ def _without(text: str, starts: Collection[int]) -> str | None:
     if "\r" in text or "\f" in text:
         return None  # lines are then counted in more than one way
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return None
     lines = text.split("\n")

@@ -5,6 +5,7 @@ import builtins
 from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
+from coding_gym import syntax
 from coding_gym.grading.canary_source import Function
 
 _SET_UP = {"setUp", "setup_method"}
@@ -37,7 +38,7 @@ def without_self(
     Raises:
         ValueError: A class has no name that could be written.
     """
-    copies = [ast.parse(ast.unparse(one)).body[0] for one in statements]
+    copies = [syntax.parse(ast.unparse(one)).body[0] for one in statements]
     nodes = [node for one in copies for node in ast.walk(one)]
     taken = set(dir(builtins))
     taken |= {n.id for n in nodes if isinstance(n, ast.Name)}

@@ -5,6 +5,7 @@ import builtins
 import symtable
 from collections.abc import Iterable
 
+from coding_gym import syntax
 from coding_gym.tasks.synthesis.checks import is_action, is_check, name_of, read_check
 
 _MAX_HELPER_LINES = 24
@@ -44,7 +45,7 @@ def _without_check(statement: ast.stmt) -> str:
 
 
 def _may_change(text: str) -> bool:
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = list(ast.walk(syntax.parse(text)))
     calls = [n for n in nodes if isinstance(n, ast.Call)]
     is_looking_up = any(isinstance(n, ast.Subscript) for n in nodes)
     return is_looking_up or any(name_of(call) not in _LOOKING for call in calls)
@@ -53,7 +54,7 @@ def _may_change(text: str) -> bool:
 def _names(code: str) -> set[str]:
     """The names that code uses or gives."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(syntax.parse(code)):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, _Definition):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from coding_gym import syntax
 from coding_gym.grading.canary_source import Function
 from coding_gym.tasks.synthesis.checks import Check, is_action, name_of, read_check
 from coding_gym.tasks.synthesis.hiding import find_function
@@ -58,7 +59,7 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
     Raises:
         SyntaxError, ValueError, RecursionError: What was seen is no Python.
     """
-    tree = ast.parse(text)
+    tree = syntax.parse(text)
     function = find_function(tree, line)
     failing = _failing_line(function, failure, path)
     if function is None or failing is None or failure["when"] != "call":
@@ -69,7 +70,7 @@ def find_snippet(text: str, line: int, failure: Mapping[str, Any], path: str) ->
     run = [*set_up_of(tree, function), *before, statement]
     (*shown, last), classes = without_self(run, failure["owner"])
     check = read_check(last)
-    if not is_action(ast.parse(check.code)):
+    if not is_action(syntax.parse(check.code)):
         return None
     needed = needed_of(shown, "\n".join((check.code, check.expected)))
     arguments = _arguments(function, failure["values"])
@@ -162,7 +163,7 @@ def _plainer(check: Check, around: _Around) -> Snippet | None:
     """The failure in words: no code, and of what is expected only what anybody understands."""
     if check.raises and not around.explains(check.raises):
         return None
-    root = ast.parse(check.code).body[-1]
+    root = syntax.parse(check.code).body[-1]
     callee = _shown_callee(root, around)
     if check.raises:
         matching = "" if missing([check.matching]) else check.matching

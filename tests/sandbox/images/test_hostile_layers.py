@@ -5,7 +5,6 @@ import io
 import os
 import re
 import shutil
-import stat
 import tarfile
 from pathlib import Path
 
@@ -15,12 +14,6 @@ from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, sy
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
 from coding_gym.sandbox.images.unpacking import LayerUnpacker
-
-
-def test_set_user_id_bits_are_stripped(root: Path, unpack: Unpack) -> None:
-    unpack(entry("su", "x", mode=0o6755), folder("shared", mode=0o2775), folder("tmp", mode=0o1777))
-    modes = [stat.S_IMODE((root / name).stat().st_mode) for name in ("su", "shared", "tmp")]
-    assert modes == [0o755, 0o775, 0o1777]
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])

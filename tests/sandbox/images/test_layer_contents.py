@@ -147,3 +147,9 @@ def test_folders_without_permissions_stay_usable_and_removable(root: Path, unpac
     assert modes == [0o700, 0o600, 0o700]
     remove_folder(root)
     assert not root.exists()
+
+
+def test_nobody_gains_another_user_by_a_set_user_id_bit(root: Path, unpack: Unpack) -> None:
+    unpack(entry("su", "x", mode=0o6755), folder("shared", mode=0o6775), folder("tmp", mode=0o1777))
+    modes = [stat.S_IMODE((root / name).stat().st_mode) for name in ("su", "shared", "tmp")]
+    assert modes == [0o755, 0o775, 0o1777]

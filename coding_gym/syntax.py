@@ -1,0 +1,40 @@
+"""Syntax trees of Python source, for callers on many threads."""
+
+import ast
+import os
+import threading
+
+_lock = threading.Lock()
+
+
+def parse(source: str | bytes) -> ast.Module:
+    """Returns the syntax tree of a module, one thread at a time.
+
+    CPython 3.11 counts the depth of a tree under construction in one place for all threads, so
+    that trees built at the same time may raise ``SystemError: AST constructor recursion depth
+    mismatch`` (https://github.com/python/cpython/issues/106905).
+
+    Args:
+        source: The text of the module, or its bytes, which may declare their encoding.
+
+    Raises:
+        SyntaxError: It is not Python.
+        ValueError: It has null characters.
+    """
+    with _lock:
+        return ast.parse(source)
+
+
+def parse_expression(source: str) -> ast.expr:
+    """Returns the syntax tree of one expression, as `parse` does of a module."""
+    with _lock:
+        return ast.parse(source, mode="eval").body
+
+
+def _new_lock() -> None:
+    """Replaces the lock in a forked child: the thread that held it may not exist there."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_new_lock)
