@@ -2,6 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_tokenizers import byte_backend
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
 from coding_gym.text.tokenizers import get_tokenizer
@@ -10,15 +11,8 @@ from coding_gym.text.tokenizers import get_tokenizer
 @pytest.fixture
 def tokenizer_file(tmp_path: Path) -> Path:
     """A byte-level tokenizer with one control token, as Hugging Face writes it."""
-    tokenizers = pytest.importorskip("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {char: i for i, char in enumerate(alphabet)}
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = tokenizers.decoders.ByteLevel()
-    backend.add_special_tokens(["<|im_end|>"])
     path = tmp_path / "tokenizer.json"
-    backend.save(str(path))
+    byte_backend(["<|im_end|>"]).save(str(path))
     return path
 
 

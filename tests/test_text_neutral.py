@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from small_tokenizers import save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text import CONTROL_TOKENS, neutral, neutralise
@@ -42,19 +43,7 @@ SCHEMAS: list[dict[str, Any]] = [{"function": {"name": "look", "description": "L
 @pytest.fixture(params=TEMPLATES)
 def chat(request: pytest.FixtureRequest, tmp_path: Path) -> Chat:
     """The chat of a tokenizer whose control tokens are those of its family's templates."""
-    pytest.importorskip("jinja2")
-    transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {char: i for i, char in enumerate(alphabet)}
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = tokenizers.decoders.ByteLevel()
-    backend.add_special_tokens(list(CONTROL_TOKENS))
-    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
-    whole.chat_template = TEMPLATES[request.param]
-    whole.save_pretrained(tmp_path)
-    tokenizer = get_tokenizer(f"hf:{tmp_path}")
+    tokenizer = get_tokenizer(save_tokenizer(tmp_path, TEMPLATES[request.param], CONTROL_TOKENS))
     return Chat(tokenizer, get_layout(tokenizer, SCHEMAS, "CALL"))
 
 

@@ -5,7 +5,8 @@ import threading
 from pathlib import Path
 
 import pytest
-import tiktoken.registry
+import tiktoken
+from small_tokenizers import register_bytes, register_encoding
 
 from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
 from coding_gym.text import bundled, tiktoken_encodings, tiktoken_plugin
@@ -130,21 +131,8 @@ def test_the_plug_in_builds_the_same_encoding() -> None:
     assert encoding.encode("<|im_end|>", allowed_special="all") == [16_382]
 
 
-def register(monkeypatch: pytest.MonkeyPatch, name: str, constructor: object) -> None:
-    tiktoken.list_encoding_names()
-    constructors = tiktoken.registry.ENCODING_CONSTRUCTORS
-    assert constructors is not None
-    monkeypatch.setitem(constructors, name, constructor)
-
-
 def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = {
-        "name": "bytes_only",
-        "pat_str": r"[\s\S]",
-        "mergeable_ranks": {bytes([b]): b for b in range(256)},
-        "special_tokens": {"<|endoftext|>": 256},
-    }
-    register(monkeypatch, "bytes_only", lambda: arguments)
+    register_bytes(monkeypatch, "bytes_only", 256)
     loaded = get_tokenizer("bytes_only")
     assert (loaded.vocab_size, loaded.pad_id, loaded.encode("hi")) == (257, 256, [104, 105])
 
@@ -153,18 +141,18 @@ def test_a_failed_download_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -
     def no_network() -> None:
         raise ConnectionError("unreachable")
 
-    register(monkeypatch, "far_away", no_network)
+    register_encoding(monkeypatch, "far_away", no_network)
     with pytest.raises(TokenizerError, match=r"far_away.*ConnectionError.*TIKTOKEN_CACHE_DIR"):
         get_tokenizer("far_away")
 
 
 def test_a_stuck_download_is_given_up_and_blocks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
-    register(monkeypatch, "stuck", release.wait)
+    register_encoding(monkeypatch, "stuck", release.wait)
     monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 0.01)
     with pytest.raises(TokenizerError, match="no answer"):
         get_tokenizer("stuck")
-    register(monkeypatch, "after", bundled.encoding_arguments)
+    register_encoding(monkeypatch, "after", bundled.encoding_arguments)
     monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 20.0)
     assert get_tokenizer("after").vocab_size == 16_384
     release.set()

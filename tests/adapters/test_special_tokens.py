@@ -1,6 +1,7 @@
 import random
 
 import pytest
+from small_tokenizers import byte_backend
 
 from coding_gym.adapters.special_tokens import (
     BREAK,
@@ -58,12 +59,7 @@ def test_texts_in_arguments_come_back_whatever_json_makes_of_the_token() -> None
 
 def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_markup() -> None:
     transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {char: i for i, char in enumerate(alphabet)}
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=[]))
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_backend([]))
     tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "unk_token": "<unk>"})
     tokenizer.add_tokens(["<tool_call>", "<table>", "    ", "user"])
     tokenizer.chat_template = "{{ user }}<tool_call>    {{ x }}"

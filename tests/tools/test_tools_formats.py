@@ -1,12 +1,9 @@
 import json
 from typing import Any
 
-import pytest
-
 from coding_gym.calls import ToolCall
-from coding_gym.errors import UnknownNameError
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import ParsedAction, parse_action, render_calls
+from coding_gym.tools.formats import ParsedAction, parse_action
 from coding_gym.tools.schemas import function as schema
 
 SCHEMAS = get_toolset("nano").schemas
@@ -162,22 +159,3 @@ def test_ids_are_kept_where_given_and_always_differ() -> None:
     ids = [None, "call_0", "x", "x", ""]
     text = message(*(function("submit", {}, id=given) for given in ids))
     assert [c.call_id for c in parse(text).calls] == ["call_0_", "call_0", "x", "call_3", "call_4"]
-
-
-def test_a_named_format_reads_only_that_format() -> None:
-    written = {
-        "openai": message(function("shell", {"cmd": "ls"})),
-        "json": LS_JSON,
-        "hermes": f"<tool_call>{LS_JSON}</tool_call>",
-    }
-    for reader in written:
-        for writer, text in written.items():
-            parsed = parse(text, reader)
-            assert parsed.calls == ((LS,) if reader == writer else ())
-            assert bool(parsed.error) == (reader != writer)
-
-
-def test_an_unknown_format_is_refused() -> None:
-    for use in (lambda: parse_action("", "xml"), lambda: render_calls((), "xml")):
-        with pytest.raises(UnknownNameError, match="no tool format is called 'xml'; there are ap"):
-            use()

@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
 
 SCHEMAS = get_toolset("nano").schemas
-JSON_FORMATS = ("auto", "openai", "json", "hermes", "nanoagent", "llama3", "mistral")
 LS_JSON = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
@@ -26,42 +24,10 @@ def test_line_ends_inside_strings_are_taken_as_written() -> None:
     assert parse(text).calls == (ToolCall("any_tool", {"cmd": "a\nb"}, "call_0"),)
 
 
-def test_tags_and_fences_inside_arguments_are_only_text() -> None:
-    cmd = "echo '</tool_call> <tool_call> </think>\n```json\n{}\n```'"
-    calls = (ToolCall("shell", {"cmd": cmd}, "call_0"),)
-    for tool_format in (*JSON_FORMATS, "qwen3_coder", "swe_agent"):
-        assert parse(render_calls(calls, tool_format, SCHEMAS)).calls == calls
-
-
 def test_what_is_not_json_cannot_be_rendered() -> None:
     for value in (float("nan"), b"ls", {1, 2}):
         with pytest.raises(InvalidArgumentError, match="arguments must be JSON values"):
             render_calls([ToolCall("shell", {"cmd": value})])
-
-
-def random_value(rng: random.Random, depth: int = 0) -> Any:
-    strings = ("", "ls -la", "é🙂\n\t\"'\\", "</tool_call>", "```", "\x00", "<think>", '{"a": 1')
-    leaves = (None, True, False, 0, -7, 2**70, 0.1, -1e300, *strings)
-    kind = rng.randrange(4) if depth < 4 else 0
-    if kind == 1:
-        return [random_value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    if kind == 2:
-        return {rng.choice(strings): random_value(rng, depth + 1) for _ in range(rng.randrange(4))}
-    return rng.choice(leaves)
-
-
-def test_rendering_then_reading_gives_the_same_calls() -> None:
-    rng = random.Random(3)
-    for _ in range(300):
-        ids = [rng.choice(["", f"id {i}"]) or f"call_{i}" for i in range(rng.randrange(5))]
-        calls = tuple(
-            ToolCall(rng.choice(["shell", "naïve"]), {"a": random_value(rng)}, given)
-            for given in ids
-        )
-        for tool_format in JSON_FORMATS:
-            text = render_calls(calls, tool_format)
-            for reader in ("auto", tool_format, f"{tool_format}[strict]"):
-                assert parse(text, reader).calls == calls
 
 
 def test_no_text_makes_reading_raise() -> None:
@@ -151,6 +117,7 @@ def test_a_long_text_of_what_only_looks_like_calls_is_answered() -> None:
 def test_quotes_and_brackets_that_never_close_are_answered() -> None:
     starts = ['{"name": "shell", "arguments": {"cmd": ', "[TOOL_CALLS]shell[ARGS]{", "<tool_call>{"]
     units = ['"\\', '\\"', '["', '{"', "(", '{"name"', "[TOOL_CALLS][", "// \n "]
+    units += ['"', "{}", '{"a":1}', "]", '"",', "\\"]
     for size, start, unit in itertools.product([8_000, LONG], starts, units):
         assert parse(start + unit * (size // len(unit))).calls == (), (size, start, unit)
 

@@ -5,7 +5,6 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools import get_toolset, toolset_names
 from coding_gym.tools.functions import function_from_schema
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -69,15 +68,6 @@ def test_a_method_is_bound_to_its_instance() -> None:
     assert Owner().look(self="mine", text="a") == "Owner look"
     assert list(inspect.signature(Owner().look).parameters) == list(PARAMETERS)
     assert [n for n, _ in inspect.getmembers(Owner, inspect.isfunction)] == ["look"]
-
-
-@pytest.mark.parametrize("name", toolset_names())
-def test_transformers_reads_a_toolsets_own_schemas_from_its_functions(name: str) -> None:
-    transformers = pytest.importorskip("transformers")
-    for given in get_toolset(name).schemas:
-        read = transformers.utils.get_json_schema(function_from_schema(given, answer))
-        read["function"]["parameters"].setdefault("required", [])
-        assert read == given
 
 
 def test_transformers_reads_every_kind_of_parameter() -> None:

@@ -1,7 +1,6 @@
 import re
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -60,14 +59,3 @@ def test_a_subset_has_only_its_tools_and_says_so() -> None:
 def test_a_subset_that_cannot_be_is_refused(name: Any, said: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=re.escape(said)):
         get_toolset(name)
-
-
-def test_a_subset_plays_an_episode() -> None:
-    env = gym.make("coding_gym:CodingRepair-v0", toolset="nano[shell,submit]")
-    with env:
-        env.reset(seed=0)
-        text = env.step('{"name": "shell", "arguments": {"cmd": "echo 1"}}')[4]["text"]
-        assert text == "1"
-        assert env.action_space.contains(env.action_space.sample())
-        text = env.step('{"name": "apply_patch", "arguments": {}}')[4]["text"]
-        assert text == "unknown tool: apply_patch"

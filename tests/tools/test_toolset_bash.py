@@ -1,10 +1,7 @@
-from collections.abc import Iterator
-
-import pytest
 from scene import Scene
 
 from coding_gym.calls import ToolCall
-from coding_gym.sandbox import SandboxSpec, open_sandbox
+from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools import get_toolset, tool_names
 
@@ -12,10 +9,7 @@ BASH = get_toolset("bash")
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec()) as sandbox:
-        yield Scene(sandbox, "bash")
+TOOLSET = "bash"
 
 
 def test_it_has_one_tool_and_its_own_format() -> None:

@@ -1,24 +1,17 @@
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from scene import Scene
 
 from coding_gym.calls import ToolCall
-from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.tools import get_toolset, tool_names
 from coding_gym.tools.codex_repair import mended
 
 CODEX = get_toolset("codex")
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec()) as sandbox:
-        sandbox.write_file("pkg/area.py", b"def area(w, h):\n    return w + h\n")
-        sandbox.write_file("README.md", b"# Title\nthe text\n")
-        yield Scene(sandbox, "codex")
+TOOLSET = "codex"
+FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n", "README.md": "# Title\nthe text\n"}
 
 
 def told(scene: Scene, tool: str, **arguments: Any) -> dict[str, Any]:

@@ -1,21 +1,16 @@
 import json
-from collections.abc import Iterator
 
 import pytest
 from scene import Scene
 
-from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.tools import get_toolset, tool_names
 from coding_gym.tools.editor_history import MAX_BYTES, MAX_VERSIONS
 
 REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec()) as sandbox:
-        sandbox.write_file("pkg/area.py", b"def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n")
-        yield Scene(sandbox, "editor")
+TOOLSET = "editor"
+FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
 def edit(scene: Scene, command: str, path: str = "pkg/area.py", **arguments: object) -> str:

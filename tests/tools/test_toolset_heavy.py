@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 
-import pytest
 from scene import Scene
 
 from coding_gym.sandbox import SandboxSpec, default_interpreter, open_sandbox
@@ -28,12 +26,8 @@ FILES = {
 }
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec(python=default_interpreter())) as sandbox:
-        for path, content in FILES.items():
-            sandbox.write_file(path, content.encode())
-        yield Scene(sandbox, "heavy")
+TOOLSET = "heavy"
+SPEC = SandboxSpec(python=default_interpreter())
 
 
 def body(answer: str) -> str:

@@ -2,14 +2,13 @@
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from scene import Scene
 
 from coding_gym.patch import Patch
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools.answers import Refusal
 from coding_gym.tools.effort import Effort
@@ -20,13 +19,8 @@ from coding_gym.tools.patch_reading import MAX_PATCH_CHARS, read_patch
 STATE = "find . -mindepth 1 -printf '%p %y %m %l\\n' | sort; find . -type f | sort | xargs cat"
 
 
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec()) as sandbox:
-        sandbox.write_file("a.py", b"one\ntwo\nthree\n")
-        sandbox.write_file("b.py", b"x = 1\n")
-        sandbox.run("chmod 755 b.py")
-        yield Scene(sandbox, "codex")
+TOOLSET = "codex"
+FILES = {"a.py": "one\ntwo\nthree\n", "b.py": "x = 1\n"}
 
 
 def apply(scene: Scene, patch: str) -> dict[str, Any]:
@@ -44,6 +38,7 @@ UPDATE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
 
 
 def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> None:
+    scene.sandbox.run("chmod 755 b.py")
     patch = (
         f"diff --git a/a.py b/a.py\n{UPDATE}"
         "diff --git a/new/n.sh b/new/n.sh\nnew file mode 100755\n--- /dev/null\n+++ b/new/n.sh\n"
@@ -67,6 +62,7 @@ def test_files_are_changed_added_deleted_and_renamed_at_once(scene: Scene) -> No
 
 
 def test_an_envelope_does_the_same(scene: Scene) -> None:
+    scene.sandbox.run("chmod 755 b.py")
     patch = (
         "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.py\n@@ one\n-two\n+2\n@@\n"
         " three\n+four\n*** End of File\n*** Add File: d/n.txt\n+new\n+\n*** Update File: b.py\n"

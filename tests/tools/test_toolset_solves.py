@@ -1,4 +1,4 @@
-"""A scripted policy on each toolset, and in each format, solves a bundled task."""
+"""A scripted policy on each toolset solves a bundled task."""
 
 import itertools
 import json
@@ -8,11 +8,10 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from coding_gym import Stop, Task, load_tasks
+from coding_gym import Task, load_tasks
 from coding_gym.calls import ToolCall
 from coding_gym.patch import FileChange, Patch
-from coding_gym.tools import get_toolset, toolset_names
-from coding_gym.tools.formats import TOOL_FORMATS, render_calls
+from coding_gym.tools import toolset_names
 
 TASKS = itertools.cycle(["waypoint-two-words", "braid-empty-side", "stockroom-heavy-flour"])
 
@@ -139,37 +138,3 @@ def test_a_scripted_policy_on_each_toolset_solves_a_task(toolset: str, task_id: 
             _, reward, terminated, truncated, info = env.step(action)
         assert (terminated, truncated, reward) == (True, False, 1.0), info["text"]
         assert info["resolved"] is True
-
-
-def by_patch(task: Task) -> list[ToolCall]:
-    """One call, in the envelope of Codex; the format ``apply_patch`` says nothing else."""
-    body = []
-    for path, old, new in replacements(task):
-        lines = [f"-{line}" for line in old.split("\n")] + [f"+{line}" for line in new.split("\n")]
-        body += [f"*** Update File: {path}", "@@", *lines]
-    patch = "\n".join(["*** Begin Patch", *body, "*** End Patch"])
-    return [ToolCall("apply_patch", {"patch": patch})]
-
-
-IN_FORMATS = {"bash_block": ("bash", by_bash), "apply_patch": ("codex", by_patch)}
-
-
-@pytest.mark.parametrize(
-    ("tool_format", "task_id"),
-    list(zip((name for name in TOOL_FORMATS if name != "auto"), TASKS, strict=False)),
-)
-def test_a_scripted_policy_in_each_format_solves_a_task(tool_format: str, task_id: str) -> None:
-    toolset, policy = IN_FORMATS.get(tool_format, ("nano", by_nano))
-    (task,) = load_tasks("bundled", task_ids=task_id)
-    with gym.make(
-        "coding_gym:CodingRepair-v0", toolset=toolset, tool_format=tool_format, task_ids=[task_id]
-    ) as env:
-        env.reset()
-        for call in policy(task):
-            action = render_calls([call], tool_format, get_toolset(toolset).schemas)
-            _, reward, terminated, truncated, info = env.step(action)
-            assert info["tool_calls"] == info["turn"]
-        can_submit = tool_format != "apply_patch"
-        if not can_submit:
-            _, reward, terminated, truncated, info = env.step(Stop("done"))
-        assert (terminated, truncated, reward) == (can_submit, not can_submit, 1.0), info["text"]

@@ -1,18 +1,10 @@
-from collections.abc import Iterator
-
-import pytest
 from scene import Scene
 
 from coding_gym.calls import ToolCall
-from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.tools import get_toolset, tool_names
 
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec()) as sandbox:
-        sandbox.write_file("pkg/area.py", b"def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n")
-        yield Scene(sandbox, "thesis")
+TOOLSET = "thesis"
+FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
 def test_its_tools_are_those_of_the_thesis() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from moves import SUBMIT, shell
 
@@ -24,14 +23,6 @@ def env(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
     env = CodingRepairEnv(tasks=[tiny_row])
     yield env
     env.close()
-
-
-@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version:UserWarning")
-@pytest.mark.parametrize("scope", ["new", "transcript"])
-def test_gymnasiums_own_check_passes(scope: str, env: CodingRepairEnv) -> None:
-    wrapped = TextObservation(env, scope, max_chars=900)
-    check_env(wrapped, skip_render_check=True)
-    assert wrapped.observation_space == AnyText(900)
 
 
 def test_new_text_is_observed_as_it_is(env: CodingRepairEnv) -> None:
@@ -88,20 +79,6 @@ def test_long_text_is_cut_where_asked(overflow: str, kept: str, env: CodingRepai
     assert len(observation) == 100
     assert observation.startswith("1\n2\n3") == (overflow != "tail")
     assert observation.endswith("\n199\n200") == (overflow != "head")
-
-
-def test_a_snapshot_brings_the_transcript_back(tiny_row: dict[str, Any]) -> None:
-    first, second = (
-        TextObservation(CodingRepairEnv(tasks=[tiny_row]), "transcript") for _ in range(2)
-    )
-    first.reset()
-    expected = first.step(shell("ls"))[0]
-    moment = first.unwrapped.snapshot()  # type: ignore[attr-defined]
-    assert second.reset(options={"snapshot": moment})[0] == expected
-    assert second.step(shell("pwd"))[0] == first.step(shell("pwd"))[0]
-    assert second.reset()[0] == first.reset()[0]
-    first.close()
-    second.close()
 
 
 def test_texts_come_out_of_vector_envs(tiny_row: dict[str, Any]) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from moves import shells
+from small_tokenizers import TEMPLATE, CountingTokenizer, save_tokenizer
 
 from coding_gym import Completion, Stop
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.episode import chats
 from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat
@@ -18,40 +18,6 @@ from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
 from coding_gym.wrappers import TokenBudget, TranscriptObservation
 
 BUDGET = 100_000
-# Merges results into one user turn, as Qwen's template does, and says what the last of them is.
-MERGING = """\
-{%- if tools %}{{ "<|im_start|>system\\n" + messages[0].content + (tools | tojson) }}\
-{{- "<|im_end|>\\n" }}{%- endif %}
-{%- for message in messages[1:] %}
-{%- if message.role == "tool" %}
-{%- if loop.previtem.role != "tool" %}{{ "<|im_start|>user" }}{% endif %}
-{{- "\\n<tool_response>\\n" + message.content + "\\n</tool_response>" }}
-{%- if loop.last or loop.nextitem.role != "tool" %}{{ "<|im_end|>\\n" }}{% endif %}
-{%- else %}{{ "<|im_start|>" + message.role + "\\n" + message.content + "<|im_end|>\\n" }}
-{%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{ "<|im_start|>assistant\\n" }}{%- endif %}
-"""
-
-
-def saved_tokenizer(folder: Path, template: str | None) -> str:
-    """Saves a byte-level tokenizer, with merges across line ends, and returns its name."""
-    pytest.importorskip("jinja2")
-    transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {char: i for i, char in enumerate([*alphabet, "Ċ<", ">Ċ", "rĊ"])}
-    merges = [("Ċ", "<"), (">", "Ċ"), ("r", "Ċ")]
-    backend = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=vocabulary, merges=merges))
-    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
-        add_prefix_space=False, use_regex=False
-    )
-    backend.decoder = tokenizers.decoders.ByteLevel()
-    backend.add_special_tokens(["<|im_start|>", "<|im_end|>"])
-    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=backend)
-    whole.chat_template = template
-    whole.save_pretrained(folder)
-    return f"hf:{folder}"
 
 
 def actions(tokenizer: Tokenizer) -> list[str]:
@@ -69,11 +35,11 @@ def actions(tokenizer: Tokenizer) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("template", [None, MERGING], ids=["chatml", "merging"])
+@pytest.mark.parametrize("template", [None, TEMPLATE], ids=["chatml", "merging"])
 def test_tokens_counted_are_the_tokens_observed(
     template: str | None, tiny_row: dict[str, Any], tmp_path: Path
 ) -> None:
-    name = saved_tokenizer(tmp_path, template) if template else "coding_gym_16k"
+    name = save_tokenizer(tmp_path, template) if template else "coding_gym_16k"
     env = TokenBudget(CodingRepairEnv(tasks=[tiny_row], tokenizer=name), max_tokens=BUDGET)
     wrapped: Any = TranscriptObservation(env, max_tokens=BUDGET)
     observation, info = wrapped.reset()
@@ -82,17 +48,6 @@ def test_tokens_counted_are_the_tokens_observed(
         observation, *_, info = wrapped.step(action)
         assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
     wrapped.close()
-
-
-def test_the_count_goes_on_from_a_snapshot(tiny_row: dict[str, Any]) -> None:
-    env, again = (TokenBudget(CodingRepairEnv(tasks=[tiny_row])) for _ in range(2))
-    env.reset()
-    env.step(shells("echo one", "echo two"))
-    again.reset(options={"snapshot": env.unwrapped.snapshot()})  # type: ignore[attr-defined]
-    left = [each.step(shells("echo three"))[4]["budget"]["tokens"] for each in (env, again)]
-    assert left[0] == left[1] < 8192
-    for each in (env, again):
-        each.close()
 
 
 def test_schemas_and_roles_are_what_content_leaves_out(tiny_row: dict[str, Any]) -> None:
@@ -109,7 +64,7 @@ def test_schemas_and_roles_are_what_content_leaves_out(tiny_row: dict[str, Any])
 def test_a_tokenizer_without_a_template_counts_contents_only(
     tiny_row: dict[str, Any], tmp_path: Path
 ) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], tokenizer=saved_tokenizer(tmp_path, None))
+    env = CodingRepairEnv(tasks=[tiny_row], tokenizer=save_tokenizer(tmp_path, None))
     with pytest.raises(InvalidArgumentError, match="has no chat template"):
         TokenBudget(env)
     wrapped = TokenBudget(env, count="content")
@@ -136,24 +91,8 @@ def test_the_response_allowance_follows_what_is_left(tiny_row: dict[str, Any]) -
     env.close()
 
 
-class Counting:
-    """A tokenizer that adds up how many characters it was given."""
-
-    encoded = 0
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def encode(self, text: str) -> list[int]:
-        self.encoded += len(text)
-        return self._tokenizer.encode(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tokenizer, name)
-
-
 def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
-    counting: Any = Counting(get_tokenizer())
+    counting: Any = CountingTokenizer(get_tokenizer())
     chat = Chat(counting, get_layout(counting, [], "CALL"))
     count = ChatCount(chat)
     count.opening([{"role": "system", "content": "s"}, {"role": "user", "content": "u" * 500}])
@@ -167,9 +106,9 @@ def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
     assert costs[0] < 1100
 
 
-@pytest.mark.parametrize("num_answers", [2, 8, 64])
-def test_many_answers_of_one_reply_are_encoded_twice_each(num_answers: int) -> None:
-    counting: Any = Counting(get_tokenizer())
+def test_many_answers_of_one_reply_are_encoded_twice_each() -> None:
+    num_answers = 64
+    counting: Any = CountingTokenizer(get_tokenizer())
     count = ChatCount(Chat(counting, get_layout(counting, [], "CALL")))
     before = counting.encoded
     count.reply(range(9))
@@ -185,15 +124,6 @@ def test_within_a_turn_chatml_is_counted_exactly_as_well() -> None:
     for text in ("one\n", "\n\ttwo", "<|im_end|>", "", "é"):
         count.answer({"role": "tool", "content": text})
     assert count.close() == 0
-
-
-def test_a_chat_is_made_once_for_equal_tools_and_again_for_others() -> None:
-    from coding_gym.tools import get_toolset
-
-    tokenizer = get_tokenizer()
-    first = chats.chat_of(tokenizer, get_toolset("nano[shell]"), "auto")
-    assert chats.chat_of(tokenizer, get_toolset("nano[shell]"), "auto") is first
-    assert chats.chat_of(tokenizer, get_toolset("nano"), "auto") is not first
 
 
 def test_the_end_keeps_the_count(tiny_row: dict[str, Any]) -> None:

@@ -1,0 +1,18 @@
+"""A sandbox for the tools that a module tries."""
+
+from collections.abc import Iterator
+
+import pytest
+from scene import Scene
+
+from coding_gym.sandbox import SandboxSpec, open_sandbox
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+    """A sandbox with the FILES of the module, where its TOOLSET works."""
+    files: dict[str, str] = getattr(request.module, "FILES", {})
+    with open_sandbox(getattr(request.module, "SPEC", SandboxSpec())) as sandbox:
+        for path, content in files.items():
+            sandbox.write_file(path, content.encode())
+        yield Scene(sandbox, request.module.TOOLSET)
