@@ -8,7 +8,7 @@ import pytest
 
 from coding_gym.agents.registry import agent_factory, agent_names, read_script
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout import append_trajectory, play_episode, read_trajectories
+from coding_gym.rollout import play_episode
 from coding_gym.trajectory import StopReason
 
 Env = gym.Env[Any, str]
@@ -78,14 +78,3 @@ def test_an_unknown_agent_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="template-repair"):
         agent_factory("smart")
     assert "gold" in agent_names()
-
-
-def test_trajectories_are_kept_as_json_lines(env: Env, tmp_path: Path) -> None:
-    path = tmp_path / "new" / "run.jsonl"
-    played = [play_episode(env, agent_factory("gold")), play_episode(env, agent_factory("noop"))]
-    for trajectory in played:
-        append_trajectory(path, trajectory)
-    assert list(read_trajectories(path)) == played
-    path.write_text("{}\n")
-    with pytest.raises(InvalidArgumentError, match="line 1 is not a trajectory"):
-        list(read_trajectories(path))

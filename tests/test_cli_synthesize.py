@@ -11,6 +11,7 @@ from unittest import mock
 
 import git
 import pytest
+from faults import raising
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -185,11 +186,8 @@ def test_what_others_wrote_meanwhile_stays(repo: Path, out: Path) -> None:
 def test_a_file_that_cannot_be_written_leaves_no_tree(
     repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError("No space left on device")
-
     making(monkeypatch, one_task)
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_text", raising(OSError("No space left on device")))
     assert "No space left" in str(run("--repo", repo, "--out", out).exception)
     assert not out.parent.parent.exists()
 

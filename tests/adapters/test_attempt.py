@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from faults import raising
 
 from coding_gym.adapters import attempt
 from coding_gym.adapters.attempt import Attempt
@@ -49,11 +50,8 @@ def test_a_start_that_fails_leaves_nothing_of_the_run_before(
     assert env.run_shell("sed -i s/+/*/ shapes.py").returncode == 0
     assert env.grade().resolved
 
-    def fails(*_: Any) -> None:
-        raise SandboxError("no room")
-
     with monkeypatch.context() as patch:
-        patch.setattr(attempt, "open_clean", fails)
+        patch.setattr(attempt, "open_clean", raising(SandboxError("no room")))
         with pytest.raises(MachineryError):  # a harness may swallow it
             env.start()
     with pytest.raises(SandboxError, match="no room"):

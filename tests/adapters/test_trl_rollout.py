@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from faults import raising
 from gymnasium.error import ResetNeeded
 from processes import descendants
 
@@ -39,13 +40,6 @@ Make = Callable[..., Any]
 def make(tiny_row: dict[str, Any]) -> Make:
     """Returns a rollout of the tiny task, not yet reset."""
     return lambda **kwargs: environment_factory(tasks=[tiny_row], **kwargs)()
-
-
-def fail_with(error: Exception) -> Callable[..., Any]:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise error
-
-    return fail
 
 
 def test_the_public_functions_of_the_class_are_the_tools(make: Make) -> None:
@@ -128,7 +122,7 @@ def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_ed
 def test_a_grader_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = make()
     rollout.reset(**ROW)
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail_with(GradingError("no disk")))
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no disk")))
     assert rollout.submit() == "submitted"
     assert rollout.get_reward() is None
     assert rollout.info["error"] == "no disk"
@@ -139,7 +133,7 @@ def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
 ) -> None:
     rollout = make()
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.opening.open_sandbox", fail_with(SandboxError("no room")))
+        patch.setattr("coding_gym.episode.opening.open_sandbox", raising(SandboxError("no room")))
         assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
     assert rollout.shell(cmd="ls") == ""
     with pytest.raises(EpisodeError, match="sandbox_error"):
@@ -155,7 +149,7 @@ def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
     seasoned, new = make(), make()
     seasoned.reset(**ROW)
     failure = SandboxUnavailableError("forbidden", "run: sysctl …")
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail_with(failure))
+    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", raising(failure))
     assert "could not be opened" in seasoned.reset(**ROW)
     assert seasoned.get_reward() is None
     with pytest.raises(EpisodeError, match="sandbox_error"):
@@ -165,7 +159,7 @@ def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
 
 
 def test_a_wrapper_whose_machinery_fails_masks_the_rollout(make: Make) -> None:
-    failing = {"func": fail_with(SandboxError("gone"))}
+    failing = {"func": raising(SandboxError("gone"))}
     rollout = make(wrappers=[{"name": "gymnasium.wrappers:TransformReward", "kwargs": failing}])
     rollout.reset(**ROW)
     assert rollout.shell(cmd="ls") == ""

@@ -5,6 +5,7 @@ import signal
 from typing import Any
 
 import pytest
+from faults import raising
 from moves import SUBMIT, shell
 from processes import descendants
 
@@ -59,10 +60,10 @@ def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
 def test_a_machine_without_sandboxes_is_the_callers_to_mend(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise SandboxUnavailableError("forbidden; run: sysctl …")
-
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
+    monkeypatch.setattr(
+        "coding_gym.episode.opening.open_sandbox",
+        raising(SandboxUnavailableError("forbidden; run: sysctl …")),
+    )
     with pytest.raises(SandboxUnavailableError, match="sysctl"):
         CodingRepairEnv(tasks=[tiny_row]).reset()
 
@@ -70,10 +71,7 @@ def test_a_machine_without_sandboxes_is_the_callers_to_mend(
 def test_a_grader_that_fails_masks_the_sample(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise GradingError("no report")
-
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no report")))
     env = CodingRepairEnv(tasks=[tiny_row])
     env.reset()
     _, reward, terminated, truncated, info = env.step(SUBMIT)

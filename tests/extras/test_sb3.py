@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from faults import raising
 
 from coding_gym import load_tasks
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
@@ -107,11 +108,10 @@ def test_a_limit_asks_for_no_bootstrap_since_the_patch_is_graded(make: Make) -> 
 def test_a_failure_of_our_own_asks_for_a_bootstrap(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise SandboxError("no more room")
-
     env = make(num_envs=1)
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
+    monkeypatch.setattr(
+        "coding_gym.episode.opening.open_sandbox", raising(SandboxError("no more room"))
+    )
     env.reset()
     _, rewards, dones, infos = env.step(np.array([SUBMIT]))
     assert dones.all()

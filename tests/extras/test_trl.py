@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import raising
 
 torch = pytest.importorskip("torch")
 datasets = pytest.importorskip("datasets")
@@ -199,10 +200,7 @@ def test_a_rollout_without_a_reward_moves_nothing(
 def test_a_group_without_any_reward_leaves_the_model_as_it_is(
     trainer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise GradingError("no disk")
-
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no disk")))
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
     assert list(log_of(trainer, "advantages")) == [0.0] * GROUP

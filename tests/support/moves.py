@@ -21,4 +21,9 @@ def shells(*commands: str) -> str:
     return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
 
 
+def returning(expression: str) -> str:
+    """A call that makes ``area`` return something else."""
+    return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
+
+
 TRUE = shell("true")

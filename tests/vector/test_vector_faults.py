@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faults import raising
 from moves import SUBMIT, TRUE, shell
 
 from coding_gym.errors import (
@@ -122,11 +123,11 @@ def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
     vec = make(2, prefetch=True)
     vec.reset(seed=0)
 
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise SandboxUnavailableError("forbidden; run: sysctl …")
-
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.opening.open_sandbox", fail)
+        patch.setattr(
+            "coding_gym.episode.opening.open_sandbox",
+            raising(SandboxUnavailableError("forbidden; run: sysctl …")),
+        )
         assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]
         with pytest.raises(SandboxUnavailableError, match="sysctl"):
             vec.step([TRUE, TRUE])

@@ -1,7 +1,6 @@
 """`TokenBudget` and `ToolCallBudget`: what is counted, what is said, when it ends."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
@@ -33,13 +32,6 @@ def num_tokens(*texts: str) -> int:
 
 def replies(info: dict[str, Any]) -> list[str]:
     return [m["content"] for m in info["messages"] if m["role"] == "tool"]
-
-
-@pytest.fixture
-def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, Any]]:
-    env = gym.make("coding_gym:CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
-    yield env
-    env.close()
 
 
 def core_of(env: gym.Env[Any, Any]) -> CodingRepairEnv:
@@ -85,19 +77,6 @@ def test_a_completion_counts_as_it_was_sampled(env: gym.Env[Any, Any]) -> None:
 def completion_that_leaves(left: int, budget: dict[str, Any], action: str) -> Completion:
     """A reply of so many tokens that ``left`` are left before its first call is answered."""
     return Completion(action, range(budget["tokens"] - left))
-
-
-@pytest.mark.parametrize(
-    ("left", "warning"),
-    [(3000, ""), (2999, LOW), (1500, LOW), (1499, CRITICAL), (0, CRITICAL), (-50, CRITICAL)],
-)
-def test_warnings_come_at_the_token(env: gym.Env[Any, Any], left: int, warning: str) -> None:
-    wrapped = TokenBudget(env)
-    budget = wrapped.reset()[1]["budget"]
-    action = completion_that_leaves(left, budget, shells("echo one"))
-    _, _, _, truncated, info = wrapped.step(action)
-    assert info["text"] == warning + "one"
-    assert truncated == (left <= 600)
 
 
 @pytest.mark.parametrize(("left", "stop_reason"), [(601, None), (600, "max_tokens")])

@@ -1,13 +1,12 @@
 """`CompositeReward`: named parts at the end of an episode, and what a chain may not hold."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import pytest
-from gymnasium.envs.registration import EnvSpec
-from moves import SUBMIT
+from faults import raising
+from moves import SUBMIT, returning
 
 from coding_gym import Stop
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
@@ -18,27 +17,12 @@ Env = gym.Env[Any, Any]
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls && cat shapes.py"}}'
 
 
-def returning(expression: str) -> str:
-    """A call that makes ``area`` return something else."""
-    command = f"sed -i 's/return .*/return {expression}/' shapes.py"
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
-
-
 EVERY = [{"name": name, "weight": 0.04} for name in reward_names()]
 
 
 @pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
-    made: list[Env] = []
-
-    def make(parts: Any, **fields: Any) -> Env:
-        env: Env = gym.make("CodingRepair-v0", tasks=[tiny_row | fields], max_obs_tokens=64)
-        made.append(env)
-        return CompositeReward(env, parts=parts)
-
-    yield make
-    for env in made:
-        env.close()
+def make(make: Callable[..., Env]) -> Callable[..., Env]:
+    return lambda parts, **fields: CompositeReward(make(**fields), parts=parts)
 
 
 def play(env: Env, *actions: str) -> tuple[float, dict[str, float], str]:
@@ -86,26 +70,13 @@ def test_what_a_trainer_says_at_the_end_is_not_the_policys_reply(make: Callable[
 def test_a_sample_that_our_side_spoilt_has_no_parts(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise GradingError("no report")
-
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no report")))
     env = make(EVERY)
     env.reset()
     _, reward, _, truncated, info = env.step(SUBMIT)
     assert truncated
     assert info["mask_sample"] is True
     assert (reward, info["reward_parts"]) == (0.0, {"resolved": 0.0})
-
-
-def test_the_parts_are_recorded_as_they_were_written(make: Callable[..., Env]) -> None:
-    parts = [{"name": "diff_size", "weight": 0.1}, {"name": "reasoning_format", "weight": -0.2}]
-    env = make(parts)
-    assert env.spec is not None
-    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
-    assert again.spec == env.spec
-    assert again.get_wrapper_attr("shaping_weight") == pytest.approx(0.3)
-    again.close()
 
 
 def test_the_weights_of_a_chain_leave_room_below_a_resolved_bug(make: Callable[..., Env]) -> None:

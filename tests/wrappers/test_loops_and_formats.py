@@ -1,7 +1,7 @@
 """`CollapseDetector`, `FormatErrorLimit`, and the turns that a task allows."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
@@ -29,13 +29,6 @@ def warning(number: int, command: str) -> str:
         f"The last {number} commands you generated were identical: '{command}'. This suggests you "
         "may be stuck in a loop. Please try a different approach or command.\n"
     )
-
-
-@pytest.fixture
-def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, Any]]:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
-    yield env
-    env.close()
 
 
 def replies(info: dict[str, Any]) -> list[str]:

@@ -1,4 +1,3 @@
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -6,11 +5,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, TransformObservation
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, VIEW, make, menu, solve
 
-from coding_gym import Stop
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.wrappers import MenuActions, ToolCallBudget
 from coding_gym.wrappers.menu_actions import CANDIDATE_FEATURES, MENU_FEATURES
@@ -111,13 +108,6 @@ def test_each_action_is_one_turn_even_where_it_makes_no_sense(env: MenuActions) 
     assert core(env).episode.turns[-1].calls[0].name == "shell"
 
 
-def test_a_stop_passes_through(env: MenuActions) -> None:
-    env.reset()
-    _, reward, terminated, truncated, info = env.step(Stop("enough"))
-    assert (reward, terminated, truncated) == (0.0, False, True)
-    assert info["stop_reason"] == "stopped"
-
-
 @pytest.mark.parametrize("action", [-1, 12, 1 << 70, True, 1.0, "locate", None, np.array([1, 2])])
 def test_what_is_no_number_of_the_menu_is_refused(env: MenuActions, action: Any) -> None:
     env.reset()
@@ -150,13 +140,6 @@ def test_actions_are_written_in_the_envs_format(tool_format: str) -> None:
     env.step(LOCATE)
     assert env.step(TRY)[4]["text"] == "patch applied successfully"
     env.close()
-
-
-def test_gymnasiums_checker_has_nothing_to_say(env: MenuActions) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*different from the unwrapped version")
-        check_env(env, skip_render_check=True)
 
 
 def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
+from faults import raising
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, digest, make, play_seeded
 
 import coding_gym
@@ -46,22 +45,6 @@ def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> 
     assert other.communicate()[0].strip() == here
 
 
-def test_a_vector_env_gives_what_single_envs_give(env: MenuActions) -> None:
-    actions = [LOCATE, TRY + 1, RUN_TESTS]
-    alone: list[Any] = [env.reset(seed=1)[0], *(env.step(a)[0] for a in actions)]
-    vector = SyncVectorEnv([make, make])
-    together: list[Any] = [vector.reset(seed=[1, 1])[0]]
-    together += [vector.step(np.array([a, a]))[0] for a in actions]
-    assert all(
-        np.array_equal(both[key][i], one[key])
-        for one, both in zip(alone, together, strict=True)
-        for key in one
-        for i in range(2)
-    )
-    assert [m.shape for m in vector.call("action_masks")] == [(12,), (12,)]
-    vector.close()
-
-
 def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
 
@@ -94,11 +77,8 @@ def test_our_own_failure_ends_the_episode_masked(
 ) -> None:
     env = make(tasks=[program_of_its_own("failure")])
 
-    def open_sandbox(*_: Any, **__: Any) -> Any:
-        raise SandboxError("no room left")
-
     with monkeypatch.context() as patch:
-        patch.setattr(menu_actions, "open_sandbox", open_sandbox)
+        patch.setattr(menu_actions, "open_sandbox", raising(SandboxError("no room left")))
         env.reset()
         _, reward, terminated, truncated, info = env.step(LOCATE)
     assert (reward, terminated, truncated, info["mask_sample"]) == (0.0, False, True, True)

@@ -15,7 +15,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import SyncVectorEnv
 from moves import SUBMIT
 
@@ -49,18 +48,6 @@ def core(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
     env = CodingRepairEnv(tasks=[tiny_row])
     yield env
     env.close()
-
-
-def test_the_spec_round_trips_through_json(tiny_row: dict[str, Any], path: Path) -> None:
-    env = RecordTrajectory(gym.make("CodingRepair-v0", tasks=[tiny_row]), path, unfinished=True)
-    assert env.spec is not None
-    again = gym.make(EnvSpec.from_json(env.spec.to_json()))
-    assert again.spec == env.spec
-    for one in (env, again):
-        one.reset()
-        one.step(SUBMIT)
-        one.close()
-    assert len(list(read_trajectories(path))) == 2
 
 
 def test_a_finished_episode_is_one_line_with_all_that_was_sampled(

@@ -3,13 +3,14 @@
 import itertools
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 import pytest
-from moves import SUBMIT, shell
+from faults import raising
+from moves import SUBMIT, returning, shell
 
 from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.envs import CodingRepairEnv
@@ -23,11 +24,6 @@ from coding_gym.wrappers.test_pass_reward import TestPassReward
 Env = gym.Env[Any, Any]
 
 
-def returning(expression: str) -> str:
-    """A call that makes ``area`` return something else."""
-    return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
-
-
 REPAIR = returning("width * height")
 HALF = returning("width * height if height else 9")
 BLANK_LINE = shell("echo >> shapes.py")
@@ -35,23 +31,6 @@ CHEAT = shell(
     "printf 'import _pytest.python\\n_pytest.python.Function.runtest = lambda self: None\\n'"
     " >> shapes.py"
 )
-
-
-@pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
-    """Makes envs of the tiny task, or of another row, with one wrapper or several."""
-    made: list[Env] = []
-
-    def make(*wrappers: Callable[[Env], Env], row: dict[str, Any] = tiny_row) -> Env:
-        env: Env = gym.make("CodingRepair-v0", tasks=[row], max_obs_tokens=64)
-        for wrapper in wrappers:
-            env = wrapper(env)
-        made.append(env)
-        return env
-
-    yield make
-    for env in made:
-        env.close()
 
 
 def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, Any]]:
@@ -153,10 +132,7 @@ def test_changes_that_grading_left_out_do_not_count_as_likeness(make: Callable[.
 def test_a_sample_that_our_side_spoilt_is_not_rewarded(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise GradingError("no report")
-
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", fail)
+    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no report")))
     reward, parts, info = play(make(PatchSimilarityReward, TestPassReward), REPAIR, SUBMIT)
     assert info["mask_sample"] is True
     assert (reward, parts) == (0.0, {"resolved": 0.0})
@@ -185,15 +161,13 @@ def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
     assert core_of(env).episode.trajectory().turns[-1].reward_parts == {"resolved": 0.0}
 
 
-def test_a_task_without_a_gold_patch_is_refused_at_reset(
-    make: Callable[..., Env], tiny_row: dict[str, Any]
-) -> None:
-    env = make(PatchSimilarityReward, row={**tiny_row, "patch": ""})
+def test_a_task_without_a_gold_patch_is_refused_at_reset(make: Callable[..., Env]) -> None:
+    env = make(PatchSimilarityReward, patch="")
     with pytest.raises(
         InvalidTaskError, match=r"shapes-area .* has no gold patch.* leave the wrapper"
     ):
         env.reset()
-    assert play(make(TestPassReward, row={**tiny_row, "patch": ""}), REPAIR, SUBMIT)[0] == 1.2
+    assert play(make(TestPassReward, patch=""), REPAIR, SUBMIT)[0] == 1.2
 
 
 @pytest.mark.parametrize("wrapper", [PatchSimilarityReward, TestPassReward])

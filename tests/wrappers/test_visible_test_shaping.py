@@ -1,22 +1,17 @@
 """`VisibleTestShaping`: potentials that nobody can forge, and parts that sum to nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import pytest
-from moves import SUBMIT, shell
+from faults import raising
+from moves import SUBMIT, returning, shell
 
-import coding_gym
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
 
 Env = gym.Env[Any, Any]
-
-
-def returning(expression: str) -> str:
-    """A call that makes ``area`` return something else."""
-    return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
 
 
 REPAIR = returning("width * height")  # test_wide passes too
@@ -24,17 +19,8 @@ BREAK = returning("None")  # test_square, which passed, does not
 
 
 @pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
-    made: list[Env] = []
-
-    def make(**arguments: Any) -> Env:
-        env: Env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
-        made.append(env)
-        return VisibleTestShaping(env, **({"weight": 0.5} | arguments))
-
-    yield make
-    for env in made:
-        env.close()
+def make(make: Callable[..., Env]) -> Callable[..., Env]:
+    return lambda **arguments: VisibleTestShaping(make(), **{"weight": 0.5} | arguments)
 
 
 def part(env: Env, action: str) -> float:
@@ -82,22 +68,12 @@ def test_editing_tests_their_configuration_or_the_output_gains_nothing(
     assert part(env, shell(f"{forge} >> shapes.py")) <= 0
 
 
-def test_a_snapshot_keeps_the_potential(make: Callable[..., Env]) -> None:
-    env = make()
-    env.reset()
-    part(env, REPAIR)
-    forked = coding_gym.fork(env)
-    assert [part(each, SUBMIT) for each in (env, forked)] == [-0.25, -0.25]
-    forked.close()
-
-
 def test_where_our_side_fails_the_episode_is_masked(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: Any, **_options: Any) -> None:
-        raise GradingError("no report")
-
-    monkeypatch.setattr("coding_gym.wrappers.visible_tests.grade", fail)
+    monkeypatch.setattr(
+        "coding_gym.wrappers.visible_tests.grade", raising(GradingError("no report"))
+    )
     env = make()
     env.reset()
     assert part(env, REPAIR) == 0
