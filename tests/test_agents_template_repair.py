@@ -4,33 +4,12 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from shelf_menu import ROW
 
 from coding_gym.agents.template_repair import TemplateRepairAgent
 from coding_gym.envs.coding_repair import CodingRepairEnv
 
-BOUNDARY = {
-    "stock/__init__.py": "from stock.shelf import Shelf\n",
-    "stock/shelf.py": (
-        "class Shelf:\n"
-        '    """Holds a few things."""\n\n'
-        "    def __init__(self, size):\n"
-        "        self.size = size\n"
-        "        self.things = []\n\n"
-        "    def put(self, thing):\n"
-        "        if len(self.things) > self.size:\n"
-        "            raise ValueError(thing)\n"
-        "        self.things.append(thing)\n\n"
-        "    def names(self):\n"
-        "        return [str(thing) for thing in self.things]\n"
-    ),
-    "tests/test_shelf.py": (
-        "import pytest\n\nfrom stock import Shelf\n\n\n"
-        "def test_put():\n    shelf = Shelf(2)\n    shelf.put(1)\n"
-        "    assert shelf.names() == ['1']\n\n\n"
-        "def test_full():\n    shelf = Shelf(1)\n    shelf.put(1)\n"
-        "    with pytest.raises(ValueError):\n        shelf.put(2)\n"
-    ),
-}
+SHELF: dict[str, str] = ROW["files"]
 SHARED = {
     "log.py": (
         "def note(text, lines=[]):\n"
@@ -105,7 +84,7 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
 @pytest.mark.parametrize(
     ("files", "added"),
     [
-        (BOUNDARY, ["        if len(self.things) >= self.size:"]),
+        (SHELF, ["        if len(self.things) >= self.size:"]),
         (SHARED, ["def note(text, lines=None):", "    if lines is None:", "        lines = []"]),
         (
             TWO_EDITS,
@@ -138,7 +117,7 @@ def test_it_gives_up_cleanly(envs: list[Any], files: Mapping[str, str]) -> None:
 
 
 def test_the_same_program_gives_the_same_calls(envs: list[Any]) -> None:
-    first, second = play(envs, BOUNDARY), play(envs, BOUNDARY)
+    first, second = play(envs, SHELF), play(envs, SHELF)
     assert first[0] == second[0]
 
 

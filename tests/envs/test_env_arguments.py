@@ -30,34 +30,22 @@ def test_calls_out_of_order_are_refused(env: CodingRepairEnv) -> None:
 
 
 def test_the_caller_is_told_what_is_wrong_with_an_argument(tiny_row: dict[str, Any]) -> None:
-    def make(**arguments: Any) -> CodingRepairEnv:
-        return CodingRepairEnv(**({"tasks": [tiny_row]} | arguments))
-
-    with pytest.raises(InvalidArgumentError, match=r"max_turns must be .* at least 1, got 0"):
-        make(max_turns=0)
-    with pytest.raises(InvalidArgumentError, match=r"max_obs_tokens must be .*, got 0"):
-        make(max_obs_tokens=0)
-    with pytest.raises(InvalidArgumentError, match=r"render_mode must be .* got 'human'"):
-        make(render_mode="human")
-    with pytest.raises(UnknownNameError, match="no tool format is called 'xml'"):
-        make(tool_format="xml")
-    with pytest.raises(InvalidArgumentError, match=r"command_timeout_s must be .* got 0"):
-        make(command_timeout_s=0)
-    for value in ("1", None, float("nan")):
-        with pytest.raises(InvalidArgumentError, match="command_timeout_s must be a number"):
-            make(command_timeout_s=value)
-    with pytest.raises(InvalidArgumentError, match=r"max_obs_tokens must be .*, got True"):
-        make(max_obs_tokens=True)
-    with pytest.raises(InvalidArgumentError, match=r"max_turns must be .*, got True"):
-        make(max_turns=True)
-    with pytest.raises(UnknownNameError, match="nanoo"):
-        make(toolset="nanoo")
-    with pytest.raises(UnknownNameError, match="lxc"):
-        make(sandbox="lxc")
-    with pytest.raises(UnknownTaskError, match="shapes-aera"):
-        make(task_ids=["shapes-aera"])
-    with pytest.raises(InvalidTaskError, match="'problem_statement'"):
-        make(tasks=[{"instance_id": "x"}])
+    for error, said, arguments in (
+        (InvalidArgumentError, "max_turns must be .* at least 1, got 0", {"max_turns": 0}),
+        (InvalidArgumentError, "max_turns must be .*, got True", {"max_turns": True}),
+        (InvalidArgumentError, "max_obs_tokens must be .*, got 0", {"max_obs_tokens": 0}),
+        (InvalidArgumentError, "max_obs_tokens must be .*, got True", {"max_obs_tokens": True}),
+        (InvalidArgumentError, "render_mode must be .* got 'human'", {"render_mode": "human"}),
+        (InvalidArgumentError, "command_timeout_s must be .* got 0", {"command_timeout_s": 0}),
+        (InvalidArgumentError, "command_timeout_s must be a number", {"command_timeout_s": "1"}),
+        (UnknownNameError, "no tool format is called 'xml'", {"tool_format": "xml"}),
+        (UnknownNameError, "nanoo", {"toolset": "nanoo"}),
+        (UnknownNameError, "lxc", {"sandbox": "lxc"}),
+        (UnknownTaskError, "shapes-aera", {"task_ids": ["shapes-aera"]}),
+        (InvalidTaskError, "'problem_statement'", {"tasks": [{"instance_id": "x"}]}),
+    ):
+        with pytest.raises(error, match=said):
+            CodingRepairEnv(**{"tasks": [tiny_row]} | arguments)
 
 
 def test_reset_options_pick_a_task_and_typos_are_refused(

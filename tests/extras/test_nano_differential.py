@@ -7,23 +7,20 @@ What is not the same is in `MENDED`, with the reason.
 
 import functools
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from nano_calls import CALLS, FILES, Call, patch, shell
-from nano_model import replace_model
+from nano_model import commit_files, completion_of, replace_model
 
 from coding_gym.envs import CodingRepairEnv
 
 nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 
-IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
 HUGE = 10**9
 
 Replies = list[str]
@@ -33,13 +30,7 @@ def replies_of_nano(
     calls: Sequence[Call], root: Path, monkeypatch: pytest.MonkeyPatch, timeout_s: int = 120
 ) -> Replies:
     """Plays calls through nano-agent's own loop, one in each reply of its model."""
-    for name, text in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode(errors="surrogateescape"))
-    for arguments in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "base"]):
-        command = ["git", "-C", str(root), *arguments]
-        subprocess.run(command, check=True)
+    commit_files(root, FILES)
     left = iter(calls)
 
     def completion(**_: Any) -> dict[str, Any]:
@@ -47,7 +38,7 @@ def replies_of_nano(
         message: dict[str, Any] = {"role": "assistant", "content": ""}
         if call is not None:
             message["tool_calls"] = [call.to_json()]
-        return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
+        return completion_of(message)
 
     replace_model(monkeypatch, completion=completion, token_counter=lambda *_, **__: 0)
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

@@ -1,15 +1,15 @@
-"""`patch_similarity` against nano-agent 5.0.0's own function, on generated diffs."""
+"""`patch_similarity`, and CodeRepairRL's by way of it, against nano-agent 5.0.0's own function."""
 
-import importlib.metadata
-import importlib.util
 import random
+import re
 import string
 from collections.abc import Callable
 
 import pytest
+from nano_model import similarity_of_nano
 
 from coding_gym.patch import Patch
-from coding_gym.rewards import patch_similarity
+from coding_gym.rewards import patch_similarity, patch_similarity_max_files
 
 pytest.importorskip("nano", reason="needs the extra `peers`")
 
@@ -32,17 +32,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def nanos_similarity() -> Callable[[str, str], float]:
-    """Their function, loaded from its file: the wheel's package is called ``tests``, as ours is."""
-    assert importlib.metadata.version("nano-agent") == "5.0.0"
-    files = importlib.metadata.files("nano-agent") or []
-    (path,) = (f.locate() for f in files if str(f) == "tests/utils.py")
-    spec = importlib.util.spec_from_file_location("nanos_tests_utils", str(path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    similarity: Callable[[str, str], float] = module.unified_diff_similarity
-    return similarity
+    return similarity_of_nano()
 
 
 def program(rng: random.Random) -> str:
@@ -96,9 +86,8 @@ def spoilt(rng: random.Random, text: str) -> str:
     )
 
 
-def pair(seed: int) -> tuple[str, str]:
-    """A gold patch and another one of the same tree: near it, far from it, or equal."""
-    rng = random.Random(seed)
+def trees(rng: random.Random) -> list[dict[str, str]]:
+    """A tree, its repair, and another try: near it, far from it, or equal."""
     before = {path: program(rng) for path in rng.sample(NAMES, rng.randint(1, 4))}
     changed = rng.sample(sorted(before), rng.randint(1, len(before)))
     gold = before | {path: edited(rng, before[path]) for path in changed}
@@ -110,6 +99,13 @@ def pair(seed: int) -> tuple[str, str]:
         del tried[rng.choice(sorted(tried))]
     if rng.random() < 0.3:
         tried["stray.py"] = program(rng)
+    return [before, gold, tried]
+
+
+def pair(seed: int) -> tuple[str, str]:
+    """A gold patch and another one of the same tree."""
+    rng = random.Random(seed)
+    before, gold, tried = trees(rng)
     return spoilt(rng, diff(rng, before, gold)), spoilt(rng, diff(rng, before, tried))
 
 
@@ -126,3 +122,17 @@ def test_the_pairs_cover_the_formula(nanos_similarity: Callable[[str, str], floa
     assert sum(score == 1 for score in scores) >= 5
     assert sum(0 < score < 1 for score in scores) >= 50
     assert sum(len(gold) > 5_000 for gold, _ in map(pair, range(100))) >= 5
+
+
+def test_shared_by_more_files_the_scores_are_those_of_the_larger_patch(
+    nanos_similarity: Callable[[str, str], float],
+) -> None:
+    for seed in range(60):
+        before, *after = trees(random.Random(seed))
+        gold, patch = (Patch.between(before, tree).text for tree in after)
+        numbers = [len(re.findall("^diff --git", d, re.MULTILINE)) for d in (gold, patch)]
+        expected = (
+            nanos_similarity(gold, patch) * numbers[0] / max(numbers) if all(numbers) else 0.0
+        )
+        given = patch_similarity_max_files(gold, patch)
+        assert given == pytest.approx(expected, rel=0, abs=1e-12), seed

@@ -10,16 +10,14 @@ the length that is granted to each reply. Six episodes are written out, fourteen
 import importlib.metadata
 import json
 import random
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
 import pytest
-from nano_model import replace_model
+from nano_model import commit_files, completion_of, replace_model
 
 from coding_gym.episode import transcript
 from coding_gym.episode.notices import budget_warning
@@ -30,7 +28,6 @@ from coding_gym.wrappers.tool_call_budget import ToolCallBudget
 
 nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 
-IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
 Chat = list[tuple[str, str]]
 SIGNS = {
     "Token limit critical! Apply your best fix now.": "C",
@@ -161,11 +158,7 @@ def play_nano(
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Returns the chat of nano-agent's own loop, and the lengths that it asked for."""
     granted: list[int] = []
-    for name, text in row["files"].items():
-        (root / name).write_text(text, encoding="utf-8")
-    for arguments in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "base"]):
-        command = ["git", "-C", str(root), *arguments]
-        subprocess.run(command, check=True)
+    commit_files(root, row["files"])
     script_left = iter(script.replies)
 
     def completion(*, max_tokens: int, **_: Any) -> dict[str, Any]:
@@ -174,7 +167,7 @@ def play_nano(
         message = {"role": "assistant", "content": text}
         if text.startswith("{"):
             message["tool_calls"] = json.loads(text)["tool_calls"]
-        return {"choices": [{"message": SimpleNamespace(model_dump=lambda: message)}]}
+        return completion_of(message)
 
     def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
         return num_tokens(messages)

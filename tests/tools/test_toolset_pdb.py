@@ -33,24 +33,9 @@ def scene() -> Iterator[Scene]:
         yield Scene(sandbox, "pdb", command_timeout_s=20.0)
 
 
-@pytest.fixture(scope="module")
-def env() -> Iterator[gym.Env[Any, str]]:
-    row = {
-        "instance_id": "area",
-        "problem_statement": "area(3, 5) gives 8",
-        "files": {
-            "area.py": "def area(width, height):\n    return width + height\n",
-            "test_area.py": "from area import area\n\n\ndef test_square():\n"
-            "    assert area(2, 2) == 4\n\n\ndef test_wide():\n    assert area(3, 5) == 15\n",
-        },
-        "patch": "--- a/area.py\n+++ b/area.py\n@@ -2 +2 @@\n-    return width + height\n"
-        "+    return width * height\n",
-        "test_patch": "--- /dev/null\n+++ b/test_hidden.py\n@@ -0,0 +1,5 @@\n"
-        "+from area import area\n+\n+\n+def test_area():\n+    assert area(2, 7) == 14\n",
-        "FAIL_TO_PASS": ["test_hidden.py::test_area"],
-        "PASS_TO_PASS": ["test_area.py::test_square"],
-    }
-    with gym.make("coding_gym:CodingRepair-v0", tasks=[row], toolset="pdb") as env:
+@pytest.fixture
+def env(tiny_row: dict[str, Any]) -> Iterator[gym.Env[Any, str]]:
+    with gym.make("coding_gym:CodingRepair-v0", tasks=[tiny_row], toolset="pdb") as env:
         yield env
 
 
@@ -227,19 +212,19 @@ def test_lines_are_viewed_and_rewritten(scene: Scene) -> None:
 
 def test_tests_stop_where_one_fails(ask: Ask) -> None:
     answer = ask("pdb", command="l")
-    assert "test_area.py::test_wide failed: assert 8 == 15" in answer
-    assert "> /workspace/test_area.py(9)test_wide()\n-> assert area(3, 5) == 15\n" in answer
+    assert "test_shapes.py::test_wide failed: assert 8 == 15" in answer
+    assert "> /workspace/test_shapes.py(9)test_wide()\n-> assert area(3, 5) == 15\n" in answer
     end = ask("pdb", command="c")
     assert "1 failed, 1 passed in 0.00s\nThe program finished." in end
 
 
 def test_an_episode_is_solved_with_it(env: gym.Env[Any, str], ask: Ask) -> None:
     assert "1 failed, 1 passed in 0.00s" in ask("eval")
-    stopped = ask("pdb", command="b area.py:2, width == 3\nargs\np width * height")
+    stopped = ask("pdb", command="b shapes.py:2, width == 3\nargs\np width * height")
     assert stopped.endswith("-> return width + height\nwidth = 3\nheight = 5\n15")
-    ask("rewrite", path="area.py", start=2, new_code="    return width * height")
+    ask("rewrite", path="shapes.py", start=2, new_code="    return width * height")
     again = ask("pdb", command="c")
-    assert "with the breakpoints area.py:2 `return width + height`" in again
+    assert "with the breakpoints shapes.py:2 `return width + height`" in again
     assert "2 passed in 0.00s" in again
     _, reward, terminated, _, info = env.step('{"name": "submit", "arguments": {}}')
     assert (reward, terminated, info["resolved"]) == (1.0, True, True)

@@ -141,18 +141,13 @@ def test_an_env_that_is_under_way_takes_no_second_action(make: Make) -> None:
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_env_numbers_that_are_wrong_are_printed_plainly(make: Make) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"numbers from 0 to 1, got \[99\]"):
-        vec.send([TRUE], env_ids=np.array([99]))
-
-
-def test_more_than_what_is_under_way_cannot_be_awaited(make: Make) -> None:
+def test_more_than_is_under_way_cannot_be_awaited_nor_sent_elsewhere(make: Make) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="under way in 0; send actions first"):
         vec.recv()
+    with pytest.raises(InvalidArgumentError, match=r"numbers from 0 to 1, got \[99\]"):
+        vec.send([TRUE], np.array([99]))
     vec.send([TRUE], [0])
     with pytest.raises(InvalidArgumentError, match="under way in 1"):
         vec.recv(min_envs=2)

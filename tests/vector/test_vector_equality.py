@@ -65,23 +65,6 @@ def test_ten_episodes_are_the_same_step_for_step() -> None:
         assert_same(ours, theirs)
 
 
-def test_wrapped_envs_are_the_same_too(rows: list[dict[str, Any]]) -> None:
-    bounds = {"min_reward": 0.25, "max_reward": 0.5}
-
-    def make() -> gym.Env[Any, Any]:
-        env = gym.make("CodingRepair-v0", tasks=rows, max_turns=6)
-        return gym.wrappers.ClipReward(env, **bounds)
-
-    sync = SyncVectorEnv([make] * NUM_ENVS)
-    expected, _ = play(sync, 6)
-    sync.close()
-    entry = {"name": "gymnasium.wrappers:ClipReward", "kwargs": bounds}
-    seen, _ = play_natively(6, tasks=rows, wrappers=[entry])
-    for ours, theirs in zip(seen, expected, strict=True):
-        assert_same(ours, theirs)
-    assert {float(reward) for batch in seen[1:] for reward in batch[1]} >= {0.0, 0.25}
-
-
 def test_spaces_and_what_describes_the_env_are_the_same() -> None:
     sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", render_mode="ansi")] * 3)
     ours = make_vec(3, render_mode="ansi")

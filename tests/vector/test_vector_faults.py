@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from faults import raising
 from moves import SUBMIT, TRUE, shell
+from processes import descendants
 
 from coding_gym.errors import (
     EpisodeError,
@@ -26,19 +26,11 @@ from coding_gym.vector import CodingRepairVectorEnv
 Make = Callable[..., CodingRepairVectorEnv]
 
 
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found |= {int(child)} | descendants(int(child))
-    return found
-
-
 def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     """Resets one env and returns the first process of its sandbox."""
-    before = descendants(os.getpid())
+    before = set(descendants(os.getpid()))
     vec.reset(options={"reset_mask": np.arange(vec.num_envs) == index})
-    (process,) = descendants(os.getpid()) - before
+    (process,) = set(descendants(os.getpid())) - before
     return process
 
 
