@@ -1,13 +1,12 @@
 """After SIGKILL of the process that owns open episodes, nothing of theirs is left."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-from processes import descendants
+from processes import descendants, wait_gone
 
 OWNER = """
 import sys, gymnasium as gym
@@ -19,20 +18,6 @@ print("open", flush=True)
 sys.stdin.read()
 """
 WAIT_S = 60.0  # two seconds are promised; a loaded machine gets more
-
-
-def wait_for_exit(pids: list[int]) -> list[int]:
-    """Returns those of the processes that are still there after the time is up."""
-    left = []
-    for pid in pids:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        if not select.select([handle], [], [], WAIT_S)[0]:
-            left.append(pid)
-        os.close(handle)
-    return left
 
 
 def test_nothing_is_left_of_open_episodes(tmp_path: Path) -> None:
@@ -52,7 +37,7 @@ def test_nothing_is_left_of_open_episodes(tmp_path: Path) -> None:
         before = {p for p in (tmp_path / "cache").rglob("*") if "template" not in str(p)}
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-        assert wait_for_exit(ours) == []
+        assert wait_gone(ours, WAIT_S) == []
     assert list(scratch.iterdir()) == []
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
     after = {p for p in (tmp_path / "cache").rglob("*") if "template" not in str(p)}
