@@ -119,7 +119,7 @@ def test_apply_patch_stays_inside_the_repository(scene: Scene, file: str) -> Non
     assert patch(scene, "root", "toor", file) == "Path must be inside the repository"
 
 
-def test_a_line_end_may_be_in_a_name_and_hopeless_names_are_answers(scene: Scene) -> None:
+def test_awkward_names_are_files_like_any_other(scene: Scene) -> None:
     scene.sandbox.write_file("new\nline.py", b"one\n")
     assert patch(scene, "one", "two", "new\nline.py") == "patch applied successfully"
     assert patch(scene, "one", "two", "nul\0.py") == "file nul\0.py not found"

@@ -141,7 +141,7 @@ def test_an_env_that_is_under_way_takes_no_second_action(make: Make) -> None:
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_more_than_is_under_way_cannot_be_awaited_nor_sent_elsewhere(make: Make) -> None:
+def test_more_than_what_is_under_way_cannot_be_awaited(make: Make) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="under way in 0; send actions first"):
