@@ -13,6 +13,18 @@ from coding_gym.trajectory import StopReason
 Make = Callable[..., Episode]
 
 
+def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(make: Make) -> None:
+    episode = make()
+    episode.start()
+    episode.step(shell("true"))
+    moment = episode.snapshot()
+    episode.step(shell("true"))
+    branch = make()
+    assert branch.restore(moment) == moment.outcome
+    assert (branch.usage, branch.messages) == (moment.usage, list(moment.messages))
+    assert branch.usage.turns == branch.info()["turn"] == 1
+
+
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
     lost = make()
     lost.start()
