@@ -3,9 +3,9 @@
 import logging
 
 import pytest
+from rows import loaded, row
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sources.shell_script import read_commands
 
 SCRIPT = """\
@@ -30,16 +30,8 @@ TESTS = "pytest -rA tests/test_core.py"
 
 
 def load(before: str = "make", builds: str = "", tests: str = TESTS, **more: object):
-    row = {
-        "instance_id": "owner__name-1",
-        "repo": "owner/name",
-        "base_commit": "1" * 40,
-        "problem_statement": "It is wrong.",
-        "FAIL_TO_PASS": ["tests/test_core.py::test_a"],
-        "eval_script": SCRIPT.format(before=before, builds=builds, tests=tests),
-    }
-    (task,) = load_tasks([row | more])
-    return task
+    script = SCRIPT.format(before=before, builds=builds, tests=tests)
+    return loaded(row(eval_script=script, **more))
 
 
 def installs(before: str) -> tuple[str, ...]:
@@ -48,28 +40,28 @@ def installs(before: str) -> tuple[str, ...]:
 
 
 def test_a_line_that_only_begins_like_the_scaffold_is_kept() -> None:
+    alone = """\
+cd /testbed && make build
+cd /testbed/docs && make
+source .venv/bin/activate && pip install -e .
+conda activate testbed; make
+git status && make
+git diff > kept.patch
+git checkout other-branch
+git config url.a.insteadOf b
+git apply fix.patch
+set -e; make
+pip install git+https://host/a#egg=b"""
     cases = [
-        ("cd /testbed && make build", ["cd /testbed && make build"]),
-        ("cd /testbed/docs && make", ["cd /testbed/docs && make"]),
-        (
-            "source .venv/bin/activate && pip install -e .",
-            ["source .venv/bin/activate && pip install -e ."],
-        ),
-        ("conda activate testbed; make", ["conda activate testbed; make"]),
-        ("git status && make", ["git status && make"]),
-        ("git diff > kept.patch", ["git diff > kept.patch"]),
-        ("git checkout other-branch", ["git checkout other-branch"]),
-        ("git config url.a.insteadOf b", ["git config url.a.insteadOf b"]),
-        ("git apply fix.patch", ["git apply fix.patch"]),
-        ("set -e; make", ["set -e; make"]),
-        ("make this  # don't fail", ["make this"]),
-        ("# don't\nmake", ["make"]),
-        ("pip install git+https://host/a#egg=b", ["pip install git+https://host/a#egg=b"]),
-        ("cat <<A && # and then\nbody\nA\nmake", ["cat <<A &&\nbody\nA\nmake"]),
-        ("echo '<<A' \"# b\" \\' \\\\\nmake", ["echo '<<A' \"# b\" \\' \\\\", "make"]),
+        *((line, line) for line in alone.splitlines()),
+        ("make this  # don't fail", "make this"),
+        ("# don't\nmake", "make"),
+        ("cat <<A && # and then\nbody\nA\nmake", "cat <<A &&\nbody\nA\nmake"),
     ]
-    for before, commands in cases:
-        assert installs(before) == tuple(commands), before
+    for before, command in cases:
+        assert installs(before) == (command,), before
+    quoted = "echo '<<A' \"# b\" \\' \\\\"
+    assert installs(f"{quoted}\nmake") == (quoted, "make")
 
 
 def test_a_line_that_goes_on_is_one_command():
@@ -126,17 +118,10 @@ def test_what_cannot_be_read_is_refused_with_row_field_and_line(before, line, sa
     assert said in message
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        "for a in b c; do make $a; done",
-        "if a; then b; fi || c",
-        "(cd a && make)",
-        "{ make; } > log",
-    ],
-)
-def test_a_block_on_one_line_is_a_command(block):
-    assert installs(block) == (block,)
+def test_a_block_on_one_line_is_a_command():
+    loop = "for a in b c; do make $a; done"
+    for block in (loop, "if a; then b; fi || c", "(cd a && make)", "{ make; } > log"):
+        assert installs(block) == (block,)
 
 
 def test_what_the_chosen_runner_does_not_run_is_logged_once(caplog):

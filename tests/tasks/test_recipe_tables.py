@@ -6,21 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import loaded, refusal, row
 
-from coding_gym.errors import InvalidTaskError, TemplateError, UnknownNameError
+from coding_gym.errors import TemplateError, UnknownNameError
 from coding_gym.tasks import load_tasks, recipe_tables
 from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables, recipe_entries
 from coding_gym.workspace import TemplateStore
 
-ROW = {
-    "instance_id": "o__n-1",
-    "repo": "o/n",
-    "version": "1.2",
-    "base_commit": "0" * 40,
-    "problem_statement": "broken",
-    "created_at": "2020-01-01T00:00:00Z",
-    "FAIL_TO_PASS": ["t.py::test_a"],
-}
+ROW = row(repo="o/n", version="1.2", created_at="2020-01-01T00:00:00Z")
+OTHER = ROW | {"instance_id": "owner__name-2"}
 SPEC = {"python": "3.9", "install": "python -m pip install -e .", "test_cmd": "pytest -rA"}
 TABLES = RecipeTables(
     specs={"o/n": {"1.2": SPEC, "1.3": SPEC | {"packages": "requirements.txt"}}, "o/js": {"1": {}}},
@@ -68,7 +62,7 @@ def test_what_is_no_table_is_refused(content: bytes) -> None:
 
 
 def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
-    other = ROW | {"instance_id": "o__n-2", "version": "9", "interpreter": "3.10"}
+    other = OTHER | {"version": "9", "interpreter": "3.10"}
     task, untouched = load_tasks([ROW, other], environments="swebench")
     assert (task.interpreter, task.visible_test_command) == ("3.9", "pytest -rA")
     assert task.install_commands[-2:] == (SPEC["install"], "python -m pip install -q 'pytest<9'")
@@ -78,7 +72,7 @@ def test_a_source_takes_its_environments_from_the_tables(known: None) -> None:
 
 
 def test_a_version_with_a_requirements_file_looks_where_its_project_has_it(known: None) -> None:
-    (task,) = load_tasks([ROW | {"version": "1.3"}], environments="swebench")
+    task = loaded(ROW | {"version": "1.3"}, environments="swebench")
     assert any("dev.txt" in command for command in task.install_commands)
 
 
@@ -89,11 +83,11 @@ def test_commands_that_a_sandbox_cannot_run_are_logged_once(
     specs = {"o/n": {"1.2": SPEC | {"pre_install": commands}}}
     tables = RecipeTables(specs=specs, requirements={}, environments={})
     with caplog.at_level(logging.WARNING, "coding_gym"):
-        entries = recipe_entries(load_tasks([ROW, ROW | {"instance_id": "o__n-2"}]), tables)
-    assert "make" in entries["o__n-1"]["install_commands"]
+        entries = recipe_entries(load_tasks([ROW, OTHER]), tables)
+    assert "make" in entries["owner__name-1"]["install_commands"]
     (record,) = caplog.records
     said = record.getMessage()
-    assert said.startswith("task o__n-1: left out of the install commands")
+    assert said.startswith("task owner__name-1: left out of the install commands")
     assert said.endswith(": 'apt-get install -y a-compiler', 'locale-gen'")
 
 
@@ -101,15 +95,13 @@ def test_commands_that_a_sandbox_cannot_run_are_logged_once(
 def test_projects_that_the_tables_do_not_know_are_named(
     known: None, fields: dict[str, Any]
 ) -> None:
-    row = ROW | fields
-    with pytest.raises(InvalidTaskError) as caught:
-        load_tasks([row], environments="swebench")
-    assert f"{row['repo']} {row['version']}".strip() in str(caught.value)
-    assert "give 'interpreter' and 'install_commands' in the rows" in str(caught.value)
+    unknown = ROW | fields
+    found = refusal([unknown], environments="swebench")
+    assert f"{unknown['repo']} {unknown['version']}".strip() in found
+    assert "give 'interpreter' and 'install_commands' in the rows" in found
 
 
 def test_entries_are_json_as_a_file_of_environments_holds_them() -> None:
-    tasks = load_tasks([ROW])
-    entries = recipe_entries(tasks, TABLES)
+    entries = recipe_entries(load_tasks([ROW]), TABLES)
     assert json.loads(json.dumps(entries)) == entries
-    assert load_tasks([ROW], environments=entries)[0].interpreter == "3.9"
+    assert loaded(ROW, environments=entries).interpreter == "3.9"

@@ -1,24 +1,16 @@
 """What the text of a source stands for: formats by name, files, folders of files."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from rows import loaded, row
 
 from coding_gym.errors import InvalidTaskError, UnknownTaskError
 from coding_gym.task import GitTree, ImageTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS, unified_row
-
-
-def row(number: int, **more: object) -> dict[str, object]:
-    return {
-        "instance_id": f"owner__name-{number}",
-        "repo": "owner/name",
-        "base_commit": f"{number:040x}",
-        "problem_statement": "It is wrong.",
-        "FAIL_TO_PASS": ["t.py::test_a"],
-    } | more
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -67,10 +59,7 @@ def test_a_format_that_is_misspelt_is_met_with_what_is_near(tmp_path: Path):
 def test_every_source_has_a_name_for_the_command_line():
     names = [*CHECKOUTS, *ROW_FORMATS]
     assert len(set(names)) == len(names) >= 8
-    assert all(
-        name == name.lower() and set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-        for name in names
-    )
+    assert all(re.fullmatch("[a-z0-9-]+", name) for name in names)
 
 
 ODD = [None, 3, [], {}, "text", {"a": 1}, [1, "b"]]
@@ -78,21 +67,16 @@ ODD = [None, 3, [], {}, "text", {"a": 1}, [1, "b"]]
 
 @pytest.mark.parametrize("name", ROW_FORMATS)
 def test_no_format_fails_otherwise_than_by_its_own_error(name: str):
-    keys = {
-        key
-        for text in (
-            "repo patch image_name FAIL_TO_PASS PASS_TO_PASS eval_script log_parser language",
-            "install_config requirements docker_image org number base resolved_issues fix_patch",
-            "test_patch f2p_tests fixed_tests repo_name commit_hash parsed_commit_content",
-            "execution_result_content expected_output_json problem_statement files test_commands",
-            "responses_create_params instance_id lang hints",
-        )
-        for key in text.split()
-    }
+    keys = """
+        repo patch image_name FAIL_TO_PASS PASS_TO_PASS eval_script log_parser language
+        install_config requirements docker_image org number base resolved_issues fix_patch
+        test_patch f2p_tests fixed_tests repo_name commit_hash parsed_commit_content
+        execution_result_content expected_output_json problem_statement files test_commands
+        responses_create_params instance_id lang hints"""
     refused: list[str] = []
-    for key in sorted(keys):
+    for key in keys.split():
         for value in ODD:
-            for others in ({}, dict.fromkeys(keys, "x")):
+            for others in ({}, dict.fromkeys(keys.split(), "x")):
                 try:
                     unified_row({**others, key: value}, "row 1", ROW_FORMATS[name])
                 except InvalidTaskError as error:
@@ -110,11 +94,11 @@ def test_no_format_fails_to_say_whether_a_row_is_its_own(value: object):
 
 def test_an_environment_in_an_image_needs_no_install_commands_and_keeps_the_bug():
     bug = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+b\n"
-    rows = [row(1, install_commands=["make"], image="i", reverse_patch=bug)]
-    (task,) = load_tasks(rows, environments={"owner__name-1": {"image_path": "/testbed"}})
+    bare = row(install_commands=["make"], image="i", reverse_patch=bug)
+    task = loaded(bare, environments={"owner__name-1": {"image_path": "/testbed"}})
     assert (task.install_commands, task.interpreter) == ((), "image")
     assert task.tree == ImageTree(bug)
     assert load_tasks([task.to_row()]) == (task,)
-    (task,) = load_tasks(rows, environments={"owner__name-1": {"interpreter": "3.9"}})
+    task = loaded(bare, environments={"owner__name-1": {"interpreter": "3.9"}})
     assert task.install_commands == ("make",)
     assert task.tree == GitTree("https://github.com/owner/name", bug)

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from rows import loaded, refusal
 
-from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import GitTree
 from coding_gym.tasks import load_tasks
@@ -22,19 +22,19 @@ FAILED r2e_tests/test_1.py::test_never - AssertionError: assert 1 == 2
 """
 
 
+LINES = {
+    "context": "a = 1",
+    "deleted": "b = 2",
+    "added": "b = 3",
+    "note": "No newline at end of file",
+}
+
+
 def change(path: str, **more: object) -> dict[str, Any]:
-    lines = [
-        {"type": "context", "content": "a = 1"},
-        {"type": "deleted", "content": "b = 2"},
-        {"type": "added", "content": "b = 3"},
-        {"type": "note", "content": "No newline at end of file"},
-    ]
+    lines = [{"type": kind, "content": text} for kind, text in LINES.items()]
+    both = {"start": 1, "length": 2}
     hunk = {
-        "descriptor": {
-            "old_range": {"start": 1, "length": 2},
-            "new_range": {"start": 1, "length": 2},
-            "section": "def f():",
-        },
+        "descriptor": {"old_range": both, "new_range": both, "section": "def f():"},
         "line_group": {"all_lines": lines},
     }
     return {
@@ -77,7 +77,7 @@ def row(**more: object) -> dict[str, object]:
 
 
 def test_a_commit_is_a_task():
-    (task,) = load_tasks([row()])
+    task = loaded(row())
     assert task.task_id == f"orange3-{SHA}"
     assert task.tree == GitTree("https://github.com/biolab/orange3")
     assert task.base_commit == f"{SHA}^"
@@ -91,43 +91,34 @@ def test_a_commit_is_a_task():
 
 
 def test_the_repair_is_the_part_of_the_commit_that_is_no_test():
-    (task,) = load_tasks([row()])
+    task = loaded(row())
     patch = Patch(task.gold_patch)
     assert patch.paths == {"Orange/data.py"}
     after = patch.apply({"Orange/data.py": "a = 1\nb = 2\n"})
     assert after == {"Orange/data.py": "a = 1\nb = 3"}
 
 
+RESULT, COMMIT_FIELD = "execution_result_content", "parsed_commit_content"
+EQUALLY_MANY = "must be an object with equally many test_file_names"
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("field", "value", "said"),
     [
-        ({"repo_name": "own"}, "field 'repo_name' must be one of aiohttp, "),
-        ({"commit_hash": None}, "field 'commit_hash' is missing"),
-        ({"parsed_commit_content": "{"}, "field 'parsed_commit_content' is not JSON: "),
-        (
-            {"parsed_commit_content": '{"file_diffs": [{"header": {}}]}'},
-            "field 'parsed_commit_content' has a file change without 'file'",
-        ),
-        (
-            {"parsed_commit_content": '{"file_diffs": 3}'},
-            "field 'parsed_commit_content' must be an object with a list of file_diffs",
-        ),
-        ({"expected_output_json": "[]"}, "field 'expected_output_json' must be a JSON object"),
-        (
-            {"expected_output_json": '{"test_never": "PASSED"}'},
-            "field 'execution_result_content' has no test that fails before the commit",
-        ),
-        (
-            {"execution_result_content": '{"test_file_names": ["a"], "test_file_codes": []}'},
-            "field 'execution_result_content' must be an object with equally many test_file_names",
-        ),
-        (
-            {"execution_result_content": json.dumps(RUNS | {"test_file_names": ["../x.py"]})},
-            "field 'execution_result_content' must be an object with equally many test_file_names",
-        ),
+        ("repo_name", "own", "must be one of aiohttp, "),
+        ("commit_hash", None, "is missing"),
+        (COMMIT_FIELD, "{", "is not JSON: "),
+        (COMMIT_FIELD, '{"file_diffs": [{"header": {}}]}', "has a file change without 'file'"),
+        (COMMIT_FIELD, '{"file_diffs": 3}', "must be an object with a list of file_diffs"),
+        ("expected_output_json", "[]", "must be a JSON object"),
+        (RESULT, '{"test_file_names": ["a"], "test_file_codes": []}', EQUALLY_MANY),
+        (RESULT, json.dumps(RUNS | {"test_file_names": ["../x.py"]}), EQUALLY_MANY),
     ],
 )
-def test_a_malformed_row_is_refused_with_row_field_and_value(change, message):
-    with pytest.raises(InvalidTaskError) as refused:
-        load_tasks([row(**change)])
-    assert str(refused.value).startswith(f"row 1: {message}")
+def test_a_malformed_row_is_refused_with_row_field_and_value(field, value, said):
+    assert refusal([row(**{field: value})]).startswith(f"row 1: field '{field}' {said}")
+
+
+def test_a_commit_that_repairs_no_test_is_refused():
+    found = refusal([row(expected_output_json='{"test_never": "PASSED"}')])
+    assert found.startswith(f"row 1: field '{RESULT}' has no test that fails before the commit")

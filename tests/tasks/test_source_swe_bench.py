@@ -1,8 +1,8 @@
 """Rows of SWE-bench and its relatives: what they say, and what is told from the rest."""
 
 import pytest
+import rows
 
-from coding_gym.errors import InvalidTaskError
 from coding_gym.task import GitTree
 from coding_gym.tasks import load_tasks
 
@@ -43,27 +43,17 @@ git checkout 1111111 tests/test_core.py
 
 
 def row(**more: object) -> dict[str, object]:
-    return {
-        "instance_id": "owner__name-1",
-        "repo": "owner/name",
-        "base_commit": "1" * 40,
-        "problem_statement": "It is wrong.",
+    fields = {
         "patch": GOLD,
         "test_patch": GOLD.replace("pkg/core", "tests/test_core"),
         "FAIL_TO_PASS": '["tests/test_core.py::test_a[x::y]"]',
         "PASS_TO_PASS": ["tests/test_core.py::Case::test_b"],
-    } | more
+    }
+    return rows.row(**fields | more)
 
 
 def load(**more: object):
-    (task,) = load_tasks([row(**more)])
-    return task
-
-
-def refusal(**more: object) -> str:
-    with pytest.raises(InvalidTaskError) as refused:
-        load(**more)
-    return str(refused.value)
+    return rows.loaded(row(**more))
 
 
 def test_an_evaluation_script_tells_how_to_install_and_how_to_test():
@@ -77,13 +67,8 @@ def test_an_evaluation_script_tells_how_to_install_and_how_to_test():
 
 
 def test_what_a_row_says_itself_is_kept():
-    task = load(
-        eval_script=EVAL_SCRIPT,
-        install_commands=["make"],
-        image="",
-        runner="command",
-        test_report="x",
-    )
+    said = {"install_commands": ["make"], "image": "", "runner": "command", "test_report": "x"}
+    task = load(eval_script=EVAL_SCRIPT, **said)
     assert (task.install_commands, task.runner, task.test_report) == (("make",), "command", "x")
     assert load(repo="psf/requests", image="").image == ""
 
@@ -94,67 +79,42 @@ def test_builds_between_the_hidden_tests_and_the_run_are_part_of_the_run():
     assert task.test_command.splitlines()[1:] == ["make -j4", "pytest -rA tests/test_core.py"]
 
 
+def script(*commands: str) -> str:
+    return "\n".join(["x", ": '>>>>> Start Test Output'", *commands, ""])
+
+
+DJANGO = "./tests/runtests.py --verbosity 2 --settings=test_sqlite test_core"
+GO = {"eval_script": script("go test -v ./..."), "log_parser": "parse_log_gotest"}
+UNITTEST = {"eval_script": script("cd src", "python -m unittest -v pkg")}
+
+
 @pytest.mark.parametrize(
-    ("fields", "runner", "command", "report"),
+    ("test", "fields", "runner", "command", "report"),
     [
-        ({}, "pytest", "", ""),
+        ("t.py::test_x", {}, "pytest", "", ""),
+        ("test_x (app.tests.Case)", {"repo": "django/django"}, "django", DJANGO, ""),
         (
-            {"FAIL_TO_PASS": ["test_x (app.tests.Case)"], "repo": "django/django"},
-            "django",
-            "./tests/runtests.py --verbosity 2 --settings=test_sqlite test_core",
-            "",
+            *("test_Idx", {"repo": "sympy/sympy"}, "swebench"),
+            *("bin/test -C --verbose tests/test_core.py", ""),
         ),
-        (
-            {"FAIL_TO_PASS": ["test_Idx"], "repo": "sympy/sympy"},
-            "swebench",
-            "bin/test -C --verbose tests/test_core.py",
-            "",
-        ),
-        (
-            {
-                "FAIL_TO_PASS": ["TestServe/no_body"],
-                "eval_script": "x\n: '>>>>> Start Test Output'\ngo test -v ./...\n",
-                "log_parser": "parse_log_gotest",
-            },
-            "swebench",
-            "go test -v ./...",
-            "gotest",
-        ),
-        (
-            {
-                "FAIL_TO_PASS": ["test_x (pkg.Case.test_x)"],
-                "eval_script": ": '>>>>> Start Test Output'\ncd src\npython -m unittest -v pkg\n",
-            },
-            "unittest",
-            "python -m unittest -v pkg",
-            "",
-        ),
+        ("TestServe/no_body", GO, "swebench", "go test -v ./...", "gotest"),
+        ("test_x (pkg.Case.test_x)", UNITTEST, "unittest", "python -m unittest -v pkg", ""),
     ],
 )
-def test_the_runner_is_told_by_the_ids_and_the_command(fields, runner, command, report):
-    task = load(**fields)
+def test_the_runner_is_told_by_the_ids_and_the_command(test, fields, runner, command, report):
+    task = load(**fields, FAIL_TO_PASS=[test])
     assert (task.runner, task.test_command, task.test_report) == (runner, command, report)
 
 
-@pytest.mark.parametrize(
-    ("repo", "task_id", "image"),
-    [
-        (
-            "django/django",
-            "django__django-1",
-            "swebench/sweb.eval.x86_64.django_1776_django-1:latest",
-        ),
-        ("redis/redis", "redis__redis-2", "swebench/sweb.eval.x86_64.redis_1776_redis-2:latest"),
-        (
-            "Project-MONAI/MONAI",
-            "Project-MONAI__MONAI-3",
-            "xingyaoww/sweb.eval.x86_64.project-monai_s_monai-3:latest",
-        ),
-        ("owner/name", "owner__name-4", ""),
-    ],
-)
-def test_images_are_named_where_the_dataset_publishes_them(repo, task_id, image):
-    assert load(repo=repo, instance_id=task_id).image == image
+def test_images_are_named_where_the_dataset_publishes_them():
+    for repo, number, image in [
+        ("django/django", 1, "swebench/sweb.eval.x86_64.django_1776_django-1:latest"),
+        ("redis/redis", 2, "swebench/sweb.eval.x86_64.redis_1776_redis-2:latest"),
+        ("Project-MONAI/MONAI", 3, "xingyaoww/sweb.eval.x86_64.project-monai_s_monai-3:latest"),
+        ("owner/name", 4, ""),
+    ]:
+        task_id = f"{repo.replace('/', '__')}-{number}"
+        assert load(repo=repo, instance_id=task_id).image == image, repo
 
 
 @pytest.mark.parametrize(
@@ -172,10 +132,10 @@ def test_a_language_that_the_row_names_is_spelt_as_ours():
 
 def test_a_format_can_be_named(tmp_path):
     (tmp_path / "rows.json").write_text('{"instance_id": "a", "files": {}, "test_commands": []}')
-    with pytest.raises(InvalidTaskError, match="field 'test_commands' must be a list of at least"):
-        load_tasks(tmp_path / "rows.json")
-    with pytest.raises(InvalidTaskError, match="field 'problem_statement' is missing"):
-        load_tasks(f"swe-bench:{tmp_path}/rows.json")
+    found = rows.refusal(tmp_path / "rows.json")
+    assert "field 'test_commands' must be a list of at least" in found
+    found = rows.refusal(f"swe-bench:{tmp_path}/rows.json")
+    assert "field 'problem_statement' is missing" in found
 
 
 def test_what_is_exported_loads_again_as_it_was():
@@ -184,16 +144,17 @@ def test_what_is_exported_loads_again_as_it_was():
     assert tasks[0].tree == GitTree("https://github.com/psf/requests")
 
 
-def test_a_malformed_row_is_refused_with_row_field_and_value():
-    assert refusal(eval_script=3) == (
-        "row 1 (owner__name-1): field 'eval_script' must be text, got 3"
-    )
-    assert refusal(eval_script="exit").endswith(
-        "field 'eval_script' must be a script that runs tests between its two markers, got 'exit'"
-    )
-    assert "field 'log_parser' must be text, got []" in refusal(log_parser=[])
-    assert "field 'FAIL_TO_PASS' must be a list of texts" in refusal(FAIL_TO_PASS={"a": 1})
-    assert "field 'language' must be text, got 3" in refusal(language=3)
-    broken = {"PASS_TO_PASS": "["}
-    gym = refusal(repo="dask/dask", **broken)
-    assert "row 1 (owner__name-1): field 'PASS_TO_PASS' must be a list of texts" in gym
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("eval_script", 3, "must be text, got 3"),
+        ("eval_script", "exit", "must be a script that runs tests between its two markers, got "),
+        ("log_parser", [], "must be text, got []"),
+        ("FAIL_TO_PASS", {"a": 1}, "must be a list of texts"),
+        ("language", 3, "must be text, got 3"),
+        ("PASS_TO_PASS", "[", "must be a list of texts"),
+    ],
+)
+def test_a_malformed_row_is_refused_with_row_field_and_value(field, value, said):
+    found = rows.refusal([row(**{field: value})])
+    assert found.startswith(f"row 1 (owner__name-1): field '{field}' {said}")

@@ -2,25 +2,19 @@
 
 import struct
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import git
 import pytest
+from rows import loaded, refusal, row
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.tasks import load_tasks
 from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
 
 
-def row(commit: str) -> dict[str, object]:
-    return {
-        "instance_id": "a",
-        "repo": "owner/name",
-        "base_commit": commit,
-        "environment_setup_commit": commit,
-        "problem_statement": "It is wrong.",
-        "FAIL_TO_PASS": ["t.py::test_a"],
-    }
+def at(commit: str) -> dict[str, object]:
+    return row(base_commit=commit, environment_setup_commit=commit)
 
 
 @pytest.fixture(scope="module")
@@ -42,48 +36,36 @@ def shas(folder: Path) -> list[str]:
         return repository.git.rev_list("--all").split()
 
 
-SHAPES = {
-    "loose": [],
-    "packed": [["repack", "-adf", "--depth=10"]],
-    "deltas by name": [
-        ["-c", "repack.useDeltaBaseOffset=false", "repack", "-adf", "--depth=10"],
-    ],
-}
+BY_NAME = ["-c", "repack.useDeltaBaseOffset=false"]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["loose", "packed", "deltas by name"])
 def test_every_commit_and_its_parent_are_found(clone: Path, tmp_path: Path, shape: str):
     with git.Repo(clone) as origin, origin.clone(tmp_path / "copy", no_local=True) as copy:
-        packs = list((tmp_path / "copy/.git/objects/pack").glob("*.pack"))
         if shape == "loose":
-            for pack in packs:
+            for pack in (tmp_path / "copy/.git/objects/pack").glob("*.pack"):
                 moved = pack.rename(tmp_path / pack.name)
                 pack.with_suffix(".idx").unlink()
                 with moved.open("rb") as stream:
                     copy.git.unpack_objects(istream=stream)
-        for command in SHAPES[shape]:
-            copy.git.execute(["git", *command])
+        else:
+            options = BY_NAME if shape == "deltas by name" else []
+            copy.git.execute(["git", *options, "repack", "-adf", "--depth=10"])
+            (index,) = (tmp_path / "copy/.git/objects/pack").glob("*.idx")
+            listed = copy.git.verify_pack("-v", str(index)).splitlines()
+            # Seven fields are those of a delta: its depth and its base come last.
+            assert any(line.split()[1] == "commit" and len(line.split()) == 7 for line in listed)
         expect_all(tmp_path / "copy")
 
 
 def expect_all(folder: Path) -> None:
     newest_first = shas(folder)
     assert len(newest_first) == 12
-    parents = [*newest_first[1:], None]
-    for sha, parent in zip(newest_first, parents, strict=True):
+    for sha in newest_first:
         assert full_commit(folder, sha[:12], "x") == sha
-        if parent:
-            assert full_commit(folder, f"{sha}^", "x") == parent
-            assert full_commit(folder, f"{sha[:12]}^", "x") == parent
-
-
-def test_packs_of_the_three_shapes_hold_deltas(clone: Path, tmp_path: Path):
-    with git.Repo(clone) as origin, origin.clone(tmp_path / "copy", no_local=True) as copy:
-        copy.git.repack("-adf", "--depth=10")
-        (index,) = (tmp_path / "copy/.git/objects/pack").glob("*.idx")
-        listed = copy.git.verify_pack("-v", str(index)).splitlines()
-        # Seven fields are those of a delta: its depth and its base come last.
-        assert any(line.split()[1] == "commit" and len(line.split()) == 7 for line in listed)
+    for sha, parent in pairwise(newest_first):
+        assert full_commit(folder, f"{sha}^", "x") == parent
+        assert full_commit(folder, f"{sha[:12]}^", "x") == parent
 
 
 def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
@@ -97,13 +79,13 @@ def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
 
 def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
     second, first = shas(clone)[:2]
-    (task,) = load_tasks([row(second[:8])], repositories={"owner/name": clone})
+    task = loaded(at(second[:8]), repositories={"owner/name": clone})
     assert (task.base_commit, task.environment_setup_commit) == (second, second)
-    (task,) = load_tasks([row(f"{second}^")], repositories={"owner/name": clone})
-    assert task.base_commit == first
-    (task,) = load_tasks([row("0" * 40)], repositories={"owner/name": clone})
-    assert task.base_commit == "0" * 40  # a full name is not looked up
-    (task,) = load_tasks([row(second[:8])], repositories={"owner/name": "https://h/o/n"})
+    # A full name is not looked up.
+    for commit, found in ((f"{second}^", first), ("0" * 40, "0" * 40)):
+        task = loaded(at(commit), repositories={"owner/name": clone})
+        assert task.base_commit == found
+    task = loaded(at(second[:8]), repositories={"owner/name": "https://h/o/n"})
     assert task.base_commit == second[:8]
 
 
@@ -113,19 +95,16 @@ def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Pa
     oldest = shas(clone)[-1]
     for commit, problem in [
         ("0" * 12, "it has none"),
-        (tree, "it has none"),
+        (tree[:12], "it has none"),
         (f"{oldest}^", "that commit has no parent"),
     ]:
-        wanted = commit if commit != tree else tree[:12]
-        with pytest.raises(InvalidTaskError) as refused:
-            load_tasks([row(wanted)], repositories={"owner/name": clone})
-        assert str(refused.value) == (
-            f"task a: field 'base_commit' must be a commit of {clone}, got {wanted!r}; {problem}; "
-            "fetch it there, or give another clone"
+        assert refusal([at(commit)], repositories={"owner/name": clone}) == (
+            f"task owner__name-1: field 'base_commit' must be a commit of {clone}, got {commit!r}; "
+            f"{problem}; fetch it there, or give another clone"
         )
 
 
-def test_a_beginning_that_many_share_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_beginning_that_many_share_is_refused(tmp_path: Path):
     objects = tmp_path / "objects" / "ab"
     objects.mkdir(parents=True)
     (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")

@@ -2,18 +2,13 @@
 
 import git
 import pytest
+from rows import loaded, refusal, row
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
 
-ROW = {
-    "instance_id": "owner__name-1",
-    "repo": "owner/name",
-    "base_commit": "0" * 40,
-    "problem_statement": "broken",
-    "FAIL_TO_PASS": ["t.py::test_a"],
-}
+ROW = row()
 
 
 def init(path, *, bare=False):
@@ -25,27 +20,22 @@ def init(path, *, bare=False):
 @pytest.mark.parametrize("ending", ["", ".git"])
 def test_a_clone_is_found_under_each_usual_name(tmp_path, name, ending):
     clone = init(tmp_path / (name + ending), bare=bool(ending))
-    (task,) = load_tasks([ROW], repositories=tmp_path)
-    assert task.tree == GitTree(str(clone))
+    assert loaded(ROW, repositories=tmp_path).tree == GitTree(str(clone))
 
 
 def test_the_full_name_goes_before_the_short_one_and_plain_folders_do_not_count(tmp_path):
     (tmp_path / "owner__name").mkdir()
     init(tmp_path / "name")
     clone = init(tmp_path / "owner" / "name")
-    (task,) = load_tasks([ROW], repositories=str(tmp_path))
-    assert task.tree == GitTree(str(clone))
+    assert loaded(ROW, repositories=str(tmp_path)).tree == GitTree(str(clone))
 
 
 def test_a_missing_clone_is_named_with_the_places_and_the_way_out(tmp_path):
-    with pytest.raises(InvalidTaskError) as refused:
-        load_tasks([ROW], repositories=tmp_path)
-    message = str(refused.value)
+    message = refusal([ROW], repositories=tmp_path)
     assert "no clone of 'owner/name'" in message
     assert str(tmp_path) in message
     assert "owner__name, owner__name.git, owner/name, owner/name.git, name, name.git" in message
     assert f"git clone https://github.com/owner/name {tmp_path}/owner__name" in message
-    assert "\n" not in message
 
 
 def test_a_clone_is_only_asked_for_where_the_task_is_chosen(tmp_path):
@@ -57,20 +47,16 @@ def test_a_clone_is_only_asked_for_where_the_task_is_chosen(tmp_path):
 
 def test_a_mapping_gives_paths_and_urls(tmp_path):
     clone = init(tmp_path / "anything")
-    for value, found in [
-        (clone, str(clone)),
-        (str(clone), str(clone)),
-        ("https://git.example.org/owner/name.git", "https://git.example.org/owner/name.git"),
-    ]:
-        (task,) = load_tasks([ROW], repositories={"owner/name": value})
-        assert task.tree == GitTree(found)
+    for value in (clone, str(clone), "https://git.example.org/owner/name.git"):
+        task = loaded(ROW, repositories={"owner/name": value})
+        assert task.tree == GitTree(str(value))
 
 
 def test_a_mapping_without_the_repository_says_what_it_has(tmp_path):
-    with pytest.raises(InvalidTaskError, match=r"for 'owner/name'; the mapping has a/b, c/d; add"):
-        load_tasks([ROW], repositories={"c/d": "x", "a/b": "y"})
-    with pytest.raises(InvalidTaskError, match=r"repositories\['owner/name'\] must be a git repo"):
-        load_tasks([ROW], repositories={"owner/name": tmp_path})
+    found = refusal([ROW], repositories={"c/d": "x", "a/b": "y"})
+    assert "for 'owner/name'; the mapping has a/b, c/d; add" in found
+    found = refusal([ROW], repositories={"owner/name": tmp_path})
+    assert "repositories['owner/name'] must be a git repo" in found
 
 
 def test_a_row_that_names_its_repository_or_files_keeps_them(tmp_path):

@@ -5,22 +5,11 @@ import sys
 
 import git
 import pytest
+from rows import refusal, row
 
-from coding_gym.errors import InvalidTaskError, MissingDependencyError
+from coding_gym.errors import MissingDependencyError
 from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.tasks import load_tasks
-
-
-def row(number: int = 1, **more: object) -> dict[str, object]:
-    return {
-        "instance_id": f"owner__name-{number}",
-        "repo": "owner/name",
-        "base_commit": f"{number:040x}",
-        "problem_statement": "broken\u2028here",
-        "FAIL_TO_PASS": ["t.py::test_a"],
-        "PASS_TO_PASS": '["t.py::test_b"]',
-        "something_of_the_dataset": 1,
-    } | more
 
 
 def write_jsonl(path, rows):
@@ -50,7 +39,8 @@ def write_parquet(path, rows):
     ],
 )
 def test_every_kind_of_file_gives_the_same_tasks_as_the_list(tmp_path, name, write):
-    rows = [row(1), row(2)]
+    odd = {"problem_statement": "broken\u2028here", "PASS_TO_PASS": '["t.py::test_b"]'}
+    rows = [row(1, **odd, something_of_the_dataset=1), row(2)]
     tasks = load_tasks(write(tmp_path / name, rows))
     assert tasks == load_tasks(rows)
     assert [t.task_id for t in tasks] == ["owner__name-1", "owner__name-2"]
@@ -88,26 +78,20 @@ def test_paths_in_a_file_start_at_its_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("field", "value", "said"),
     [
-        ({"FAIL_TO_PASS": 3}, "field 'FAIL_TO_PASS' must be a list of texts, or such a list"),
-        ({"problem_statement": None}, "field 'problem_statement' is missing"),
-        ({"base_commit": None}, "field 'base_commit' is missing, and the tree is a git repository"),
-        ({"folder": "gone"}, "field 'folder' must name a folder, got 'gone'"),
-        (
-            {"repository": "gone"},
-            "field 'repository' must be a git repository or a URL, got",
-        ),
-        ({"patch": "nonsense"}, "field 'patch': not a unified diff: no file header in 'nonsense'"),
-        ({"test_patch": "nonsense"}, "field 'test_patch': not a unified diff"),
+        ("FAIL_TO_PASS", 3, " must be a list of texts, or such a list"),
+        ("problem_statement", None, " is missing"),
+        ("base_commit", None, " is missing, and the tree is a git repository"),
+        ("folder", "gone", " must name a folder, got 'gone'"),
+        ("repository", "gone", " must be a git repository or a URL, got"),
+        ("patch", "nonsense", ": not a unified diff: no file header in 'nonsense'"),
+        ("test_patch", "nonsense", ": not a unified diff"),
     ],
 )
-def test_a_malformed_row_is_refused_with_line_field_and_value(tmp_path, change, message):
-    path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2, **change)])
-    with pytest.raises(InvalidTaskError) as refused:
-        load_tasks(path)
-    assert str(refused.value).startswith(f"{path} line 2 (owner__name-2): {message}")
-    assert "\n" not in str(refused.value)
+def test_a_malformed_row_is_refused_with_line_field_and_value(tmp_path, field, value, said):
+    path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2, **{field: value})])
+    assert refusal(path).startswith(f"{path} line 2 (owner__name-2): field '{field}'{said}")
 
 
 @pytest.mark.parametrize(
@@ -128,24 +112,21 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content, message):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow")
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidTaskError) as refused:
-        load_tasks(tmp_path / name)
-    assert str(refused.value).startswith(str(tmp_path / name))
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
+    found = refusal(tmp_path / name)
+    assert found.startswith(str(tmp_path / name))
+    assert message in found
 
 
 def test_a_repeated_id_is_refused_with_both_places(tmp_path):
     path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2), row(1)])
-    with pytest.raises(InvalidTaskError) as refused:
-        load_tasks(path)
-    assert f"{path} line 3" in str(refused.value)
-    assert f"'owner__name-1' is already in {path} line 1" in str(refused.value)
+    found = refusal(path)
+    assert f"{path} line 3" in found
+    assert f"'owner__name-1' is already in {path} line 1" in found
 
 
 def test_a_row_that_is_no_object_is_refused_by_number():
-    with pytest.raises(InvalidTaskError, match="row 2: must be an object with a task's fields"):
-        load_tasks([row(), "owner__name-2"])
+    found = refusal([row(), "owner__name-2"])
+    assert found.startswith("row 2: must be an object with a task's fields")
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
