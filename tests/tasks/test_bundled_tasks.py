@@ -4,7 +4,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from coding_gym.patch import Patch
-from coding_gym.task import FolderTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import bundled_folder
 from coding_gym.tasks.folder import read_folder
@@ -15,11 +14,6 @@ BY_FOLDER = {Path(where).parent: task for where, task in read_folder(bundled_fol
 def is_test_file(path: str) -> bool:
     name = path.rpartition("/")[2]
     return any(fnmatch(name, p) for p in ("test_*.py", "*_test.py", "conftest.py", "pytest.ini"))
-
-
-def tree_of(task: Task) -> Path:
-    assert isinstance(task.tree, FolderTree)
-    return Path(task.tree.folder)
 
 
 def test_there_are_at_least_twelve_tasks_in_at_least_six_programs():
@@ -81,14 +75,3 @@ def test_no_statement_names_a_hidden_test():
     for task in BY_FOLDER.values():
         names = {test.rpartition("::")[2].partition("[")[0] for test in task.fail_to_pass}
         assert not [name for name in names if name in task.problem_statement], task.task_id
-
-
-def test_every_expected_test_is_in_a_hidden_or_visible_file():
-    for task in load_tasks("bundled"):
-        files = {p.relative_to(tree_of(task)).as_posix(): p for p in tree_of(task).rglob("*.py")}
-        texts = {path: file.read_text("utf-8") for path, file in files.items()}
-        texts = Patch(task.test_patch).apply(texts)
-        for test in task.expected_tests:
-            path, *names = test.partition("[")[0].split("::")
-            assert all(f"def {name}(" in texts[path] for name in names[-1:]), test
-            assert all(f"class {name}" in texts[path] for name in names[:-1]), test

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from defects4j_checkout import write_checkout
+from rows import refusal
 
-from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.tasks import load_tasks
@@ -109,16 +109,16 @@ def test_the_task_validates(task: Task, store: TemplateStore) -> None:
 
 def test_without_clones_the_error_says_how_to_get_them(checkout: Path) -> None:
     shutil.rmtree(checkout / "project_repos")
-    with pytest.raises(InvalidTaskError, match=r"git clone --bare .*/shop\.git"):
-        load_tasks(f"defects4j:{checkout}")
+    found = refusal(f"defects4j:{checkout}")
+    assert "git clone --bare " in found
+    assert found.endswith("/shop.git")
 
 
 def test_a_clone_without_the_commit_is_named(checkout: Path) -> None:
     bugs = checkout / "framework/projects/Shop/active-bugs.csv"
     row = bugs.read_text().splitlines()[1].split(",")
     bugs.write_text(bugs.read_text().replace(row[1], "0" * 40))
-    with pytest.raises(InvalidTaskError, match=rf"shop\.git does not have commit {'0' * 40}"):
-        load_tasks(checkout)
+    assert f"shop.git does not have commit {'0' * 40}" in refusal(checkout)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,9 @@ def test_a_clone_without_the_commit_is_named(checkout: Path) -> None:
         ("dir-layout.csv", ",src/main/java", "", "line 1: must have three fields"),
         ("dir-layout.csv", ",src", "0,src", "which is not in dir-layout.csv"),
         ("patches/3.src.patch", "first + second", "second", "does not fit commit"),
+        ("trigger_tests/3", "--- com", "com", "names no test that the bug breaks"),
+        # A test that needs an unknown library is left out.
+        ("trigger_tests/3", "shop.TillTest", "shop.MockedTest", "holds no tasks"),
     ],
 )
 def test_metadata_that_is_not_what_it_must_be_is_named(
@@ -137,25 +140,11 @@ def test_metadata_that_is_not_what_it_must_be_is_named(
 ) -> None:
     path = checkout / "framework/projects/Shop" / name
     path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(InvalidTaskError, match=said) as caught:
-        load_tasks(checkout)
-    assert name in str(caught.value)
-
-
-def test_a_bug_that_breaks_no_test_is_refused(checkout: Path) -> None:
-    (checkout / "framework/projects/Shop/trigger_tests/3").write_text("Nothing\n")
-    with pytest.raises(InvalidTaskError, match="names no test that the bug breaks"):
-        load_tasks(checkout)
+    found = refusal(checkout)
+    assert said in found
+    assert name in found or said == "holds no tasks"
 
 
 def test_a_missing_file_is_named(checkout: Path) -> None:
     (checkout / "framework/projects/Shop/trigger_tests/3").unlink()
-    with pytest.raises(InvalidTaskError, match=r"bug 3: .*trigger_tests/3 cannot be read"):
-        load_tasks(checkout)
-
-
-def test_a_bug_whose_tests_need_an_unknown_library_is_left_out(checkout: Path) -> None:
-    trigger = checkout / "framework/projects/Shop/trigger_tests/3"
-    trigger.write_text(trigger.read_text().replace("com.shop.TillTest", "com.shop.MockedTest"))
-    with pytest.raises(InvalidTaskError, match="holds no tasks"):
-        load_tasks(checkout)
+    assert "trigger_tests/3 cannot be read" in refusal(checkout)

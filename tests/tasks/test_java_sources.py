@@ -1,7 +1,5 @@
 """What is told of Java tests from their sources."""
 
-import pytest
-
 from coding_gym.tasks.sources.java_reach import JavaReach, libraries
 from coding_gym.tasks.sources.junit_source import (
     JUnitClass,
@@ -66,19 +64,16 @@ def test_junit_3_runs_public_methods_by_their_names() -> None:
     assert junit_tests("OldTest", named(source)) == ("testOne",)
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_classes_that_nothing_can_be_said_of_have_no_tests() -> None:
+    for source in (
         "public abstract class T extends TestCase { public void testOne() {} }",
         "@Ignore public class T { @Test public void one() {} }",
         "@RunWith(Parameterized.class)\npublic class T { @Test public void one() {} }",
         "public class T extends Unknown { @Test public void one() {} }",
         "public class T extends T { @Test public void one() {} }",
         "public interface T { void one(); }",
-    ],
-)
-def test_classes_that_nothing_can_be_said_of_have_no_tests(source: str) -> None:
-    assert junit_tests("T", named(source)) == ()
+    ):
+        assert junit_tests("T", named(source)) == (), source
 
 
 def test_a_method_is_cut_out_whole() -> None:

@@ -10,40 +10,38 @@ from coding_gym.tasks.leaks import find_leaks
 
 BUGGY = "def area(width, height):\n    return width + height\n"
 FIXED = "def area(width, height):\n    surface = width * height\n    return abs(surface)\n"
-GOLD = Patch.between({"area.py": BUGGY}, {"area.py": FIXED})
 TASK = Task(
     task_id="area",
-    tree=FilesTree({"area.py": BUGGY, "notes.txt": "surface = width * height\n"}),
+    tree=FilesTree({}),
     problem_statement="area adds",
-    gold_patch=GOLD.text,
+    gold_patch=Patch.between({"area.py": BUGGY}, {"area.py": FIXED}).text,
     fail_to_pass=("test_area.py::test_area",),
 )
 
 
-def leaks(store, task):
+def leaks(store, fixed=FIXED, buggy=BUGGY, **more):
+    """The leaks of a repair of ``area.py``, in a tree of more files."""
+    gold = Patch.between({"area.py": buggy}, {"area.py": fixed}).text
+    task = replace(TASK, gold_patch=gold, tree=FilesTree({"area.py": buggy} | more))
     return find_leaks(task, store.get(task))
 
 
 def test_one_of_several_lines_elsewhere_is_no_leak(store):
-    assert leaks(store, TASK) == ()
+    assert leaks(store, **{"notes.txt": "surface = width * height\n"}) == ()
 
 
 def test_a_repaired_copy_in_the_tree_is_found(store):
-    files = {"area.py": BUGGY, "build/lib/area.py": FIXED, "data": "\0" + FIXED}
-    assert leaks(store, replace(TASK, tree=FilesTree(files))) == ("build/lib/area.py",)
+    files = {"build/lib/area.py": FIXED, "data": "\0" + FIXED}
+    assert leaks(store, **files) == ("build/lib/area.py",)
 
 
 def test_lines_that_say_nothing_are_not_looked_for(store):
     fixed = BUGGY.replace("width + height", "None")
-    gold = Patch.between({"area.py": BUGGY}, {"area.py": fixed})
-    files = {"area.py": BUGGY, "copy.py": fixed}
-    assert leaks(store, replace(TASK, gold_patch=gold.text, tree=FilesTree(files))) == ()
+    assert leaks(store, fixed, **{"copy.py": fixed}) == ()
 
 
 def test_lines_that_the_file_has_already_do_not_count(store):
-    doubled = BUGGY.replace("    return", "    return width + height\n    return")
-    gold = Patch.between({"area.py": BUGGY}, {"area.py": doubled})
-    assert leaks(store, replace(TASK, gold_patch=gold.text)) == ()
+    assert leaks(store, BUGGY.replace("    return", "    return width + height\n    return")) == ()
 
 
 def test_a_repair_in_the_history_is_found(store, tmp_path):
@@ -57,17 +55,15 @@ def test_a_repair_in_the_history_is_found(store, tmp_path):
         commits.append(repository.index.commit(message, author=author, committer=author))
     tree = GitTree(str(tmp_path / "repo"))
     task = replace(TASK, tree=tree, base_commit=commits[1].hexsha, task_id="history")
-    assert leaks(store, task) == (f"{commits[0].hexsha}:area.py",)
+    assert find_leaks(task, store.get(task)) == (f"{commits[0].hexsha}:area.py",)
 
 
 def test_a_short_line_that_another_program_has_too_is_no_leak(store):
     line = "return width * height * 1.0"
     buggy, fixed = (f"def area(width, height):\n    # in metres\n    {x}\n" for x in ("pass", line))
-    gold = Patch.between({"area.py": buggy}, {"area.py": fixed})
-    task = replace(TASK, gold_patch=gold.text)
-    tree = {"area.py": buggy, "other.py": f"def volume(width, height):\n    {line}\n"}
-    assert leaks(store, replace(task, tree=FilesTree(tree))) == ()
-    assert leaks(store, replace(task, tree=FilesTree(tree | {"old.py": fixed}))) == ("old.py",)
+    other = {"other.py": f"def volume(width, height):\n    {line}\n"}
+    assert leaks(store, fixed, buggy, **other) == ()
+    assert leaks(store, fixed, buggy, **other, **{"old.py": fixed}) == ("old.py",)
 
 
 def test_what_the_repaired_file_shows_anyway_is_no_leak(store):
@@ -76,7 +72,4 @@ def test_what_the_repaired_file_shows_anyway_is_no_leak(store):
         "def area(width, height):\n    return width + height\n\n\n"
         "def surface(width, height, scale):\n    return width * height * scale * scale\n"
     )
-    fixed = buggy.replace("width + height", "width * height * scale")
-    gold = Patch.between({"area.py": buggy}, {"area.py": fixed})
-    task = replace(TASK, gold_patch=gold.text, tree=FilesTree({"area.py": buggy}))
-    assert leaks(store, task) == ()
+    assert leaks(store, buggy.replace("width + height", "width * height * scale"), buggy) == ()

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from rows import refusal
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import find_task, load_tasks
 
 
@@ -67,33 +68,33 @@ def test_a_filter_that_leaves_nothing_is_named(filters, message):
     assert str(refused.value).startswith(message)
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, 1.5])
-def test_a_limit_below_one_is_refused(limit):
-    with pytest.raises(InvalidArgumentError, match=f"at least 1, got {limit}"):
-        ids(limit=limit)
-
-
-@pytest.mark.parametrize("wanted", [3, [3]])
-def test_a_filter_that_is_no_text_is_refused(wanted):
-    with pytest.raises(InvalidArgumentError, match="repos must be text or a list of texts"):
-        ids(repos=wanted)
-
-
-def test_an_empty_list_of_ids_is_called_empty():
-    with pytest.raises(InvalidArgumentError, match="task_ids is empty; give at least one id, or N"):
-        ids(task_ids=[])
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        *(({"limit": limit}, f"at least 1, got {limit}") for limit in (0, -1, True, 1.5)),
+        *(({"repos": repos}, "repos must be text or a list of texts") for repos in (3, [3])),
+        ({"task_ids": []}, "task_ids is empty; give at least one id, or N"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused(filters, said):
+    with pytest.raises(InvalidArgumentError, match=said):
+        ids(**filters)
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("nofile.jsonl", "there is no file 'nofile.jsonl'; give 'bundled', "),
+        ("bundeld", "no task source 'bundeld'; did you mean 'bundled'"),
+        (
+            "nofile.jsonl",
+            "there is no file 'nofile.jsonl'; give 'bundled', 'polyglot', a folder of tasks",
+        ),
         ("swe-smith:nofile.jsonl", "there is no file 'nofile.jsonl'; give 'bundled', "),
         (Path("/nonexistent"), "there is no file or folder '/nonexistent'; give 'bundled', "),
         ("./no/such/folder", "there is no file or folder './no/such/folder'; give 'bundled', "),
     ],
 )
-def test_a_path_at_which_nothing_lies_is_called_missing(source, said):
+def test_a_source_that_is_not_there_is_called_missing(source, said):
     with pytest.raises(UnknownTaskError) as refused:
         load_tasks(source)
     assert str(refused.value).startswith(said)
@@ -101,14 +102,12 @@ def test_a_path_at_which_nothing_lies_is_called_missing(source, said):
 
 def test_a_test_that_must_fail_and_pass_at_the_base_is_refused_where_it_stands():
     both = row("d", PASS_TO_PASS=["t.py::test_b", "t.py::test_a"])
-    with pytest.raises(
-        InvalidTaskError, match=r"row 2 \(d\): fields .* both name 't\.py::test_a'; name it in one"
-    ):
-        load_tasks([ROWS[0], both])
+    found = refusal([ROWS[0], both])
+    assert found.startswith("row 2 (d): fields ")
+    assert "both name 't.py::test_a'; name it in one" in found
     assert load_tasks([ROWS[0], both], task_ids="c")
     said = {"d": {"excluded_tests": ["t.py::test_a"]}}
-    with pytest.raises(InvalidTaskError, match="leaves none of the 1 tests"):
-        load_tasks([both], environments=said)
+    assert "leaves none of the 1 tests" in refusal([both], environments=said)
 
 
 @pytest.mark.parametrize(
@@ -119,16 +118,6 @@ def test_environments_that_are_not_there_are_called_missing(environments, said):
     with pytest.raises(InvalidArgumentError) as refused:
         load_tasks(ROWS, environments=environments)
     assert str(refused.value).endswith(f"there is no file {environments!r}; {said}")
-
-
-def test_an_unknown_source_says_what_there_is(tmp_path):
-    with pytest.raises(UnknownTaskError, match="no task source 'bundeld'; did you mean 'bundled'"):
-        load_tasks("bundeld")
-    gone = tmp_path / "gone.jsonl"
-    with pytest.raises(
-        UnknownTaskError, match=r"gone\.jsonl'; give 'bundled', 'polyglot', a folder of tasks"
-    ):
-        load_tasks(gone)
 
 
 @pytest.mark.parametrize("source", [3, None, ROWS[0]])

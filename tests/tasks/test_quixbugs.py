@@ -1,14 +1,12 @@
 """QuixBugs checkouts: what becomes of each program, and whether the tasks hold."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from quixbugs_checkout import JAVA, PYTHON, write_checkout
+from rows import refusal
 
-from coding_gym.errors import InvalidTaskError
-from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.sources import quixbugs, quixbugs_outcomes, quixbugs_python
@@ -103,14 +101,12 @@ def test_every_known_program_has_a_test_that_its_bug_breaks() -> None:
 def test_a_checkout_with_other_tests_is_refused(checkout: Path) -> None:
     path = checkout / "json_testcases" / "halve.json"
     path.write_text(path.read_text() + "[[[1]], 0]\n")
-    with pytest.raises(InvalidTaskError, match=r"test_halve\.py: has 6 tests where .* had 5"):
-        load_tasks(checkout)
+    assert "test_halve.py: has 6 tests where " in refusal(checkout)
 
 
 def test_a_checkout_that_is_not_whole_is_refused(checkout: Path) -> None:
     (checkout / "correct_java_programs" / "HALVE.java").unlink()
-    with pytest.raises(InvalidTaskError, match=r"not whole: .*HALVE\.java cannot be read"):
-        load_tasks(checkout)
+    assert "HALVE.java cannot be read" in refusal(checkout)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +122,11 @@ def test_files_that_are_not_what_they_must_be_are_named(
     checkout: Path, name: str, text: str, said: str
 ) -> None:
     (checkout / name).write_text(text)
-    with pytest.raises(InvalidTaskError, match=said) as caught:
-        load_tasks(checkout)
-    assert Path(name).name in str(caught.value)
+    found = refusal(checkout)
+    assert said in found
+    assert Path(name).name in found
 
 
 def test_a_row_of_a_program_reads_back_as_the_same_task(checkout: Path) -> None:
     for task in load_tasks(checkout):
         assert Task.from_row(task.to_row()) == task
-        fixed = Patch(task.gold_patch).apply(task.tree.files)  # type: ignore[union-attr]
-        assert replace(task, tree=FilesTree(fixed)) != task

@@ -68,36 +68,28 @@ def test_by_date_the_newest_are_for_testing_and_days_stay_whole():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "said"),
     [
-        ({"by": "hsah"}, UnknownNameError, "no way to split tasks is called 'hsah'; did you mean"),
-        (
-            {"test_fraction": 0},
-            InvalidArgumentError,
-            "test_fraction must be above 0 and below 1, got",
-        ),
-        ({"test_fraction": True}, InvalidArgumentError, "test_fraction must be above 0"),
-        ({"cutoff": "2024"}, InvalidArgumentError, "cutoff is for by='date', got by='hash'"),
-        (
-            {"by": "date", "cutoff": "?"},
-            InvalidArgumentError,
-            "cutoff must be an ISO 8601 date, got",
-        ),
+        ({"by": "hsah"}, "no way to split tasks is called 'hsah'; did you mean"),
+        ({"test_fraction": 0}, "test_fraction must be above 0 and below 1, got"),
+        ({"test_fraction": True}, "test_fraction must be above 0"),
+        ({"cutoff": "2024"}, "cutoff is for by='date', got by='hash'"),
+        ({"by": "date", "cutoff": "?"}, "cutoff must be an ISO 8601 date, got"),
     ],
 )
-def test_what_cannot_be_is_refused(arguments, error, message):
-    with pytest.raises(error) as refused:
+def test_what_cannot_be_is_refused(arguments, said):
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=said):
         split_tasks(TASKS, **arguments)
-    assert str(refused.value).startswith(message)
 
 
 def test_tasks_that_cannot_be_divided_so_are_refused():
-    with pytest.raises(InvalidArgumentError, match="at least two repositories, got o/1"):
-        split_tasks([task(1), task(11)], "repo")
-    with pytest.raises(InvalidArgumentError, match="at least two dates, got 1"):
-        split_tasks([task(1), task(29)], "date")
-    with pytest.raises(InvalidTaskError, match="task t-1: field 'created_at' must be an ISO 8601"):
-        split_tasks([task(1, created_at=""), task(2)], "date")
+    for tasks, by, said in [
+        ([task(1), task(11)], "repo", "at least two repositories, got o/1"),
+        ([task(1), task(29)], "date", "at least two dates, got 1"),
+        ([task(1, created_at=""), task(2)], "date", "task t-1: field 'created_at' must be an ISO"),
+    ]:
+        with pytest.raises((InvalidArgumentError, InvalidTaskError), match=said):
+            split_tasks(tasks, by)
 
 
 def test_a_draw_depends_on_the_seed_alone_and_begins_a_larger_one():
@@ -121,14 +113,10 @@ def test_a_draw_that_cannot_be_is_refused(arguments):
 
 @pytest.mark.parametrize("draw", [split_tasks, lambda tasks: sample_tasks(tasks, 2)])
 def test_what_holds_no_tasks_is_refused_with_what_gives_them(draw):
-    with pytest.raises(InvalidArgumentError) as refused:
-        draw("bundled")
-    assert (
-        str(refused.value) == "tasks must be Tasks, got 'bundled'; load_tasks('bundled') gives them"
-    )
-    with pytest.raises(
-        InvalidArgumentError, match=r"got one that is {'instance_id': 'x'}; load_ta"
-    ):
-        draw([*TASKS, {"instance_id": "x"}])
-    with pytest.raises(InvalidArgumentError, match=r"got None; load_tasks\(…\) gives them"):
-        draw(None)
+    for tasks, said in [
+        ("bundled", r"tasks must be Tasks, got 'bundled'; load_tasks\('bundled'\) gives them"),
+        ([*TASKS, {"instance_id": "x"}], r"got one that is {'instance_id': 'x'}; load_ta"),
+        (None, r"got None; load_tasks\(…\) gives them"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=said):
+            draw(tasks)

@@ -46,33 +46,38 @@ def test_a_good_task_is_ok_every_time(store):
     assert json.loads(json.dumps(report.to_json()))["task_id"] == "calc"
 
 
-def test_a_gold_patch_that_mends_nothing_is_named(store):
-    wrong = Patch.between(BASE, {"calc.py": "def add(a, b):\n    return a * b\n"})
-    report = validate_task(replace(TASK, gold_patch=wrong.text), store, ONCE)
-    assert not report.ok
-    assert report.gold_reasons == ("tests_failed",)
-    assert report.detail.startswith("the gold patch does not resolve (1 of 1 runs): ")
-    assert report.error == ""
+ADD, MORE, ZERO = (f"test_calc.py::test_{name}" for name in ("add", "more", "zero"))
+NOTHING = Patch.between(BASE, {"calc.py": "def add(a, b):\n    return a * b\n"}).text
+NOT_RESOLVED = "the gold patch does not resolve (1 of 1 runs): "
+MISSPELT = (
+    "1 of 3 expected tests did not pass: test_calc.py::test_zeros (missing; did you mean test_z"
+)
+BAD = {
+    "the gold repairs nothing": ({"gold_patch": NOTHING}, NOT_RESOLVED),
+    "there is no gold": ({"gold_patch": ""}, "there is no gold patch"),
+    "a test passes at base": (
+        {"fail_to_pass": (ADD, MORE, ZERO), "pass_to_pass": ()},
+        "fail-to-pass tests pass at base: test_calc.py::test_zero",
+    ),
+    "no test fails at base": (
+        {"fail_to_pass": (ZERO,), "pass_to_pass": ()},
+        "the base does not just fail its tests (1 of 1 runs): ",
+    ),
+    "an id is misspelt": ({"pass_to_pass": (f"{ZERO}s",)}, f"{NOT_RESOLVED}{MISSPELT}"),
+}
 
 
-def test_tests_that_pass_at_base_are_named(store):
-    task = replace(TASK, fail_to_pass=TASK.expected_tests, pass_to_pass=())
-    report = validate_task(task, store, ONCE)
-    assert not report.ok
-    assert report.detail == "fail-to-pass tests pass at base: test_calc.py::test_zero"
-
-
-def test_a_base_without_any_failing_test_is_named(store):
-    task = replace(TASK, fail_to_pass=("test_calc.py::test_zero",), pass_to_pass=())
-    report = validate_task(task, store, ONCE)
-    assert not report.ok
-    assert report.noop_reasons == ("resolved",)
-    assert report.detail.startswith("the base does not just fail its tests (1 of 1 runs): ")
+@pytest.mark.parametrize(("changes", "detail"), BAD.values(), ids=BAD.keys())
+def test_what_is_wrong_with_a_task_is_named(store, changes, detail):
+    report = validate_task(replace(TASK, **changes), store, ONCE)
+    assert (report.ok, report.error) == (False, "")
+    assert report.detail.startswith(detail)
 
 
 def test_broken_tests_to_keep_are_only_noted(store):
-    task = replace(TASK, fail_to_pass=TASK.fail_to_pass[:1], pass_to_pass=TASK.expected_tests[1:])
-    report = validate_task(task, store, ONCE)
+    report = validate_task(
+        replace(TASK, fail_to_pass=(ADD,), pass_to_pass=(MORE, ZERO)), store, ONCE
+    )
     assert report.ok
     assert report.detail == "1 pass-to-pass tests do not pass at base"
 
@@ -102,15 +107,6 @@ def test_counts_below_one_are_refused(store):
         validate([TASK], store, num_workers=0)
 
 
-def test_a_misspelt_test_id_is_told_which_one_may_be_meant(store):
-    task = replace(TASK, pass_to_pass=("test_calc.py::test_zeros",))
-    report = validate_task(task, store, ONCE)
-    assert report.detail == (
-        "the gold patch does not resolve (1 of 1 runs): 1 of 3 expected tests did not pass: "
-        "test_calc.py::test_zeros (missing; did you mean test_zero?)"
-    )
-
-
 def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
     known = []
 
@@ -123,22 +119,10 @@ def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypa
     assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
-def test_a_missing_gold_patch_is_named(store):
-    report = validate_task(replace(TASK, gold_patch=""), store, ONCE)
-    assert not report.ok
-    assert "there is no gold patch" in report.detail
-
-
-LUCK = """\
-import os
-
-import pytest
-
-
-@pytest.mark.parametrize("n", range(24))
-def test_now_and_then(n):
-    assert os.urandom(1)[0] % 2 == 0
-"""
+LUCK = (
+    "import os\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(24))\n"
+    "def test_now_and_then(n):\n    assert os.urandom(1)[0] % 2 == 0\n"
+)
 
 
 def test_flaky_tests_are_found(store):
