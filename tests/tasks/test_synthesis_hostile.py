@@ -13,7 +13,6 @@ from synthesis_project import write_project
 from coding_gym.errors import CodingGymError, SandboxError, TemplateError
 from coding_gym.tasks.synthesis import Project
 from coding_gym.tasks.synthesis.pypi import unpack
-from coding_gym.tasks.synthesis.replies import AttemptReplies, read_reply
 from coding_gym.tasks.synthesis.statement import find_symptoms
 from coding_gym.tasks.synthesis.suite import Attempt, TestSandbox
 from coding_gym.tasks.synthesis.survey import SuiteTest, read_survey
@@ -76,12 +75,10 @@ def test_a_survey_of_another_shape_is_refused(change: dict[str, Any], place: str
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"5", b"[]", b'{"error": ""}', b'{"error": 5}', b"[" * 100_000, b"\xff"]
-)
-def test_what_is_no_survey_at_all_is_refused(data: bytes) -> None:
-    with pytest.raises(SandboxError, match="another shape"):
-        read_survey(data)
+def test_what_is_no_survey_at_all_is_refused() -> None:
+    for data in (b"", b"5", b"[]", b'{"error": ""}', b'{"error": 5}', b"[" * 100_000, b"\xff"):
+        with pytest.raises(SandboxError, match="another shape"):
+            read_survey(data)
 
 
 class _Replying(TestSandbox):
@@ -115,11 +112,13 @@ def test_a_forged_outcome_is_refused(reply: Any) -> None:
 def test_an_honest_outcome_is_taken() -> None:
     test = "test_a.py::test_a"
     result = {"error": "", "is_stable": True, "failed": [test], "failures": {test: FAILURE}}
-    data = json.dumps({"results": [result]})
-    assert read_reply(AttemptReplies, data.encode()).results[0].failures[test].kind == "ValueError"
-    (outcome,) = _Replying(json.loads(data)).attempt([Attempt({}, (), (test,), 1.0)], ())
+    (outcome,) = _Replying({"results": [result]}).attempt([Attempt({}, (), (test,), 1.0)], ())
     assert outcome.failed == (test,)
     assert outcome.failures[test]["frames"][0] == ("test_a.py", 2, "test_a")
+    assert outcome.failures[test]["kind"] == "ValueError"
+
+
+NOT_OURS = "def test_a(self, x):\n    assert f(self.Thing, x) == 1\n\n\nfrom shop import f\n"
 
 
 @pytest.mark.parametrize(
@@ -132,58 +131,61 @@ def test_an_honest_outcome_is_taken() -> None:
     ],
 )
 def test_a_forged_failure_is_told_by_nobody(forged: dict[str, Any]) -> None:
-    text = "def test_a(self, x):\n    assert f(self.Thing, x) == 1\n\n\nfrom shop import f\n"
     tests = {"t": SuiteTest("t", "test_a.py", 1, True)}
-    assert find_symptoms({"t": FAILURE}, tests, {"test_a.py": text})
-    assert find_symptoms({"t": FAILURE | forged}, tests, {"test_a.py": text}) == []
-
-
-def test_a_test_file_in_another_python_is_told_by_nobody() -> None:
-    tests = {"t": SuiteTest("t", "test_a.py", 1, True)}
+    assert find_symptoms({"t": FAILURE}, tests, {"test_a.py": NOT_OURS})
+    assert find_symptoms({"t": FAILURE | forged}, tests, {"test_a.py": NOT_OURS}) == []
+    # Nor is one of a file in another Python.
     assert find_symptoms({"t": FAILURE}, tests, {"test_a.py": "print 'two'\n"}) == []
 
 
-def _zip(**members: bytes) -> bytearray:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(f"p/{name}", data)
-    return bytearray(buffer.getvalue())
-
-
-def _encrypted() -> bytes:
-    data = _zip(x=b"secret")
-    data[6] |= 1  # of the file's own header
-    data[data.index(b"PK\1\2") + 8] |= 1
-    return bytes(data)
-
-
-def _unknown_method() -> bytes:
-    data = _zip(x=b"packed")
-    data[data.index(b"PK\1\2") + 10] = data[8] = 77
-    return bytes(data)
-
-
-def _other_name() -> bytes:
-    data = _zip(x=b"named")
-    data[data.index(b"PK\1\2") + 46] = data[30] = 0xFF
-    data[data.index(b"PK\1\2") + 9] |= 8  # said to be UTF-8
-    return bytes(data)
-
-
-def _damaged() -> bytes:
+def _tar(name: str, data: bytes = b"text") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        info = tarfile.TarInfo("p/x")
-        info.size = 4
-        archive.addfile(info, io.BytesIO(b"text"))
-    data = buffer.getvalue()
-    return data[:20] + b"\xff" * 8 + data[28:]
+        info, link = tarfile.TarInfo(name), tarfile.TarInfo("p-1/link")
+        info.size = len(data)
+        archive.addfile(info, io.BytesIO(data))
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        archive.addfile(link)
+    return buffer.getvalue()
 
 
-@pytest.mark.parametrize("make", [_encrypted, _unknown_method, _other_name, _damaged])
-def test_an_archive_that_cannot_be_read_is_one_clear_error(make: Any, tmp_path: Path) -> None:
+def _zip(**changed: int) -> bytes:
+    """An archive of one file, with bytes changed in both of its headers."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("p/x", b"packed")
+    data = bytearray(buffer.getvalue())
+    central = data.index(b"PK\1\2")
+    fields = {"flags": 6, "high_flags": 7, "method": 8, "name": 30}
+    for field, value in changed.items():
+        at = fields[field]
+        data[at] |= value
+        data[central + at + (16 if field == "name" else 2)] |= value
+    return bytes(data)
+
+
+DAMAGED = _tar("p/x")
+UNREADABLE = {
+    "encrypted": _zip(flags=1),
+    "packed by an unknown method": _zip(method=77),
+    "a name that is not UTF-8": _zip(name=0xFF, high_flags=8),
+    "damaged": DAMAGED[:20] + b"\xff" * 8 + DAMAGED[28:],
+    "no archive": b"no archive",
+}
+
+
+@pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_an_archive_that_cannot_be_read_is_one_clear_error(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match=r"cannot be unpacked: .") as caught:
-        unpack(make(), tmp_path)
+        unpack(data, tmp_path)
     assert isinstance(caught.value, CodingGymError)
     assert "\n" not in str(caught.value)
+
+
+def test_a_distribution_is_unpacked_into_its_folder_only(tmp_path: Path) -> None:
+    unpack(_tar("p-1/m.py"), tmp_path / "good")
+    assert [p.name for p in (tmp_path / "good" / "p-1").iterdir()] == ["m.py"]
+    for name in ("../m.py", "/m.py", "p-1/../../m.py", "m.py"):
+        with pytest.raises(TemplateError, match="has no place"):
+            unpack(_tar(name), tmp_path / "bad")
+    assert not (tmp_path / "m.py").exists()

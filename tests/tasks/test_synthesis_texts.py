@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from coding_gym.errors import TemplateError
 from coding_gym.tasks.synthesis.hiding import hide
-from coding_gym.tasks.synthesis.pypi import unpack
 from coding_gym.tasks.synthesis.snippets import Snippet, find_snippet
 from coding_gym.tasks.synthesis.statement import Symptom, find_symptoms, write_statement
 from coding_gym.tasks.synthesis.survey import SuiteTest
@@ -45,19 +43,20 @@ def failure(line: int, kind: str = "AssertionError", message: str = "", **more: 
     return {"kind": kind, "message": message, "frames": frames, **blank, **more}
 
 
-def test_a_hidden_function_leaves_with_its_comment_and_decorators() -> None:
-    hidden = hide({"a.py": SUITE}, [("a.py", 13)])
+@pytest.mark.parametrize(
+    ("line", "gone", "kept"),
+    [
+        (13, ["test_one", "About one", "mark.slow"], "def test_two"),
+        (8, ["test_only"], "class TestTotal:\n    pass\n"),
+    ],
+)
+def test_hidden_functions_leave_with_comment_and_decorators_and_a_class_stays(
+    line: int, gone: list[str], kept: str
+) -> None:
+    hidden = hide({"a.py": SUITE}, [("a.py", line)])
     assert hidden is not None
-    assert "test_one" not in hidden["a.py"]
-    assert "About one" not in hidden["a.py"]
-    assert "mark.slow" not in hidden["a.py"]
-    assert "def test_two" in hidden["a.py"]
-
-
-def test_a_class_that_loses_all_stays_a_class() -> None:
-    hidden = hide({"a.py": SUITE}, [("a.py", 8)])
-    assert hidden is not None
-    assert "class TestTotal:\n    pass\n" in hidden["a.py"]
+    assert kept in hidden["a.py"]
+    assert not any(text in hidden["a.py"] for text in gone)
 
 
 def test_what_is_not_found_is_not_hidden() -> None:
@@ -79,8 +78,7 @@ def test_the_snippet_holds_what_the_failing_call_needs_and_no_more() -> None:
 
 
 def test_an_exception_that_does_not_come_is_what_is_expected() -> None:
-    found = find_snippet(SUITE, 21, failure(22, "Failed"), "tests/test_shop.py")
-    assert found is not None
+    found = snippet_of(SUITE, 22, "Failed")
     assert (found.raises, found.code.splitlines()[-1]) == ("KeyError", "total({})")
 
 
@@ -154,20 +152,27 @@ class CacheTest(unittest.TestCase):
 """
 
 
-def seen_at(text: str, call: str, kind: str = "AssertionError", **more: Any) -> Snippet:
-    """The snippet of the test that fails at the line which ends in a call."""
-    lines = text.splitlines()
-    at = next(n for n, line in enumerate(lines, 1) if line.endswith(call))
-    return snippet_of(text, at, kind, **more)
+def line_of(text: str, call: str) -> int:
+    """The first line that ends in a call."""
+    return next(n for n, line in enumerate(text.splitlines(), 1) if line.endswith(call))
+
+
+def start_of(text: str, at: int) -> int:
+    """The line on which the test of a line begins."""
+    lines = text.splitlines()[:at]
+    return max(n for n, line in enumerate(lines, 1) if line.lstrip().startswith("def test_"))
 
 
 def snippet_of(text: str, at: int, kind: str = "AssertionError", **more: Any) -> Snippet:
+    """The snippet of the test that fails at a line."""
     text = text if "import" in text else f"{text}from shop import total\n"
-    lines = text.splitlines()[:at]
-    start = max(n for n, line in enumerate(lines, 1) if line.startswith("    def test_"))
-    found = find_snippet(text, start, failure(at, kind, **more), "tests/test_shop.py")
+    found = find_snippet(text, start_of(text, at), failure(at, kind, **more), "tests/test_shop.py")
     assert found is not None
     return found
+
+
+def seen_at(call: str, kind: str = "AssertionError", **more: Any) -> Snippet:
+    return snippet_of(CACHE, line_of(CACHE, call), kind, **more)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +185,7 @@ def snippet_of(text: str, at: int, kind: str = "AssertionError", **more: Any) ->
     ],
 )
 def test_what_should_raise_is_never_expected_to_work(call: str, last: str, raises: str) -> None:
-    found = seen_at(CACHE, call, "KeyError")
+    found = seen_at(call, "KeyError")
     assert (found.code.splitlines()[-1], found.raises) == (last, raises)
     text = write_statement([Symptom("t", found, failure(3, "KeyError"))], (), ["t"])
     assert f"I expect {raises}" in text
@@ -188,49 +193,35 @@ def test_what_should_raise_is_never_expected_to_work(call: str, last: str, raise
 
 
 def test_what_the_message_should_hold_is_said() -> None:
-    found = seen_at(CACHE, "Cached.get, 2)")
+    found = seen_at("Cached.get, 2)")
     text = write_statement([Symptom("t", found, failure(3))], (), ["t"])
     assert "I expect KeyError with a message that matches `'no .*'`, but" in text
 
 
 def test_a_class_of_the_test_is_shown_as_it_is() -> None:
-    code = seen_at(CACHE, "    Cached.get()", "KeyError").code
+    code = seen_at("    Cached.get()", "KeyError").code
     assert code.startswith("from shop import cached\n")
     assert "        self.cache = cache\n" in code
     assert "@cached(lambda self: self.cache)\n" in code
 
 
-def test_nothing_is_expected_to_be_what_it_is() -> None:
-    found = seen_at(CACHE, "key(1, x=0))")
-    assert found.expected == "True"
-    assert found.code.splitlines() == [
-        "from shop import total",
-        "key = total",
-        "key(1, x=0) == key(1, x=0)",
-    ]
-
-
 def test_a_check_of_several_parts_keeps_its_meaning() -> None:
-    assert seen_at(CACHE, "key(2))").code.endswith("\nnot (key(1) or key(2))")
+    found = seen_at("key(1, x=0))")
+    assert found.expected == "True"
+    assert found.code == "from shop import total\nkey = total\nkey(1, x=0) == key(1, x=0)"
+    assert seen_at("key(2))").code.endswith("\nnot (key(1) or key(2))")
 
 
 def test_what_earlier_checks_did_is_done() -> None:
-    found = seen_at(CACHE, "misses, 2)", owner={"Cache": "shop.Cache"})
-    assert found.code.splitlines() == [
-        "from shop import Cache",
-        "limit = 3",
-        "cache = Cache(limit)",
-        "try:",
-        "    cache.pop(1)",
-        "except KeyError:",
-        "    pass",
-        "cache.get(1)",
-        "cache.misses",
-    ]
+    found = seen_at("misses, 2)", owner={"Cache": "shop.Cache"})
+    assert found.code == (
+        "from shop import Cache\nlimit = 3\ncache = Cache(limit)\n"
+        "try:\n    cache.pop(1)\nexcept KeyError:\n    pass\ncache.get(1)\ncache.misses"
+    )
 
 
 def test_helpers_of_the_test_file_come_with_what_they_name() -> None:
-    code = seen_at(CACHE, "), 1)").code
+    code = seen_at("), 1)").code
     assert "def priced(text):" in code
     assert "class Wrapped:\n" in code
     assert "        self.text = text\n" in code
@@ -241,7 +232,7 @@ def test_helpers_of_the_test_file_come_with_what_they_name() -> None:
     ("kind", "said"), [("AssertionError", "I expect `1`"), ("KeyError", "I expect it to work")]
 )
 def test_code_that_only_runs_in_the_test_is_not_shown(kind: str, said: str) -> None:
-    found = seen_at(CACHE, "self.thing), 1)", kind)
+    found = seen_at("self.thing), 1)", kind)
     assert (found.code, found.callee) == ("", "total")
     text = write_statement([Symptom("t", found, failure(3, kind))], (), ["t"])
     assert "This is about a call of `total`." in text
@@ -250,13 +241,11 @@ def test_code_that_only_runs_in_the_test_is_not_shown(kind: str, said: str) -> N
 
 
 def test_code_that_runs_as_it_stands_is_told_first() -> None:
-    lines = CACHE.splitlines()
     seen, tests = {}, {}
-    for number, ends in enumerate(("self.thing), 1)", "key(1, x=0))")):
-        at = next(n for n, line in enumerate(lines, 1) if line.endswith(ends))
-        start = max(n for n, line in enumerate(lines[:at], 1) if line.startswith("    def test_"))
-        seen[f"t{number}"] = failure(at)
-        tests[f"t{number}"] = SuiteTest(f"t{number}", "tests/test_shop.py", start, True)
+    for name, call in (("t0", "self.thing), 1)"), ("t1", "key(1, x=0))")):
+        at = line_of(CACHE, call)
+        seen[name] = failure(at)
+        tests[name] = SuiteTest(name, "tests/test_shop.py", start_of(CACHE, at), True)
     symptoms = find_symptoms(seen, tests, {"tests/test_shop.py": CACHE})
     assert [symptom.test_id for symptom in symptoms] == ["t1", "t0"]
 
@@ -272,32 +261,6 @@ def test_the_issue_names_no_test_and_no_line_of_the_project() -> None:
     assert "TypeError: Helper is not a price" in text
     assert 'File "shop.py", in total\n' in text
     assert "test_" not in text
-
-
-def archive(name: str) -> bytes:
-    import io
-    import tarfile
-
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as tar:
-        info = tarfile.TarInfo(name)
-        info.size = 2
-        tar.addfile(info, io.BytesIO(b"x\n"))
-        link = tarfile.TarInfo("p-1/link")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
-        tar.addfile(link)
-    return data.getvalue()
-
-
-def test_a_distribution_is_unpacked_into_its_folder_only(tmp_path: Path) -> None:
-    unpack(archive("p-1/m.py"), tmp_path / "good")
-    assert [p.name for p in (tmp_path / "good" / "p-1").iterdir()] == ["m.py"]
-    for name in ("../m.py", "/m.py", "p-1/../../m.py", "m.py"):
-        with pytest.raises(TemplateError, match="has no place"):
-            unpack(archive(name), tmp_path / "bad")
-    with pytest.raises(TemplateError, match="cannot be unpacked"):
-        unpack(b"no archive", tmp_path / "worse")
-    assert not (tmp_path / "m.py").exists()
 
 
 def test_a_copy_of_the_project_in_its_environment_is_found(
