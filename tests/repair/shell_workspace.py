@@ -3,10 +3,17 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 Files = Mapping[str, str]
+# Its second test fails only after the first one.
+BAG = {
+    "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
+    "test_bag.py": "from bag import add\n\n\ndef test_one():\n    assert add(1) == [1]\n\n\n"
+    "def test_two():\n    assert add(2) == [2]\n",
+}
 
 
 class Shell:
@@ -42,3 +49,13 @@ class Shell:
         """Returns every file of the workspace."""
         found = sorted(path for path in self.workspace.rglob("*") if path.is_file())
         return {str(p.relative_to(self.workspace)): p.read_bytes().decode() for p in found}
+
+
+def played(talk: Generator[str, str, Any], shell: Shell) -> Any:
+    """What a talk gives in the end, where a shell runs its commands."""
+    command = next(talk)
+    while True:
+        try:
+            command = talk.send(shell(command))
+        except StopIteration as end:
+            return end.value

@@ -1,6 +1,6 @@
 from typing import Any
 
-import pytest
+from shell_workspace import BAG, played
 
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate
@@ -43,39 +43,35 @@ def test_first():
 FILES = {"queues.py": QUEUE, "test_queues.py": TESTS}
 
 
-def ask(shell: Any, command: str, **request: Any) -> dict[str, Any] | None:
-    talk = driver.ask(command, request)
-    output = next(talk)
-    while True:
-        try:
-            output = talk.send(shell(output))
-        except StopIteration as end:
-            reply: dict[str, Any] | None = end.value
-            return reply
-
-
 def survey(shell: Any, *, test_s: float = 2) -> dict[str, Any]:
     assert shell(driver.install_command()) == "ready"
-    reply = ask(shell, "survey", arguments="-q", seconds=30, test_s=test_s)
-    assert reply is not None
+    request = {"arguments": "-q", "seconds": 30, "test_s": test_s}
+    reply: dict[str, Any] = played(driver.ask("survey", request), shell)
     return reply
 
 
-def try_edits(
-    shell: Any, files: dict[str, str], *edits: tuple[str, str, str], full: bool = False
-) -> str:
-    """Tries each edit (path, old text, new text) and returns the codes."""
-    candidates = []
-    for path, old, new in edits:
-        start = files[path].index(old)
-        edit = Edit(path, start, start + len(old), new)
-        candidates.append(Candidate(path, 1, "compare", 1.0, (edit,), ""))
-    sources = {p: Source(p, text) for p, text in files.items() if not p.startswith("test")}
-    request = driver.trial_request(candidates, sources, seconds=60, extra=99, full=full)
-    reply = ask(shell, "try", **request)
-    assert reply is not None
-    codes: str = reply["codes"]
-    return codes
+def candidate(text: str, *changes: tuple[str, str], path: str = "queues.py") -> Candidate:
+    """Changes of a file, each from an old text to a new one."""
+    starts = [text.index(old) for old, _ in changes]
+    edits = [
+        Edit(path, start, start + len(old), new)
+        for start, (old, new) in zip(starts, changes, strict=True)
+    ]
+    return Candidate(path, 1, "compare", 1.0, tuple(edits), "")
+
+
+def tried(
+    shell: Any, *candidates: Candidate, text: str = QUEUE, full: bool = False
+) -> tuple[str, dict[str, list[int]]]:
+    """Tries candidates that change one file; returns their codes, and what each repairs."""
+    path = candidates[0].path
+    sources = {path: Source(path, text)}
+    request = driver.trial_request(list(candidates), sources, seconds=60, extra=99, full=full)
+    reply = played(driver.ask("try", request), shell)
+    return reply["codes"], reply["fixed"]
+
+
+RIGHT = candidate(QUEUE, ("> LIMIT", ">= LIMIT"))
 
 
 def test_packed_values_survive_being_cut_into_slices() -> None:
@@ -91,14 +87,6 @@ def test_packed_values_survive_being_cut_into_slices() -> None:
         assert found[:2] == (len(text), len(packed))
         text += found[2]
     assert wire.unpack(text) == value
-
-
-def test_a_reply_that_is_none_ends_the_talk() -> None:
-    talk = driver.ask("survey", {})
-    next(talk)
-    with pytest.raises(StopIteration) as end:
-        talk.send("command failed with exit code 1")
-    assert end.value.value is None
 
 
 def test_the_install_command_is_the_same_every_time() -> None:
@@ -129,42 +117,24 @@ def test_lines_of_the_programs_own_processes_are_seen(shell: Any) -> None:
 def test_every_kind_of_verdict(shell: Any) -> None:
     place = shell(FILES)
     survey(place)
-    codes = try_edits(
-        place,
-        FILES,
-        ("queues.py", "> LIMIT", ">= LIMIT"),  # right, inside a function
-        ("queues.py", "LIMIT = 2", "LIMIT = 1"),  # right, needs a fresh import
-        ("queues.py", "> LIMIT", "> -1"),  # another assertion fails
-        ("queues.py", "items[0]", "items[1]"),  # the failing test does not see it
-        ("queues.py", "(item)", "(9)"),  # as above
+    changes = (
+        ("LIMIT = 2", "LIMIT = 1"),  # right, needs a fresh import
+        ("> LIMIT", "> -1"),  # another assertion fails
+        ("items[0]", "items[1]"),  # the failing test does not see it
+        ("(item)", "(9)"),  # as above
+        ("self.items.append(item)", "while True: pass"),  # never ends
     )
-    assert codes == "!!~=="
+    codes, _ = tried(place, RIGHT, *(candidate(QUEUE, change) for change in changes))
+    assert codes == "!!~==t"
 
 
 def test_an_edit_that_breaks_another_test_is_not_plausible(shell: Any) -> None:
     place = shell(FILES)
     survey(place)
-    edit = ("queues.py", "self.items.append(item)", "self.items.append(None)")
-    both = QUEUE.replace("> LIMIT", ">= LIMIT")
-    start = QUEUE.index(edit[1])
-    edits = (
-        Edit("queues.py", start, start + len(edit[1]), edit[2]),
-        Edit("queues.py", both.index(">= LIMIT"), both.index(">= LIMIT") + 1, ">="),
-    )
-    pair = Candidate("queues.py", 1, "compare+variable", 1.0, edits, "")
-    sources = {"queues.py": Source("queues.py", QUEUE)}
+    breaks = ("self.items.append(item)", "self.items.append(None)")
+    pair = candidate(QUEUE, breaks, ("> LIMIT", ">= LIMIT"))
     for full in (False, True):
-        request = driver.trial_request([pair], sources, seconds=60, extra=0, full=full)
-        reply = ask(place, "try", **request)
-        assert reply is not None
-        assert (reply["codes"], reply["fixed"]) == ("*", {"0": [0]})
-
-
-def test_an_endless_loop_is_ended(shell: Any) -> None:
-    place = shell(FILES)
-    survey(place)
-    edit = ("queues.py", "self.items.append(item)", "while True: pass")
-    assert try_edits(place, FILES, edit) == "t"
+        assert tried(place, pair, full=full) == ("*", {"0": [0]})
 
 
 def test_tests_that_wait_for_ever_leave_time_for_those_that_fail(shell: Any) -> None:
@@ -177,31 +147,25 @@ def test_a_test_that_sleeps_is_repaired_like_others(shell: Any) -> None:
     slow = TESTS.replace("    queue = Queue()\n", "    time.sleep(1.2)\n    queue = Queue()\n")
     place = shell({"queues.py": QUEUE, "test_queues.py": f"import time\n{slow}"})
     survey(place)
-    assert try_edits(place, FILES, ("queues.py", "> LIMIT", ">= LIMIT")) == "!"
+    assert tried(place, RIGHT)[0] == "!"
 
 
 def test_the_workspace_is_left_as_it_was(shell: Any) -> None:
     place = shell(FILES)
     survey(place)
-    try_edits(place, FILES, ("queues.py", "> LIMIT", ">= LIMIT"), full=True)
+    tried(place, RIGHT, full=True)
     assert place.files() == FILES
 
 
 def test_a_test_that_fails_only_after_others_is_tried_in_its_order(shell: Any) -> None:
-    files = {
-        "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
-        "test_bag.py": "from bag import add\n\n\ndef test_one():\n    assert add(1) == [1]\n\n\n"
-        "def test_two():\n    assert add(2) == [2]\n",
-    }
-    place = shell(files)
+    place = shell(BAG)
     assert survey(place)["failing"] == ["test_bag.py::test_two"]
-    codes = try_edits(
-        place,
-        files,
-        ("bag.py", "    bag.append(x)", "    bag = [*bag, x]"),
-        ("bag.py", "    bag.append(x)", "    bag.extend([x])"),
-    )
-    assert codes == "!="
+    text = BAG["bag.py"]
+    candidates = [
+        candidate(text, ("    bag.append(x)", new), path="bag.py")
+        for new in ("    bag = [*bag, x]", "    bag.extend([x])")
+    ]
+    assert tried(place, *candidates, text=text)[0] == "!="
 
 
 def test_apply_edits_the_workspace_itself(shell: Any) -> None:
@@ -209,5 +173,6 @@ def test_apply_edits_the_workspace_itself(shell: Any) -> None:
     place = shell(files)
     survey(place)
     start = files["queues.py"].index("> LIMIT")
-    assert ask(place, "apply", edits=[["queues.py", start, start + 1, ">="]]) is not None
+    edits = [["queues.py", start, start + 1, ">="]]
+    assert played(driver.ask("apply", {"edits": edits}), place) is not None
     assert place.files()["queues.py"] == files["queues.py"].replace("> LIMIT", ">= LIMIT")

@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from shell_workspace import Shell
+from shell_workspace import BAG, Files, Shell, played
 
 from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.visible_tests import RunReport, VisibleTests, arguments_from
@@ -25,15 +25,18 @@ FILES = {"stack.py": STACK, "test_stack.py": TESTS}
 BROKEN = "self.items[0]"
 
 
-def located(shell: Any) -> Localisation:
-    talk = localise("-q")
-    command = next(talk)
-    while True:
-        try:
-            command = talk.send(shell(command))
-        except StopIteration as end:
-            found: Localisation = end.value
-            return found
+def located(shell: Shell) -> Localisation:
+    found: Localisation = played(localise("-q"), shell)
+    return found
+
+
+def installed(
+    place: Shell, found: Localisation | None = None, arguments: str = "-q"
+) -> VisibleTests:
+    """The commands of a workspace whose failing tests are known, in their place."""
+    tests = VisibleTests(arguments, (found or located(place)).baseline)
+    place(tests.install_command())
+    return tests
 
 
 def run(shell: Any, tests: VisibleTests) -> tuple[RunReport, str]:
@@ -56,9 +59,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Localisation:
 def stack(shell: Any, found: Localisation) -> Any:
     """A workspace whose failing tests are known, and their commands installed."""
     place = shell(FILES)
-    tests = VisibleTests("-q", found.baseline)
-    place(tests.install_command())
-    return place, tests
+    return place, installed(place, found)
 
 
 def test_the_survey_tells_which_tests_fail(found: Localisation) -> None:
@@ -114,36 +115,33 @@ def test_swallowing_what_ends_a_loop_does_not_help(stack: Any) -> None:
 def test_tests_that_are_gone_count_as_broken(shell: Any) -> None:
     more = "from stack import Stack, LIMIT\n\n\ndef test_limit():\n    assert LIMIT == 3\n"
     place = shell(FILES | {"stack.py": f"LIMIT = 3\n\n\n{STACK}", "test_limit.py": more})
-    tests = VisibleTests("-q", located(place).baseline)
-    place(tests.install_command())
+    tests = installed(place)
     edit(place, BROKEN, "self.items[-1]")
     assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
     edit(place, "LIMIT = 3", "LIMITS = 3")
     assert run(place, tests)[0] == RunReport(1.0, broken=True, passed=False)
 
 
-def test_a_test_module_that_never_worked_is_no_obstacle(shell: Any) -> None:
-    place = shell(FILES | {"test_never.py": "import no_such_module\n"})
-    tests = VisibleTests("-q", located(place).baseline)
-    place(tests.install_command())
-    edit(place, BROKEN, "self.items[-1]")
-    assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
+ODD: dict[str, tuple[Files, str]] = {
+    "a test module that never worked": (
+        FILES | {"test_never.py": "import no_such_module\n"},
+        "-q",
+    ),
+    "tests in a folder": ({"stack.py": STACK, "tests/test_stack.py": TESTS}, "-q tests"),
+    "settings that cut a run short": (FILES | {"pytest.ini": "[pytest]\naddopts = -x\n"}, "-q"),
+}
 
 
-def test_ids_are_those_of_the_survey_where_tests_lie_in_a_folder(shell: Any) -> None:
-    place = shell({"stack.py": STACK, "tests/test_stack.py": TESTS})
-    tests = VisibleTests("-q tests", located(place).baseline)
-    place(tests.install_command())
-    edit(place, BROKEN, "self.items[-1]")
-    assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
-
-
-def test_a_projects_own_settings_do_not_cut_the_run_short(shell: Any) -> None:
-    place = shell(FILES | {"pytest.ini": "[pytest]\naddopts = -x\n"})
-    tests = VisibleTests("-q", located(place).baseline)
-    place(tests.install_command())
+@pytest.mark.parametrize(("files", "arguments"), ODD.values(), ids=ODD.keys())
+def test_what_is_odd_about_a_project_is_no_obstacle(
+    shell: Any, files: Files, arguments: str
+) -> None:
+    place = shell(files)
+    tests = installed(place, arguments=arguments)
     edit(place, BROKEN, "self.items[1]")
     assert run(place, tests)[0] == RunReport(0.5, broken=False, passed=False)
+    edit(place, "self.items[1]", "self.items[-1]")
+    assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
 
 
 def test_the_verdict_is_in_the_part_that_tools_show(shell: Any) -> None:
@@ -152,9 +150,7 @@ def test_the_verdict_is_in_the_part_that_tools_show(shell: Any) -> None:
     many += "def test_top(name):\n    stack = Stack()\n    stack.push(1)\n    stack.push(2)\n"
     many += "    assert stack.top() == 2\n"
     place = shell({"stack.py": STACK, "test_stack.py": many})
-    tests = VisibleTests("-q", located(place).baseline)
-    place(tests.install_command())
-    output = run(place, tests)[1]
+    output = run(place, installed(place))[1]
     assert len(output) < 2000
     assert "failed before: 0 of 12 pass now; others broken: 0" in output
 
@@ -166,18 +162,10 @@ def test_nothing_is_left_behind(stack: Any) -> None:
 
 
 def test_tests_that_fail_only_after_others_keep_their_order(shell: Any) -> None:
-    place = shell(
-        {
-            "bag.py": "def add(x, bag=[]):\n    bag.append(x)\n    return bag\n",
-            "test_bag.py": "from bag import add\n\n\n"
-            "def test_one():\n    assert add(1) == [1]\n\n\n"
-            "def test_two():\n    assert add(2) == [2]\n",
-        }
-    )
+    place = shell(BAG)
     found = located(place)
     assert found.baseline.in_order
-    tests = VisibleTests("-q", found.baseline)
-    place(tests.install_command())
+    tests = installed(place, found)
     assert run(place, tests)[0] == RunReport(0.0, broken=False, passed=False)
     edit(place, "    bag.append(x)", "    bag = [*bag, x]", "bag.py")
     assert run(place, tests)[0] == RunReport(1.0, broken=False, passed=True)
