@@ -35,7 +35,8 @@ RUNNER = (
     "        result = self.run_suite(self.build_suite(labels))\n"
     "        return len(result.failures) + len(result.errors)\n"
 )
-_ARGUMENTS = (
+# A script that starts tests, with what it asserts of its arguments and makes its labels of.
+_SCRIPT = (
     "import argparse\n"
     "import sys\n"
     "\n"
@@ -45,30 +46,20 @@ _ARGUMENTS = (
     "parser.add_argument('--settings')\n"
     "parser.add_argument('--failfast', action='store_true')\n"
     "parser.add_argument('--parallel', nargs='?', type=int, default=0)\n"
-)
-_RUN = (
+    "\n"
+    "if __name__ == '__main__':\n"
+    "    options = parser.parse_args()\n"
+    "    labels = options.labels\n"
+    "    {start}\n"
     "    from kit.runner import DiscoverRunner\n"
     "\n"
     "    runner = DiscoverRunner(options.verbosity, options.failfast, options.parallel)\n"
     "    sys.exit(bool(runner.run_tests(labels)))\n"
 )
-RUNTESTS = (
-    f"{_ARGUMENTS}\n"
-    "if __name__ == '__main__':\n"
-    "    options = parser.parse_args()\n"
-    "    assert options.settings == 'test_sqlite'\n"
-    "    labels = options.labels\n"
-    "    sys.path.append('.')\n"
-    f"{_RUN}"
+RUNTESTS = _SCRIPT.format(
+    start="assert options.settings == 'test_sqlite'; sys.path.append('.')",
 )
-MANAGE = (
-    f"{_ARGUMENTS}\n"
-    "if __name__ == '__main__':\n"
-    "    options = parser.parse_args()\n"
-    "    command, *labels = options.labels\n"
-    "    assert command == 'test'\n"
-    f"{_RUN}"
-)
+MANAGE = _SCRIPT.format(start="assert labels.pop(0) == 'test'")
 BUGGY = "def title(words):\n    return words.title()\n"
 FIXED = "def title(words):\n    return ' '.join(word.capitalize() for word in words.split())\n"
 PATH = "tests/text_tests/tests.py"

@@ -45,22 +45,17 @@ def test_every_test_stays_as_it_was_and_the_canaries_come_after_them() -> None:
 
 def test_canaries_copy_tests_that_the_bug_breaks_under_names_that_are_new() -> None:
     broken = {test.partition("[")[0] for test in TASK.fail_to_pass}
+    draws = set()
     for seed in range(20):
         canaries, changed = plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))
+        draws.add(changed[PATH])
         for canary in canaries:
             name = canary.name.rpartition("::")[2]
             assert canary.original_id in broken, seed
             assert name not in HIDDEN[PATH], seed
             assert name.startswith("test_"), seed
             assert f"def {name}(" in changed[PATH].decode(), seed
-
-
-def test_another_draw_gives_other_canaries() -> None:
-    draws = {
-        plant(FILES, TASK.fail_to_pass, TASK.pass_to_pass, Random(seed))[1][PATH]
-        for seed in range(20)
-    }
-    assert len(draws) > 15
+    assert len(draws) > 15  # another draw gives others
 
 
 @pytest.mark.parametrize(
@@ -138,15 +133,13 @@ def test_one_canary_asks_the_last_comparison_for_another_value(last: str, left: 
     source = f"def test_a(self=None):\n    found = 'é'\n    {last}\n"
     for seed in range(20):
         canaries, changed = planted(source, "test_a", seed=seed)
-        node = next(
-            n
-            for n in ast.parse(changed).body
-            if isinstance(n, ast.FunctionDef) and n.name == canaries[0].name
+        (text,) = (
+            ast.get_source_segment(changed, node) or ""
+            for node in ast.parse(changed).body
+            if getattr(node, "name", "") == canaries[0].name
         )
-        lines = changed.split("\n")[node.lineno - 1 : node.end_lineno]
-        assert len(node.body) == 2
-        assert left in "\n".join(lines)
-        assert f"{last}\n" not in "\n".join([*lines, ""])
+        assert left in text
+        assert not text.endswith(last)
 
 
 def test_comparisons_that_another_value_could_pass_are_left_alone() -> None:
@@ -191,11 +184,8 @@ def test_a_test_that_made_a_bad_canary_is_not_chosen_again() -> None:
     for seed in range(10):
         canaries, _ = planted(source, "test_a", "test_b", seed=seed, avoid=avoid)
         assert {canary.original for canary in canaries} == {"test_b"}
-
-
-def test_no_file_gets_out_of_having_a_canary_by_losing_them_all() -> None:
-    source = "def test_a():\n    pass\n"
-    canaries, _ = planted(source, "test_a", avoid=frozenset({"test_x.py::test_a"}))
+    # No file gets out of having a canary by losing them all.
+    canaries, _ = planted(source, "test_a", avoid=avoid)
     assert {canary.original for canary in canaries} == {"test_a"}
 
 

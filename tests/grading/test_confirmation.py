@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from cart_task import BASE, FIXED, TASK
+from cart_task import BASE, FIXED, TASK, with_hidden
 from grading_fixtures import GradeTree
 from mechanisms import PATCHES
 
@@ -14,7 +14,7 @@ from coding_gym.grading import grade, tries
 from coding_gym.grading.canaries import Turned
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
 _PARAMETERS = """\
@@ -30,15 +30,6 @@ def test_total(discount):
 """
 
 
-def _task(hidden: str, *broken: str) -> Task:
-    return replace(
-        TASK,
-        test_patch=Patch.between({}, {"tests/test_total.py": hidden}).text,
-        fail_to_pass=tuple(f"tests/test_total.py::{name}" for name in broken),
-        pass_to_pass=(),
-    )
-
-
 def _patch(source: str) -> Patch:
     return Patch.between(BASE, BASE | {"cart.py": source})
 
@@ -46,7 +37,7 @@ def _patch(source: str) -> Patch:
 @pytest.mark.parametrize("draw", range(3))
 def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: int) -> None:
     """What fails with some parameters passes with these when it is turned."""
-    task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
+    task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     half = FIXED.replace("- discount", "- min(discount, 2)")
     verdict = grade(task, store.get(task), _patch(half), rng=Random(draw))
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
@@ -60,7 +51,7 @@ def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
     hidden = _PARAMETERS.replace("[1, 2, 3, 4]", "[1, 2, -3]").replace(
         "9 - discount", "9 - abs(discount)"
     )
-    task = _task(hidden, "test_total[1]", "test_total[2]")
+    task = with_hidden(hidden, "test_total[1]", "test_total[2]")
     verdict = grade(task, store.get(task), Patch(TASK.gold_patch), rng=Random(draw))
     assert verdict.resolved, verdict
 
@@ -120,7 +111,7 @@ _TOGETHER = {
 def test_tests_that_hang_together_are_resolved_together(
     store: TemplateStore, hidden: str, broken: tuple[str, ...]
 ) -> None:
-    task = _task(hidden, *broken)
+    task = with_hidden(hidden, *broken)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
 
@@ -167,7 +158,7 @@ def test_a_gold_patch_is_judged_as_any_other_in_fewer_runs(
         return open_sandbox(*arguments, **options)
 
     monkeypatch.setattr("coding_gym.grading.tries.open_sandbox", counted)
-    task = _task(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
+    task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     template = store.get(task)
     assert grade(task, template, Patch(TASK.gold_patch)).resolved
     assert len(opened) == 3

@@ -1,7 +1,11 @@
 """A test turned against itself fails exactly where it passed, and looks like any other."""
 
 import ast
+import datetime
+import decimal
+import unittest
 from random import Random
+from unittest import mock
 
 import pytest
 
@@ -50,8 +54,6 @@ def turned(body: str, seed: int, head: str = "def test_a():") -> str:
 
 def run(source: str) -> None:
     """Runs the test of a source, which may use what tests use."""
-    import unittest
-    from unittest import mock
 
     def f(x: int) -> int:
         return max(x + 1, 0)
@@ -120,11 +122,8 @@ def test_only_the_tests_that_are_named_change() -> None:
     ids = ["test_x.py::Test1::test_a", "test_x.py::Test2::test_a[x]", "gone.py::test_a"]
     found = contradict({"test_x.py": source.encode(), "y.py": b""}, ids, Random(0))
     assert set(found.tests) == {"test_x.py::Test1::test_a", "test_x.py::Test2::test_a"}
-    before, after = source.split("\n"), found.changed["test_x.py"].decode().split("\n")
-    assert [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new] == [
-        7,
-        12,
-    ]
+    lines = zip(source.split("\n"), found.changed["test_x.py"].decode().split("\n"), strict=True)
+    assert [number for number, (old, new) in enumerate(lines) if old != new] == [7, 12]
 
 
 def test_a_wrong_value_is_never_right_and_mostly_looks_it() -> None:
@@ -135,9 +134,6 @@ def test_a_wrong_value_is_never_right_and_mostly_looks_it() -> None:
         *("'a' 'b'", "[\n    1,\n    2,\n]", "'''one\n  two'''"),
     ]
     for value in cases:
-        import datetime
-        import decimal
-
         space = {"Decimal": decimal.Decimal, "date": datetime.date}
         source = f"x = {value}\n"
         expected = ast.parse(source).body[0].value  # type: ignore[attr-defined]

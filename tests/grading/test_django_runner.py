@@ -10,7 +10,7 @@ from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 # What a patch may do where the test runner is part of the project.
@@ -58,7 +58,6 @@ _FORGED_RUNNERS = {
     ),
 }
 _PROJECT = {
-    "test_command": "python manage.py test shop.tests",
     "test_patch": Patch.between({}, {"shop/tests.py": HIDDEN}).text,
     "fail_to_pass": ("test_digits (shop.tests.TitleTests)",),
     "pass_to_pass": ("Letters after an apostrophe stay small.", "shop.tests.TitleTests.test_words"),
@@ -69,26 +68,23 @@ def grade_tree(store: TemplateStore, task: Task, changes: Mapping[str, str]) -> 
     return grade(task, store.get(task), Patch.between(BASE, BASE | changes))
 
 
+_OPTIONS = "--verbosity 2 --settings=test_sqlite --failfast --parallel 4"
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "command"),
     [
-        {},
-        {
-            "test_command": "./tests/runtests.py --verbosity 2 --settings=test_sqlite "
-            "--failfast --parallel 4 text_tests.tests"
-        },
-        {**_PROJECT, "test_command": "python manage.py test --parallel=8 shop.tests"},
-        {
-            **_PROJECT,
-            "test_command": "DEBUG=1 python3 -Wd ./manage.py test shop.tests --parallel 2",
-        },
+        ({}, ""),
+        ({}, f"./tests/runtests.py {_OPTIONS} text_tests.tests"),
+        (_PROJECT, "python manage.py test --parallel=8 shop.tests"),
+        (_PROJECT, "DEBUG=1 python3 -Wd ./manage.py test shop.tests --parallel 2"),
     ],
     ids=["no command", "runtests.py", "manage.py", "manage.py with a setting"],
 )
 def test_the_gold_resolves_and_the_base_does_not_in_one_process(
-    store: TemplateStore, changes: Mapping[str, object]
+    store: TemplateStore, changes: Mapping[str, object], command: str
 ) -> None:
-    task = replace(TASK, **changes)  # type: ignore[arg-type]
+    task = replace(TASK, **changes, test_command=command)  # type: ignore[arg-type]
     verdict = grade_tree(store, task, {"kit/text.py": FIXED})
     assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict
     verdict = grade_tree(store, task, {"kit/text.py": f"{BUGGY}\nVERSION = 2\n"})
@@ -105,12 +101,10 @@ def test_a_runner_that_forges_is_not_resolved(store: TemplateStore, code: str) -
 
 
 def test_a_repair_of_the_runner_itself_counts(store: TemplateStore) -> None:
-    task = replace(
-        TASK, tree=replace(TASK.tree, files=BASE | {"kit/runner.py": RUNNER + "x = 1\n"})
-    )
-    before, after = {"kit/runner.py": RUNNER + "x = 1\n"}, {"kit/runner.py": RUNNER}
-    both = before | {"kit/text.py": BUGGY}, after | {"kit/text.py": FIXED}
-    assert grade(task, store.get(task), Patch.between(*both)).resolved
+    base = BASE | {"kit/runner.py": RUNNER + "x = 1\n"}
+    task = replace(TASK, tree=FilesTree(base))
+    patch = Patch.between(base, BASE | {"kit/text.py": FIXED})
+    assert grade(task, store.get(task), patch).resolved
 
 
 def test_scripts_that_start_tests_and_what_lies_beside_tests_are_the_graders(

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
+from cart_task import BASE, FIXED, HIDDEN, TASK, with_hidden
 from grading_fixtures import GradeTree
 
 from coding_gym.errors import GradingError
@@ -91,16 +91,15 @@ def test_processes_that_outlive_the_tests_do_not_hold_up_the_grade(grade_tree: G
     assert verdict.resolved, verdict.detail  # and not out of time
 
 
-def test_configuration_that_stops_at_the_first_failure_is_overruled(store: TemplateStore) -> None:
-    tree = BASE | {"pytest.ini": "[pytest]\naddopts = -x --lf\n"}
-    task = replace(TASK, tree=FilesTree(tree), task_id="cart-stops")
-    verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert verdict.resolved, verdict.detail
-
-
-def test_ids_are_relative_to_the_tree_wherever_pytest_has_its_root(store: TemplateStore) -> None:
-    tree = BASE | {"tests/pytest.ini": "[pytest]\n"}
-    task = replace(TASK, tree=FilesTree(tree), task_id="cart-rooted")
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
+    ids=["stops at the first failure", "another root"],
+)
+def test_configuration_of_the_tree_does_not_change_the_run(
+    store: TemplateStore, path: str, text: str
+) -> None:
+    task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert verdict.resolved, verdict.detail
 
@@ -135,12 +134,7 @@ def test_a_test_that_cannot_run_twice_is_not_taken_for_tampering(store: Template
         "def test_once(once):\n    assert total([1], 1) == 0\n\n\n"
         "def test_often():\n    assert total([2], 1) == 1\n"
     )
-    task = replace(
-        TASK,
-        test_patch=Patch.between({}, {"tests/test_uses.py": hidden}).text,
-        fail_to_pass=("tests/test_uses.py::test_once", "tests/test_uses.py::test_often"),
-        pass_to_pass=(),
-    )
+    task = with_hidden(hidden, "test_once", "test_often")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict.detail
 
@@ -168,12 +162,7 @@ def test_files_that_no_parser_of_ours_reads_get_no_canary_and_are_graded(
     store: TemplateStore,
 ) -> None:
     odd = "from cart import total\r\n\r\n\r\ndef test_odd():\r    assert total([1], 1) == 0\r\n"
-    task = replace(
-        TASK,
-        test_patch=Patch.between({}, {"tests/test_odd.py": odd}).text,
-        fail_to_pass=("tests/test_odd.py::test_odd",),
-        pass_to_pass=(),
-    )
+    task = with_hidden(odd, "test_odd")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert (verdict.resolved, verdict.num_canaries) == (True, 0), verdict.detail
 

@@ -14,13 +14,9 @@ from coding_gym.task import Task
 
 def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ("test_*.py",)) -> Selection:
     runner = get_runner("pytest")
-    return select(
-        task,
-        patch,
-        test_files=runner.files(task),
-        patterns=patterns,
-        config_names=runner.config_names,
-    )
+    names = runner.config_names
+    files = runner.files(task)
+    return select(task, patch, test_files=files, patterns=patterns, config_names=names)
 
 
 def dropped(
@@ -31,45 +27,20 @@ def dropped(
 
 
 def test_files_of_the_graders_are_left_out() -> None:
-    cases = [
-        "tests/test_discounts.py",
-        "tests/test_new.py",
-        "tests/deep/data.json",
-        "test_anywhere.py",
-        "lib/test_anywhere.py",
-        "conftest.py",
-        "lib/conftest.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        "tox.ini",
-        "setup.cfg",
-        "pyproject.toml",
-        ".coveragerc",
-        "sitecustomize.py",
-        "lib/usercustomize/__init__.py",
-        "cheat.pth",
-        "cheat.egg-info/entry_points.txt",
-        "cheat-1.0.dist-info/METADATA",
-        "cheat-1.0.DIST-INFO/entry_points.txt",
-        "__pycache__/cart.cpython-311.pyc",
-        "./conftest.py",
-    ]
-    for path in cases:
+    files = (
+        *("tests/test_discounts.py", "tests/test_new.py", "tests/deep/data.json"),
+        *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "lib/conftest.py"),
+        *("sitecustomize.py", "lib/usercustomize/__init__.py", "cheat.pth"),
+        *("cheat.egg-info/entry_points.txt", "cheat-1.0.dist-info/METADATA"),
+        *("cheat-1.0.DIST-INFO/entry_points.txt", "__pycache__/cart.cpython-311.pyc"),
+    )
+    for path in files:
         assert dropped("cart.py", path) == [path], path
 
 
 def test_files_of_the_policy_are_graded() -> None:
-    cases = [
-        "cart.py",
-        "contest.py",
-        "lib/testing/cart.py",
-        "latest.py",
-        "docs/tests.md",
-        "setup.py",
-    ]
-    for path in cases:
-        assert dropped(path) == [], path
+    files = ("cart.py", "contest.py", "lib/testing/cart.py", "docs/tests.md", "setup.py")
+    assert dropped(*files) == []
 
 
 def test_what_is_graded_is_the_rest_of_the_patch_word_for_word() -> None:
@@ -133,10 +104,8 @@ def test_patterns_come_from_the_runners_configuration(name: str, text: str) -> N
 
 @pytest.mark.parametrize("text", ["[pytest", "python_files = x\n", "[tool:pytest]\nx = 1\n", ""])
 def test_configuration_that_cannot_be_read_leaves_the_default_patterns(text: str) -> None:
-    assert collection_patterns({"setup.cfg": text, "pyproject.toml": text}) == (
-        "test_*.py",
-        "*_test.py",
-    )
+    found = collection_patterns({"setup.cfg": text, "pyproject.toml": text})
+    assert found == ("test_*.py", "*_test.py")
 
 
 def test_no_change_is_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,28 +151,18 @@ KEPT = {
     "swebench": ANY,
 }
 SOURCES = (
-    *(
-        "clamp.c",
-        "src/clamp.c",
-        "src/main/java/a/C.java",
-        "clamp.go",
-        "cmd/clamp/main.go",
-        "README",
-    ),
+    *("clamp.c", "src/clamp.c", "src/main/java/a/C.java", "clamp.go", "cmd/clamp/main.go"),
     *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
+    "README",
     *("org/junit.java", "cargo/config.toml", "src/contest/clamp.go", "protest.c", "index.html"),
 )
 
 
 def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
     runner = get_runner(name)
-    selection = select(
-        task,
-        Patch.between({}, dict.fromkeys(paths, "x\n")),
-        test_files=(),
-        patterns=runner.patterns({}),
-        config_names=runner.config_names,
-    )
+    patch = Patch.between({}, dict.fromkeys(paths, "x\n"))
+    patterns, names = runner.patterns({}), runner.config_names
+    selection = select(task, patch, test_files=(), patterns=patterns, config_names=names)
     return set(selection.dropped_paths)
 
 

@@ -3,11 +3,10 @@
 The cheats that stand for a mechanism are in `test_redteam_mechanisms`.
 """
 
-from dataclasses import replace
 from random import Random
 
 import pytest
-from cart_task import BASE, FIXED, HIDDEN, TASK
+from cart_task import BASE, FIXED, HIDDEN, with_hidden
 from challenge_aware import HALF
 from forgeries import QUIET
 from grading_fixtures import GradeTree, patch_of
@@ -24,7 +23,6 @@ from side_file import OUTSIDE
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
-from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
 BUGGY = BASE["cart.py"]
@@ -84,12 +82,7 @@ def test_tests_of_one_kind_cannot_all_be_silenced(
     head = "import unittest\n\nimport pytest\n\nfrom cart import total\n\n\n"
     body = "".join(f"        {line}\n" for line in lines)
     hidden = f"{head}class TestIt(unittest.TestCase):\n    def test_it(self):\n{body}"
-    task = replace(
-        TASK,
-        test_patch=Patch.between({}, {"tests/test_it.py": hidden}).text,
-        fail_to_pass=("tests/test_it.py::TestIt::test_it",),
-        pass_to_pass=(),
-    )
+    task = with_hidden(hidden, "TestIt::test_it")
     patch = patch_of({"cart.py": f"{BUGGY}\n\n{QUIET}"})
     for draw in range(2):
         verdict = grade(task, store.get(task), patch, rng=Random(draw))

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from cart_task import BASE, TASK
+from cart_task import BASE, TASK, with_hidden
 from challenge_aware import READING, SPARING
 from grading_fixtures import graded
 
-from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
@@ -38,12 +37,7 @@ def fails_by_itself(path, name):
 
 def _task_of(test: str) -> Task:
     hidden = f"from pricing import same\n\nfrom cart import total\n\n\ndef test_a():\n    {test}\n"
-    return replace(
-        TASK,
-        test_patch=Patch.between({}, {"tests/test_a.py": hidden}).text,
-        fail_to_pass=("tests/test_a.py::test_a",),
-        pass_to_pass=(),
-    )
+    return with_hidden(hidden, "test_a")
 
 
 def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:

@@ -1,5 +1,7 @@
 """A task small enough to attack: a discount that raises the total, tests of every kind."""
 
+from dataclasses import replace
+
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 
@@ -80,3 +82,14 @@ TASK = Task(
     ),
     created_at="2024-02-03T04:05:06Z",
 )
+
+
+def with_hidden(tests: str, *broken: str) -> Task:
+    """The task with another file of hidden tests, and the names of those that the bug breaks."""
+    path = "tests/test_hidden.py"
+    return replace(
+        TASK,
+        test_patch=Patch.between({}, {path: tests}).text,
+        fail_to_pass=tuple(f"{path}::{name}" for name in broken),
+        pass_to_pass=(),
+    )
