@@ -13,6 +13,18 @@ from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
+# Reports some tests as passed, and runs none.
+_SUITE = (
+    "class Suite(unittest.TestSuite):\n"
+    "    def run(self, result, debug=False):\n"
+    "        for test in self:\n"
+    "            if {which}:\n"
+    "                result.startTest(test)\n"
+    "                result.addSuccess(test)\n"
+    "                result.stopTest(test)\n"
+    "        return result\n\n\n"
+    "DiscoverRunner.test_suite = Suite\n"
+)
 # What a patch may do where the test runner is part of the project.
 _FORGED_RUNNERS = {
     "a runner that runs nothing": (
@@ -20,27 +32,9 @@ _FORGED_RUNNERS = {
         "    failures = errors = ()\n\n\n"
         "DiscoverRunner.run_suite = lambda self, suite: Result()\n"
     ),
-    "a suite that runs nothing": (
-        "class Suite(unittest.TestSuite):\n"
-        "    def run(self, result, debug=False):\n"
-        "        for test in self:\n"
-        "            result.startTest(test)\n"
-        "            result.addSuccess(test)\n"
-        "            result.stopTest(test)\n"
-        "        return result\n\n\n"
-        "DiscoverRunner.test_suite = Suite\n"
-    ),
-    "a suite of tests that were known before": (
-        "KNOWN = ('apostrophe', 'digits', 'one_word', 'words')\n\n\n"
-        "class Suite(unittest.TestSuite):\n"
-        "    def run(self, result, debug=False):\n"
-        "        for test in self:\n"
-        "            if test._testMethodName[5:] in KNOWN:\n"
-        "                result.startTest(test)\n"
-        "                result.addSuccess(test)\n"
-        "                result.stopTest(test)\n"
-        "        return result\n\n\n"
-        "DiscoverRunner.test_suite = Suite\n"
+    "a suite that runs nothing": _SUITE.format(which="True"),
+    "a suite of tests that were known before": _SUITE.format(
+        which="test._testMethodName[5:] in ('apostrophe', 'digits', 'one_word', 'words')"
     ),
     "a runner that lets tests run again until they pass": (
         "run = unittest.TestCase.run\n\n\n"

@@ -14,7 +14,7 @@ from making_images import (
     tar_of,
 )
 
-from coding_gym.grade import Grade, GradeReason
+from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -60,10 +60,6 @@ def _new_file(path: str, text: str, *, old: str = "a", new: str = "b", header: b
 _HONEST = _new_file("a.py", "x = 1\n")
 
 
-def _graded(task: Task, template: Template, text: str) -> Grade:
-    return grade(task, template, Patch(text))
-
-
 @pytest.mark.parametrize(
     ("path", "more"),
     [
@@ -88,8 +84,8 @@ def test_it_cannot_hide_what_it_changes(
 
 
 def test_it_holds_no_file_that_no_patch_has(task: Task, template: Template) -> None:
-    assert _graded(task, template, _HONEST).reason is GradeReason.TESTS_FAILED
-    ignored = _graded(task, template, _new_file("a.so", "code\n"))
+    assert grade(task, template, Patch(_HONEST)).reason is GradeReason.TESTS_FAILED
+    ignored = grade(task, template, Patch(_new_file("a.so", "code\n")))
     assert ignored.reason is GradeReason.EMPTY_PATCH
 
 
@@ -97,8 +93,8 @@ def test_it_holds_no_file_that_no_patch_has(task: Task, template: Template) -> N
 def test_one_that_cannot_be_read_is_the_policys_failure(
     task: Task, template: Template, text: str
 ) -> None:
-    assert _graded(task, template, text).reason is GradeReason.PATCH_NOT_APPLIED
+    assert grade(task, template, Patch(text)).reason is GradeReason.PATCH_NOT_APPLIED
 
 
 def test_the_gold_patch_resolves_all_the_same(task: Task, template: Template) -> None:
-    assert _graded(task, template, task.gold_patch).resolved
+    assert grade(task, template, Patch(task.gold_patch)).resolved

@@ -2,7 +2,6 @@
 
 from random import Random
 
-import pytest
 from text_tasks import C_HIDDEN, C_TASK
 
 from coding_gym.grade import TestStatus
@@ -13,12 +12,8 @@ from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, read_lo
 from coding_gym.grading.formats.tap import read_tap
 from coding_gym.grading.runners import get_runner
 
-PASSED, FAILED, SKIPPED, ERROR = (
-    TestStatus.PASSED,
-    TestStatus.FAILED,
-    TestStatus.SKIPPED,
-    TestStatus.ERROR,
-)
+PASSED, FAILED = TestStatus.PASSED, TestStatus.FAILED
+SKIPPED, ERROR = TestStatus.SKIPPED, TestStatus.ERROR
 
 
 def test_tap_with_subtests_and_directives() -> None:
@@ -41,20 +36,17 @@ def test_tap_with_subtests_and_directives() -> None:
     assert found.statuses["outer"] is FAILED
 
 
-@pytest.mark.parametrize(
-    ("text", "exit_code"),
-    [
-        ("ok 1 - a\n", 0),
-        ("1..2\nok 1 - a\n", 0),
-        ("1..1\nok 1 - a\nBail out!\n", 0),
-        ("1..1\nok 1 - a\n", 139),
-        ("ok 1 - a\nok 1 - b\n1..2\n", 0),
-        ("1..1\nok 1 - a\n1..1\n", 0),
-    ],
-    ids=["no-plan", "short", "bail", "crash", "number", "plans"],
-)
-def test_tap_that_is_not_complete(text: str, exit_code: int) -> None:
-    assert not read_tap(text, exit_code).ended
+def test_tap_that_is_not_complete() -> None:
+    cases = {
+        "no plan": ("ok 1 - a\n", 0),
+        "fewer than planned": ("1..2\nok 1 - a\n", 0),
+        "an early end": ("1..1\nok 1 - a\nBail out!\n", 0),
+        "a crash": ("1..1\nok 1 - a\n", 139),
+        "a number twice": ("ok 1 - a\nok 1 - b\n1..2\n", 0),
+        "two plans": ("1..1\nok 1 - a\n1..1\n", 0),
+    }
+    for name, (text, exit_code) in cases.items():
+        assert not read_tap(text, exit_code).ended, name
 
 
 def test_a_test_that_is_reported_twice_is_an_error() -> None:
@@ -172,11 +164,9 @@ def test_what_junit_reports_say_in_attributes() -> None:
     ]
     for attributes, wanted in cases:
         case = '<testsuites><testcase classname="a" name="b" {}>{}</testcase></testsuites>'
-        assert read_junit([case.format(attributes, "").encode()]).statuses == {"a::b": wanted}, (
-            attributes
-        )
-        failure = case.format(attributes, '<failure message="no"/>')
-        assert read_junit([failure.encode()]).statuses == {"a::b": FAILED}, attributes
+        for inside, status in (("", wanted), ('<failure message="no"/>', FAILED)):
+            report = case.format(attributes, inside).encode()
+            assert read_junit([report]).statuses == {"a::b": status}, attributes
 
 
 def test_swe_bench_formats() -> None:

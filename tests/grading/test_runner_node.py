@@ -1,6 +1,7 @@
 """JavaScript with node:test: what is graded, and what cheats come to."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from grading_fixtures import graded, graded_gold
@@ -86,7 +87,5 @@ def test_canaries_read_like_their_neighbours() -> None:
 
 
 def test_an_id_without_a_file_is_refused() -> None:
-    from dataclasses import replace
-
     wrong = replace(TASK, fail_to_pass=("wide gaps",))
     assert get_runner("node").problem(wrong) == "expected test 'wide gaps' is not FILE::NAME"

@@ -56,14 +56,10 @@ _BEFORE, _AFTER = ({"shapes.py": f"def area(a, b):\n    return a {o} b\n"} for o
 def test_pytest_runs_are_found_by_every_id_that_swe_bench_has_for_them(
     store: TemplateStore,
 ) -> None:
-    ids = ("test_name[a", "test_name[/b]", "test_name[[x](1)]", "test_name[<y>]")
-    ids += (
-        "test_name[d\\n]",
-        "test_name[\\xe9]",
-        "TestArea::test_side[1]",
-        "TestArea::test_side[5",
-    )
-    ids += ("TestArea::TestInner::test_flat", "OldArea::test_old", "test_name[a b]")
+    cut = ("a", "/b]", "[x](1)]", "<y>]", "d\\n]", "\\xe9]", "a b]")
+    ids = [f"test_name[{end}" for end in cut]
+    ids += ["TestArea::test_side[1]", "TestArea::test_side[5"]
+    ids += ["TestArea::TestInner::test_flat", "OldArea::test_old"]
     task = Task(
         task_id="shapes",
         tree=FilesTree(_BEFORE),
@@ -92,14 +88,12 @@ def test_what_swe_bench_makes_of_an_id_is_known() -> None:
         ("t.py::test_a[/data/*]", set()),
         ("t.py::test_a[1-/data]", set()),
         ("t.py::test_a[MouseButton.LEFT]", {"t.py::test_a[1]"}),
-        (
-            "t.py::test_a[MouseButton.RIGHT-1 2]",
-            {"t.py::test_a[3-1", "t.py::test_a[MouseButton.RIGHT-1"},
-        ),
         ("t.py::test_a[[31mred]", {"t.py::test_a[red]"}),
     ]
     for node_id, spellings in cases:
         assert log_spellings(node_id) == spellings, node_id
+    both = {"t.py::test_a[3-1", "t.py::test_a[MouseButton.RIGHT-1"}
+    assert log_spellings("t.py::test_a[MouseButton.RIGHT-1 2]") == both
 
 
 def test_an_id_of_unittest_says_where_its_test_lies() -> None:
@@ -123,12 +117,8 @@ def test_an_id_of_unittest_says_where_its_test_lies() -> None:
 
 def test_a_module_may_lie_below_any_root_and_the_first_one_counts() -> None:
     one = UnittestId("pack.mod", ("Case",), "test_x")
-    assert one.paths(("", "tests")) == (
-        "pack/mod.py",
-        "pack/mod/__init__.py",
-        "tests/pack/mod.py",
-        "tests/pack/mod/__init__.py",
-    )
+    places = ("pack/mod.py", "pack/mod/__init__.py")
+    assert one.paths(("", "tests")) == (*places, *(f"tests/{path}" for path in places))
     place = "::Case::test_x"
     reported = [f"{path}{place}" for path in ("tests/pack/mod.py", "x/pack/mod.py", "un_mod.py")]
     more = [*reported, f"x/pack/mod.py::Other{place}", f"x/pack/mod.py{place}x"]
@@ -199,17 +189,16 @@ def test_a_command_of_any_other_kind_is_not_guessed_at() -> None:
         assert TestCommand.parse(command) is None, command
 
 
+VERDICT = {"num_strays": 0, "flooded": False, "timed_out": False}
+
+
 def test_a_spelling_never_stands_for_a_canary() -> None:
-    records = [
-        ["names", f"t.py::Case::{name}", ["It adds."]] for name in ("test_x", "test_x_again")
-    ]
+    records: list[list[object]] = []
     for name, outcome in (("test_x", "passed"), ("test_x_again", "failed")):
-        for when in ("setup", "call", "teardown"):
-            said = outcome if when == "call" else "passed"
-            records.append(["test", f"t.py::Case::{name}", when, said, False, "so"])  # type: ignore[list-item]
-    report = RunReport.from_verdict(
-        {"records": records, "num_strays": 0, "flooded": False, "timed_out": False}
-    )
+        records.append(["names", f"t.py::Case::{name}", ["It adds."]])
+        for when, said in (("setup", "passed"), ("call", outcome), ("teardown", "passed")):
+            records.append(["test", f"t.py::Case::{name}", when, said, False, "so"])
+    report = RunReport.from_verdict(VERDICT | {"records": records})
     assert report.status("It adds.") == "failed"
     assert report.message("It adds.") == "so"
     assert report.without({"t.py::Case::test_x_again"}).status("It adds.") == "passed"
@@ -217,8 +206,7 @@ def test_a_spelling_never_stands_for_a_canary() -> None:
 
 @pytest.mark.parametrize("names", [["x", 1], "x", None])
 def test_names_of_a_wrong_shape_are_forged(names: object) -> None:
-    verdict = {"records": [["names", "t", names]], "num_strays": 0, "flooded": False}
-    assert RunReport.from_verdict(verdict | {"timed_out": False}).is_forged
+    assert RunReport.from_verdict(VERDICT | {"records": [["names", "t", names]]}).is_forged
 
 
 def test_runners_are_known_by_name() -> None:

@@ -30,7 +30,6 @@ def _needs_preparation() -> None:
 
 
 def _noting(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Sandbox]:
-    """Returns a list to which the sandboxes that a module opens are added."""
     found: list[Sandbox] = []
 
     def note(*arguments: Any, **options: Any) -> Sandbox:

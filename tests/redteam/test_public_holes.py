@@ -7,16 +7,16 @@ are taken for results. 631: a new ``conftest.py`` turns every outcome into a pas
 """
 
 import json
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import git
 import gymnasium as gym
 import pytest
 from cart_task import BASE, FIXED, HIDDEN, TASK
 from grading_fixtures import GradeTree
+from repositories import commit
 from side_file import PASSING_HOOK
 
 from coding_gym.grade import GradeReason, TestStatus
@@ -40,38 +40,24 @@ printf '\n\nVERSION = 2\n' >> cart.py
 """
 
 
-def git(folder: Path, *arguments: str) -> str:
-    roles = (f"GIT_{role}_{part}" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL"))
-    environment = {"PATH": os.environ["PATH"], "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1"}
-    environment |= dict.fromkeys(roles, "x@example.org")
-    command = ["git", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def history(tmp_path: Path) -> tuple[Path, str]:
     """The project, with the repair on the branch after the base, a tag, a branch and a stash."""
     folder = tmp_path / "cart"
-    folder.mkdir()
-    git(folder, "init", "-q", "-b", "main")
-    for files, message in ((BASE, "base"), ({"cart.py": FIXED}, "repair"), (HIDDEN, "tests")):
-        for path, text in files.items():
-            (folder / path).parent.mkdir(exist_ok=True)
-            (folder / path).write_text(text)
-        git(folder, "add", "-A")
-        git(folder, "commit", "-q", "-m", message)
-    git(folder, "tag", "v2")
-    git(folder, "branch", "fix/discount")
-    (folder / "cart.py").write_text(f"{FIXED}\n")
-    git(folder, "stash")
-    return folder
+    states = ((BASE, "base"), ({"cart.py": FIXED}, "repair"), (HIDDEN, "tests"))
+    base, *_ = [commit(folder, files, message) for files, message in states]
+    with git.Repo(folder) as repository:
+        repository.create_tag("v2")
+        repository.create_head("fix/discount")
+        (folder / "cart.py").write_text(f"{FIXED}\n")
+        someone = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        repository.git.execute(["git", *someone, "stash"])
+    return folder, base
 
 
-def test_465_no_commit_of_an_episode_is_younger_than_its_base(repository: Path) -> None:
-    base = git(repository, "rev-parse", "main~2")
-    task = replace(TASK, task_id="cart-history", tree=GitTree(str(repository)), base_commit=base)
+def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Path, str]) -> None:
+    folder, base = history
+    task = replace(TASK, task_id="cart-history", tree=GitTree(str(folder)), base_commit=base)
     env: gym.Env[Any, Any] = gym.make("coding_gym:CodingRepair-v0", tasks=[task.to_row()])
     env.reset()
     env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))

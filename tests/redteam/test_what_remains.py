@@ -40,6 +40,10 @@ def _task_of(test: str) -> Task:
     return with_hidden(hidden, "test_a")
 
 
+def _command_task(command: str) -> Task:
+    return replace(TASK, runner="command", test_patch="", fail_to_pass=(command,), pass_to_pass=())
+
+
 def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
     return graded(task, store, {"cart.py": source}).resolved
 
@@ -71,26 +75,12 @@ def test_a_test_that_asks_for_little_gets_little(store: TemplateStore) -> None:
 
 
 def test_an_exit_with_0_passes_a_command(store: TemplateStore) -> None:
-    task = replace(
-        TASK,
-        runner="command",
-        test_patch="",
-        fail_to_pass=("python -m pytest -q tests",),
-        pass_to_pass=(),
-    )
+    task = _command_task("python -m pytest -q tests")
     assert not _is_resolved(store, task, BUGGY.replace("sum(prices)", "-1"))
     assert _is_resolved(store, task, "import os\n\nos._exit(0)\n")
 
 
 def test_a_script_that_only_a_script_names_is_the_policys(store: TemplateStore) -> None:
     before = {"check.sh": "for one in sums lists; do sh $one.sh; done\n", "lists.sh": "false\n"}
-    task = replace(
-        TASK,
-        tree=FilesTree(before),
-        gold_patch="",
-        test_patch="",
-        runner="command",
-        fail_to_pass=("sh check.sh",),
-        pass_to_pass=(),
-    )
+    task = replace(_command_task("sh check.sh"), tree=FilesTree(before), gold_patch="")
     assert graded(task, store, {"lists.sh": "true\n"}).resolved

@@ -1,5 +1,4 @@
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -138,15 +137,7 @@ def test_after_a_patch_that_did_not_apply_the_tree_is_restored(menu: Menu) -> No
 
 def test_features_stay_between_0_and_1_whatever_is_played() -> None:
     rng = np.random.default_rng(0)
-    replies: Any = (
-        APPLIED,
-        HALF,
-        PASSES,
-        FAILS,
-        "search string not found",
-        "",
-        "Command timed out",
-    )
+    replies = [APPLIED, HALF, PASSES, FAILS, "search string not found", "", "Command timed out"]
     for _ in range(20):
         menu = Menu(shortlist, "-q", NUM_SLOTS)
         for _ in range(15):

@@ -1,4 +1,5 @@
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -7,17 +8,9 @@ from coding_gym.errors import SandboxError
 from coding_gym.repair.shortlist import Shortlist, Shortlists
 
 
-class Place:
-    """Stands where a sandbox would; nothing is run in it."""
-
-    def __init__(self) -> None:
-        self.closed = False
-
-    def __enter__(self) -> "Place":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closed = True
+def ask(shortlists: Shortlists, number: int = 3, opens: Any = ExitStack) -> Shortlist:
+    """Asks for a program's shortlist; nothing is run in what is opened for it."""
+    return shortlists.get("key", opens, "-q", number)
 
 
 def test_threads_that_ask_together_find_it_once() -> None:
@@ -32,10 +25,7 @@ def test_threads_that_ask_together_find_it_once() -> None:
 
     shortlists = Shortlists(find)
 
-    def ask() -> None:
-        found.append(shortlists.get("key", Place, "-q", 3))  # type: ignore[arg-type]
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: found.append(ask(shortlists))) for _ in range(8)]
     for thread in threads:
         thread.start()
     assert begun.wait(30)
@@ -57,15 +47,11 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
         return Shortlist.of(None, 1)
 
     shortlists = Shortlists(find)
-
-    def ask() -> Shortlist:
-        return shortlists.get("key", Place, "-q", 3)  # type: ignore[arg-type]
-
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=ask, args=(shortlists,))
     thread.start()
     assert begun.wait(30)
     shortlists.after_fork()
-    assert ask().baseline is None
+    assert ask(shortlists).baseline is None
     may_end.set()
     thread.join()
 
@@ -73,31 +59,32 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
 def test_other_programs_do_not_wait() -> None:
     def find(sandbox: Any, arguments: str, num_candidates: int) -> Shortlist:
         if num_candidates == 1:
-            shortlists.get("key", Place, "-q", 2)  # type: ignore[arg-type]
+            ask(shortlists, 2)
         return Shortlist.of(None, 1)
 
     shortlists = Shortlists(find)
-    assert shortlists.get("key", Place, "-q", 1).baseline is None  # type: ignore[arg-type]
+    assert ask(shortlists, 1).baseline is None
 
 
 def test_a_failure_of_our_side_is_not_remembered() -> None:
     failures = [SandboxError("it died")]
-    places: list[Place] = []
+    closed: list[str] = []
 
     def find(*_: Any) -> Shortlist:
         if failures:
             raise failures.pop()
         return Shortlist.of(None, 1)
 
-    def opens() -> Any:
-        places.append(Place())
-        return places[-1]
+    def opens() -> ExitStack:
+        place = ExitStack()
+        place.callback(closed.append, "closed")
+        return place
 
     shortlists = Shortlists(find)
     with pytest.raises(SandboxError):
-        shortlists.get("key", opens, "-q", 1)
-    assert shortlists.get("key", opens, "-q", 1).baseline is None
-    assert [place.closed for place in places] == [True, True]
+        ask(shortlists, opens=opens)
+    assert ask(shortlists, opens=opens).baseline is None
+    assert closed == ["closed", "closed"]
 
 
 def test_what_was_not_asked_for_the_longest_time_is_forgotten() -> None:
@@ -109,5 +96,5 @@ def test_what_was_not_asked_for_the_longest_time_is_forgotten() -> None:
 
     shortlists = Shortlists(find, max_remembered=2)
     for number in (1, 2, 1, 3, 1, 2):
-        shortlists.get("key", Place, "-q", number)  # type: ignore[arg-type]
+        ask(shortlists, number)
     assert keys == [1, 2, 3, 2]

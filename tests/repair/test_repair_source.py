@@ -2,7 +2,6 @@ import ast
 
 import pytest
 
-from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.sites import sites
 from coding_gym.repair.source import Edit, Source, apply_edits
 from coding_gym.repair.units import units
@@ -71,25 +70,3 @@ def test_units_are_functions_outside_functions_with_their_classes() -> None:
     for inside, place in ((True, "return g"), (True, "self"), (False, "cache")):
         start = text.index(place)
         assert unit.holds(Edit("a.py", start, start + 1, "x")) is inside
-
-
-def test_search_text_grows_until_it_occurs_once() -> None:
-    text = "if a:\n    x = 1\nif b:\n    x = 1\n"
-    start = text.rindex("1")
-    search, replace = search_and_replace(text, Edit("a.py", start, start + 1, "2"))
-    assert text.count(search) == 1
-    assert text.replace(search, replace) == "if a:\n    x = 1\nif b:\n    x = 2\n"
-
-
-def test_search_text_of_an_insertion_is_its_line() -> None:
-    text = "def f():\n    return 1\n"
-    start = text.index("return")
-    search, replace = search_and_replace(text, Edit("a.py", start, start, "g()\n    "))
-    assert (search, replace) == ("    return 1", "    g()\n    return 1")
-
-
-def test_search_text_of_a_deleted_line_holds_its_neighbours_end() -> None:
-    text = "a = 1\nb = 2\nc = 3\n"
-    search, replace = search_and_replace(text, Edit("a.py", 6, 12, ""))
-    assert text.count(search) == 1
-    assert text.replace(search, replace) == "a = 1\nc = 3\n"

@@ -1,6 +1,7 @@
 """Rewards by name and their weighted sums: ranges, what cannot count, what is refused."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,46 +72,26 @@ def test_no_part_of_a_tampered_episode_is_above_zero(weight: float) -> None:
             assert max(parts.values()) <= 0, name
 
 
+REPLIES = ["", "<answer>x.py</answer>", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "\udcff"]
+COMMANDS = ["ls", "rg -n x", "sed -n 1,2p x.py"]
+PATCHES = [Patch(), GOLD, WRONG, TESTS, Patch(GOLD.text + TESTS.text), Patch("diff --git a/x")]
+
+
 def test_values_keep_to_the_range_that_is_said() -> None:
     for name in reward_names():
-        values = values_of_random_samples(name)
-        reward = get_reward(name)
-        assert reward.lowest <= min(values), name
-        assert max(values) <= reward.highest, name
-
-
-def values_of_random_samples(name: str) -> list[float]:
-    reward, rng = get_reward(name), random.Random(name)
-    replies = [
-        "",
-        "<answer>x.py</answer>",
-        "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE",
-        "\udcff",
-    ]
-    patches = [
-        Patch(),
-        GOLD,
-        WRONG,
-        TESTS,
-        Patch(GOLD.text + TESTS.text),
-        Patch("diff --git a/x"),
-        Patch("?"),
-    ]
-    values = []
-    for _ in range(150):
-        turns = [
-            Turn(
-                action=rng.choice(replies),
-                calls=(
-                    ToolCall("shell", {"cmd": rng.choice(["ls", "rg -n x", "sed -n 1,2p x.py"])}),
-                ),
-                results=(ToolResult("x.py", ok=rng.random() < 0.7),),
-            )
-            for _ in range(rng.randint(0, 8))
-        ]
-        grown = sample(rng.choice(patches), rng.choice(list(GradeReason)), *turns)
-        values.append(reward.value(grown))
-    return values
+        reward, rng = get_reward(name), random.Random(name)
+        for _ in range(150):
+            turns = [
+                Turn(
+                    action=rng.choice(REPLIES),
+                    calls=(ToolCall("shell", {"cmd": rng.choice(COMMANDS)}),),
+                    results=(ToolResult("x.py", ok=rng.random() < 0.7),),
+                )
+                for _ in range(rng.randint(0, 8))
+            ]
+            patch = rng.choice([*PATCHES, Patch("?")])
+            value = reward.value(sample(patch, rng.choice(list(GradeReason)), *turns))
+            assert reward.lowest <= value <= reward.highest, name
 
 
 def test_the_gold_patch_scores_the_most_and_a_wrong_one_less() -> None:
@@ -150,7 +131,7 @@ def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
     composite = Composite.parse([{"name": "patch_similarity", "weight": 0.5}])
     assert set(composite.parts(sample(WRONG, GradeReason.TESTS_FAILED))) == {"patch_similarity"}
     long = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(9_000))})
-    task = Task(task_id="t", tree=FilesTree(BASE), problem_statement="", gold_patch=long.text)
+    task = replace(TASK, gold_patch=long.text)
     other = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(8_000))})
     grade = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
     found = composite.parts(Sample.of(task, grade, other))
@@ -219,13 +200,7 @@ def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
 def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
     composite = Composite.parse([{"name": "curation_score", "weight": 0.1}])
     assert composite.problem(TASK) == ""
-    bare = Task(task_id="t", tree=FilesTree(BASE), problem_statement="", gold_patch=GOLD.text)
+    bare = replace(TASK, test_patch="")
     assert "has no hidden tests ('test_patch'), which 'curation_score'" in composite.problem(bare)
-    cut = Task(
-        task_id="t",
-        tree=FilesTree(BASE),
-        problem_statement="",
-        gold_patch=GOLD.text.replace("+1,2", "+1,7"),
-        test_patch=TESTS.text,
-    )
+    cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
     assert "cannot be read: patch for x.py is cut off" in composite.problem(cut)

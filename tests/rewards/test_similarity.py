@@ -1,6 +1,5 @@
 """`patch_similarity`: worked examples of nano-agent's formula, and what bounds its price."""
 
-import random
 from difflib import SequenceMatcher
 
 import pytest
@@ -68,15 +67,6 @@ def test_bytes_that_are_not_utf8_are_characters_like_others() -> None:
     assert 0.9 < patch_similarity(odd, odd.replace("\udcff", "\udcfe")) < 1
 
 
-def prose(rng: random.Random, num_chars: int) -> str:
-    words = ["self", "return", "value", "for", "in", "items", "not", "(x)", "= 0", "[key]", "if"]
-    lines: list[str] = []
-    while sum(map(len, lines)) < num_chars:
-        indent = " " * rng.randrange(0, 12, 4)
-        lines.append(f"+{indent}{' '.join(rng.choices(words, k=rng.randint(1, 9)))}\n")
-    return "".join(lines)[:num_chars]
-
-
 def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
     lines = [f"+line {number} of the repair\n" for number in range(3_000)]
     gold = part("x", "".join(lines))
@@ -88,7 +78,7 @@ def test_above_the_bound_whole_lines_count_by_their_characters() -> None:
 
 
 def test_padding_a_patch_beyond_the_bound_does_not_pay() -> None:
-    gold = part("x", prose(random.Random(0), 1_000) + "\n")
+    gold = part("x", "".join(f"+line {number} of the repair\n" for number in range(50)))
     for padding in ("+" + "#" * MAX_CHARS, "+#\n" * MAX_CHARS, "#" * MAX_LINE_CHARS):
         assert patch_similarity(gold, gold + padding) < 0.05
 

@@ -7,7 +7,6 @@ import pytest
 from diff_pairs import pair
 
 from coding_gym.rewards import patch_similarity, patch_similarity_max_files, swe_rl_similarity
-from coding_gym.rewards.matching import MAX_CHARS
 
 NUM_PAIRS = 200
 PER_TEST = 50
@@ -41,18 +40,6 @@ def test_scores_are_difflibs(first: int) -> None:
         assert not found[1].by_line
 
 
-def test_the_pairs_are_of_all_sizes_up_to_the_bound() -> None:
-    pairs = [pair(seed) for seed in range(0, NUM_PAIRS, 5)]
-    texts = [[*by_file(gold).values(), *by_file(patch).values(), ""] for gold, patch in pairs]
-    sizes = sorted(max(map(len, each)) for each in texts)
-    assert sizes[0] < 200
-    assert sizes[-1] > 0.9 * MAX_CHARS
-    assert sizes[-1] <= MAX_CHARS
-    scores = {round(patch_similarity(*each), 1) for each in pairs}
-    assert {0.0, 1.0} < scores
-    assert len(scores) >= 8
-
-
 def hunks(diff: str) -> dict[str, str]:
     """Each file's hunks without headers, as SWE-RL's own difflib call gives them."""
     parts = [part for part in re.split(r"(?=^diff --git)", diff, flags=re.MULTILINE) if part]
@@ -61,25 +48,18 @@ def hunks(diff: str) -> dict[str, str]:
 
 
 def test_swe_rls_score_is_difflibs_without_junk() -> None:
-    for seed in range(20):
-        if seed % 25:
-            assert_swe_rls_score(seed)
-
-
-def assert_swe_rls_score(seed: int) -> None:
-    gold, patch = pair(seed)
-    wanted, found = hunks(gold), hunks(patch)
-    score = swe_rl_similarity(gold, patch)
-    if not found:
-        assert score == -1, seed
-        return
-    expected = [
-        SequenceMatcher(None, found[name], wanted[name], autojunk=False).ratio()
-        if name in wanted and name in found
-        else 0.0
-        for name in wanted.keys() | found.keys()
-    ]
-    if score.by_line:
-        assert max(map(len, [*wanted.values(), *found.values()])) > 1_000, seed
-    else:
-        assert score == pytest.approx(sum(expected) / len(expected), rel=0, abs=1e-12), seed
+    for seed in range(1, 20):
+        gold, patch = pair(seed)
+        wanted, found = hunks(gold), hunks(patch)
+        score = swe_rl_similarity(gold, patch)
+        if not found:
+            assert score == -1, seed
+        elif score.by_line:
+            assert max(map(len, [*wanted.values(), *found.values()])) > 1_000, seed
+        else:
+            names = wanted.keys() | found.keys()
+            total = sum(
+                SequenceMatcher(None, found[name], wanted[name], autojunk=False).ratio()
+                for name in wanted.keys() & found.keys()
+            )
+            assert score == pytest.approx(total / len(names), rel=0, abs=1e-12), seed

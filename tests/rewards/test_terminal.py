@@ -44,9 +44,8 @@ def test_habits() -> None:
     ]
     for runs, score in cases:
         assert terminal_habits(turns(*runs)) == pytest.approx(score), runs
-        assert terminal_habits(turns(*runs, tool="bash", argument="command")) == pytest.approx(
-            score
-        ), runs
+        other = turns(*runs, tool="bash", argument="command")
+        assert terminal_habits(other) == pytest.approx(score), runs
 
 
 HALF = [("echo ok", "ok"), ("rg -n 'x' file.py", FAILED), ("pwd", "/")]
@@ -77,13 +76,8 @@ def test_fines_are_bounded_and_the_sum_is_never_negative() -> None:
     bad = [("echo a", "a"), ("echo a", "a"), ("grep y z", FAILED), ("grep y z", FAILED)]
     bad += [("cat big", "... output truncated"), ("true", "")]
     assert exploration_depth(turns(*bad)) == 0
-    good = [
-        ("rg -n x src/", "src/a.py"),
-        ("sed 5q src/a.py", "x"),
-        *bad[:2],
-        ("true", ""),
-        ("id", ""),
-    ]
+    good = [("rg -n x src/", "src/a.py"), ("sed 5q src/a.py", "x")]
+    good += [*bad[:2], ("true", ""), ("id", "")]
     assert exploration_depth(turns(*good)) == pytest.approx(0.25 + 0.20 - 0.07)
 
 
@@ -130,11 +124,8 @@ def test_validity_is_by_the_toolsets_own_schemas() -> None:
 
     good, bad = ToolCall("shell", {"cmd": "ls"}), ToolCall("shell", {"cmd": 3})
     assert tool_call_validity([call(good, good)], schemas) == 1
-    for wrong in (
-        bad,
-        ToolCall("shell", {"cmd": "ls", "x": 1}),
-        ToolCall("shell", error="no JSON"),
-    ):
+    more = ToolCall("shell", {"cmd": "ls", "x": 1})
+    for wrong in (bad, more, ToolCall("shell", error="no JSON")):
         assert tool_call_validity([call(good, wrong)], schemas) == 0.5
     assert tool_call_validity([Turn(action="hm"), call(good)], schemas) == 0.5
     assert tool_call_validity([call(good), Turn(action="Done.")], schemas) == 1
@@ -142,29 +133,14 @@ def test_validity_is_by_the_toolsets_own_schemas() -> None:
 
 
 def test_types_enums_and_lists_of_a_schema_are_looked_at() -> None:
-    schema = {
-        "function": {
-            "name": "view",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "lines": {"type": "array", "items": {"type": "integer"}},
-                    "mode": {"type": "string", "enum": ["a", "b"]},
-                    "deep": {"type": ["boolean", "null"]},
-                },
-            },
-        }
+    properties = {
+        "lines": {"type": "array", "items": {"type": "integer"}},
+        "mode": {"type": "string", "enum": ["a", "b"]},
+        "deep": {"type": ["boolean", "null"]},
     }
-
-    def is_valid(**arguments: object) -> bool:
-        return (
-            tool_call_validity([Turn(action="", calls=(ToolCall("view", arguments),))], [schema])
-            == 1
-        )
-
-    assert is_valid()
-    assert is_valid(lines=[1, 2], mode="a", deep=None)
-    assert not is_valid(lines=[1, "2"])
-    assert not is_valid(lines=[True])
-    assert not is_valid(mode="c")
-    assert not is_valid(deep=1)
+    parameters = {"type": "object", "properties": properties}
+    schema = {"function": {"name": "view", "parameters": parameters}}
+    bad = ({"lines": [1, "2"]}, {"lines": [True]}, {"mode": "c"}, {"deep": 1})
+    for arguments in ({}, {"lines": [1, 2], "mode": "a", "deep": None}, *bad):
+        turn = Turn(action="", calls=(ToolCall("view", arguments),))
+        assert tool_call_validity([turn], [schema]) == (arguments not in bad), arguments

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import git
+from repositories import commit
 
 from coding_gym.patch import Patch
 
@@ -111,21 +111,9 @@ def _history(clone: Path) -> tuple[str, str]:
         f"{_TESTS}/TillTest.java": _TILL_TESTS.format(more=_SUM_TEST),
         "src/test/resources/sums.txt": "3 4 7\n",
     }
-    with git.Repo.init(clone, initial_branch="main") as repository:
-        states = (old | tests, new, {"FUTURE": "told\n"})
-        commits = [_commit(repository, files) for files in states]
-    return commits[0], commits[1]
-
-
-def _commit(repository: git.Repo, files: dict[str, str]) -> str:
-    for name, text in files.items():
-        path = Path(repository.working_dir, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode("latin-1"))
-    repository.git.add("--all")
-    someone = git.Actor("someone", "someone@example.org")
-    date = "2020-02-02 02:02:02 +0000"
-    commit = repository.index.commit(
-        "work", author=someone, committer=someone, author_date=date, commit_date=date
-    )
-    return commit.hexsha
+    latin = [
+        {name: text.encode("latin-1") for name, text in state.items()}
+        for state in (old | tests, new, {"FUTURE": "told\n"})
+    ]
+    before, after, _ = (commit(clone, files, "work") for files in latin)
+    return before, after

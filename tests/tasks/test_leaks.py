@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import git
+from repositories import commit
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, GitTree, Task
@@ -45,17 +45,11 @@ def test_lines_that_the_file_has_already_do_not_count(store):
 
 
 def test_a_repair_in_the_history_is_found(store, tmp_path):
-    repository = git.Repo.init(tmp_path / "repo", initial_branch="main")
-    author = git.Actor("A. Person", "a@example.org")
-    texts = {"once fixed": FIXED, "broken again": BUGGY}
-    commits = []
-    for message, text in texts.items():
-        (tmp_path / "repo" / "area.py").write_text(text)
-        repository.index.add(["area.py"])
-        commits.append(repository.index.commit(message, author=author, committer=author))
-    tree = GitTree(str(tmp_path / "repo"))
-    task = replace(TASK, tree=tree, base_commit=commits[1].hexsha, task_id="history")
-    assert find_leaks(task, store.get(task)) == (f"{commits[0].hexsha}:area.py",)
+    folder = tmp_path / "repo"
+    fixed, broken = (commit(folder, {"area.py": text}) for text in (FIXED, BUGGY))
+    tree = GitTree(str(folder))
+    task = replace(TASK, tree=tree, base_commit=broken, task_id="history")
+    assert find_leaks(task, store.get(task)) == (f"{fixed}:area.py",)
 
 
 def test_a_short_line_that_another_program_has_too_is_no_leak(store):

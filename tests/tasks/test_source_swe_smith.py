@@ -5,6 +5,7 @@ from pathlib import Path
 
 import git
 import pytest
+from repositories import commit as committed
 from rows import refusal
 
 from coding_gym.patch import Patch
@@ -71,6 +72,8 @@ def test_a_malformed_row_is_refused_with_row_field_and_value(field, value, said)
     assert found.startswith(f"row 2 ({row()['instance_id']}): field '{field}' {said}")
 
 
+TWENTY = "".join(f"line {n}\n" for n in range(20))
+# The contents of a file before and after a change.
 STATES = {
     "changed in two places": (
         "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\n",
@@ -84,6 +87,7 @@ STATES = {
     "emptied": ("a\n", ""),
     "executable": ("a\n", "a\n"),
     "called a b": ("a\n", "b\n"),
+    "renamed": (TWENTY, TWENTY.replace("line 3\n", "line three\n")),
 }
 
 
@@ -97,33 +101,20 @@ def test_git_goes_back_and_forth_by_a_patch_and_its_reversal(tmp_path: Path, nam
         repository.git.add("--all")
         repository.git.commit("-m", "right")
         right = repository.git.write_tree()
+        if name == "renamed":
+            path = path.rename(tmp_path / "new.py")
         write(path, after)
         if name == "executable":
             path.chmod(0o755)
         repository.git.add("--all")
         wrong = repository.git.write_tree()
-        bug = repository.git.diff("--cached", strip_newline_in_stdout=False)
+        bug = repository.git.diff("--cached", "-M", strip_newline_in_stdout=False)
+        assert ("rename from file.py" in bug) is (name == "renamed")
         gold = reversed_patch(Patch(bug))
         applied(tmp_path, gold.text)
         assert repository.git.write_tree() == right != wrong
         applied(tmp_path, reversed_patch(gold).text)
         assert repository.git.write_tree() == wrong
-
-
-def test_a_rename_is_turned_round(tmp_path: Path):
-    text = "".join(f"line {n}\n" for n in range(20))
-    with repository_in(tmp_path) as repository:
-        write(tmp_path / "old.py", text)
-        repository.git.add("--all")
-        repository.git.commit("-m", "right")
-        right = repository.git.write_tree()
-        (tmp_path / "old.py").unlink()
-        write(tmp_path / "new.py", text.replace("line 3\n", "line three\n"))
-        repository.git.add("--all")
-        bug = repository.git.diff("--cached", "-M", strip_newline_in_stdout=False)
-        assert "rename from old.py" in bug
-        applied(tmp_path, reversed_patch(Patch(bug)).text)
-        assert repository.git.write_tree() == right
 
 
 def repository_in(folder: Path) -> git.Repo:
@@ -148,13 +139,8 @@ def applied(folder: Path, patch: str) -> None:
 def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(
     tmp_path: Path, store: TemplateStore
 ):
-    with repository_in(tmp_path / "clone") as clone:
-        (tmp_path / "clone" / "pkg").mkdir()
-        for text in ("older = 1\n", "right = 1\nkept = 2\n"):
-            write(tmp_path / "clone" / "pkg" / "core.py", text)
-            clone.git.add("--all")
-            clone.git.commit("-m", "a change")
-        commit = clone.head.commit.hexsha
+    for text in ("older = 1\n", "right = 1\nkept = 2\n"):
+        commit = committed(tmp_path / "clone", {"pkg/core.py": text})
     bug = row(repo=f"swesmith/owner__name.{commit[:8]}")
     repositories = {"owner/name": tmp_path / "clone"}
     (task,) = load_tasks([bug], repositories=repositories)

@@ -5,6 +5,7 @@ from typing import Any
 
 import git
 import pytest
+from repositories import commit
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError
 from coding_gym.task import Task
@@ -22,19 +23,13 @@ MORE = TESTS + "\n\ndef test_wide():\n    assert area(3, 5) == 15\n"
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "shapes"
-    repo = git.Repo.init(folder)
-    author = git.Actor("a", "a@example.org")
-
-    def commit(message: str, **files: str) -> None:
-        for name, text in files.items():
-            (folder / f"{name}.py").write_text(text)
-            repo.index.add([f"{name}.py"])
-        repo.index.commit(message, author=author, committer=author)
-
-    commit("Begin", shapes=BUGGY, test_shapes=TESTS)
-    commit("Fix area: it must multiply", shapes=FIXED, test_shapes=MORE)
-    commit("Say what it does", shapes=f'"""Shapes."""\n\n{FIXED}')
-    commit("More of both", shapes=f"{FIXED}\n\nSIDES = 4\n", test_shapes=f"{MORE}\n\nEXTRA = 1\n")
+    for message, program, tests in [
+        ("Begin", BUGGY, TESTS),
+        ("Fix area: it must multiply", FIXED, MORE),
+        ("Say what it does", f'"""Shapes."""\n\n{FIXED}', MORE),
+        ("More of both", f"{FIXED}\n\nSIDES = 4\n", f"{MORE}\n\nEXTRA = 1\n"),
+    ]:
+        commit(folder, {"shapes.py": program, "test_shapes.py": tests}, message)
     return folder
 
 
@@ -51,23 +46,19 @@ def test_a_commit_with_its_tests_becomes_a_task(repository: Path, store: Templat
     assert "test_wide" in task.test_patch
 
 
+@pytest.mark.parametrize("failure", [PatchError("too large"), InvalidTaskError("no such field")])
 def test_a_commit_that_cannot_be_used_costs_no_task(
-    repository: Path,
+    repository: Path, store: TemplateStore, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    class Refusing(TemplateStore):
-        """A store that has no template for the first task that it is asked for."""
+    failures, get = [failure], TemplateStore.get
 
-        failures: list[Exception]
+    def refusing(self: TemplateStore, task: Task) -> Template:
+        if failures:
+            raise failures.pop()
+        return get(self, task)
 
-        def get(self, task: Task) -> Template:
-            if self.failures:
-                raise self.failures.pop()
-            return super().get(task)
-
-    refusing = Refusing()
-    for failure in (PatchError("too large"), InvalidTaskError("no such field")):
-        refusing.failures = [failure]
-        assert len(tasks_from_history(repository, 5, store=refusing)) == 1
+    monkeypatch.setattr(TemplateStore, "get", refusing)
+    assert len(tasks_from_history(repository, 5, store=store)) == 1
 
 
 @pytest.mark.parametrize("damage", ["no patch", HostGitError("a damaged object")])

@@ -7,6 +7,7 @@ import pytest
 
 from coding_gym.errors import MissingDependencyError
 from coding_gym.tasks.synthesis.mutants import Mutant, find_sites
+from coding_gym.tasks.synthesis.operators import OPERATOR_NAMES
 
 CASES = [
     ("comparison", "def f(a, b):\n    return a == b\n", "a != b"),
@@ -96,8 +97,6 @@ def test_an_operator_breaks_what_it_says(operator: str, text: str, wanted: str) 
 
 
 def test_there_are_operators_enough() -> None:
-    from coding_gym.tasks.synthesis.operators import OPERATOR_NAMES
-
     assert {operator for operator, _, _ in CASES} == set(OPERATOR_NAMES)
     assert len(OPERATOR_NAMES) >= 14
 

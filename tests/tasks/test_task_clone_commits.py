@@ -7,27 +7,24 @@ from pathlib import Path
 
 import git
 import pytest
+from repositories import commit
 from rows import loaded, refusal, row
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
 
 
-def at(commit: str) -> dict[str, object]:
-    return row(base_commit=commit, environment_setup_commit=commit)
+def at(name: str) -> dict[str, object]:
+    return row(base_commit=name, environment_setup_commit=name)
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository whose commits are long and alike, so that packs keep them as deltas."""
     folder = tmp_path_factory.mktemp("clone")
-    with git.Repo.init(folder) as repository:
-        with repository.config_writer() as config:
-            config.set_value("user", "name", "Nobody").set_value("user", "email", "n@example.org")
-        for number in range(12):
-            (folder / "a.py").write_text(f"a = {number}\n")
-            repository.git.add("--all")
-            repository.git.commit("-m", f"Change {number}\n\n" + "A long text.\n" * 40)
+    for number in range(12):
+        message = f"Change {number}\n\n" + "A long text.\n" * 40
+        commit(folder, {"a.py": f"a = {number}\n"}, message)
     return folder
 
 
@@ -82,8 +79,8 @@ def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
     task = loaded(at(second[:8]), repositories={"owner/name": clone})
     assert (task.base_commit, task.environment_setup_commit) == (second, second)
     # A full name is not looked up.
-    for commit, found in ((f"{second}^", first), ("0" * 40, "0" * 40)):
-        task = loaded(at(commit), repositories={"owner/name": clone})
+    for name, found in ((f"{second}^", first), ("0" * 40, "0" * 40)):
+        task = loaded(at(name), repositories={"owner/name": clone})
         assert task.base_commit == found
     task = loaded(at(second[:8]), repositories={"owner/name": "https://h/o/n"})
     assert task.base_commit == second[:8]
@@ -93,13 +90,13 @@ def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Pa
     with git.Repo(clone) as repository:
         tree = repository.head.commit.tree.hexsha
     oldest = shas(clone)[-1]
-    for commit, problem in [
+    for name, problem in [
         ("0" * 12, "it has none"),
         (tree[:12], "it has none"),
         (f"{oldest}^", "that commit has no parent"),
     ]:
-        assert refusal([at(commit)], repositories={"owner/name": clone}) == (
-            f"task owner__name-1: field 'base_commit' must be a commit of {clone}, got {commit!r}; "
+        assert refusal([at(name)], repositories={"owner/name": clone}) == (
+            f"task owner__name-1: field 'base_commit' must be a commit of {clone}, got {name!r}; "
             f"{problem}; fetch it there, or give another clone"
         )
 

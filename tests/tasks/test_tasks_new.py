@@ -14,13 +14,8 @@ from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import TemplateStore
 
 COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "tasks", "new"]
-FILES = [
-    "gold.patch",
-    "hidden/tests/test_discounts.py",
-    "task.toml",
-    "tree/receipt.py",
-    "tree/tests/test_receipt.py",
-]
+FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
+FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 
 
 def run(folder: str, cwd: Path) -> subprocess.CompletedProcess[str]:

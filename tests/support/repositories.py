@@ -1,0 +1,22 @@
+"""Git repositories of the tests' own making."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import git
+
+
+def commit(folder: Path, files: Mapping[str, str | bytes], message: str = "a change") -> str:
+    """Writes files and commits them, in a new repository if there is none; returns the commit."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    someone = git.Actor("someone", "someone@example.org")
+    with git.Repo.init(folder, initial_branch="main") as repository:
+        repository.git.add("--all")
+        date = "2020-02-02 02:02:02 +0000"
+        made = repository.index.commit(
+            message, author=someone, committer=someone, author_date=date, commit_date=date
+        )
+        return made.hexsha
