@@ -78,7 +78,6 @@ SUITES = {
     "tests/test_agents_template_repair.py": "slow",
     # Tools, environments, wrappers, the command.
     "tests/tools/test_toolset_pdb.py": "slow",
-    "tests/tools/test_toolset_solves.py::test_a_scripted_policy_in_each_format": "slow",
     "tests/envs/test_snapshot_env.py::test_a_restored_env": "slow",
     "tests/envs/test_tree_search_example.py": "slow",
     "tests/vector/test_vector_equality.py::test_choices_from_menus": "slow",
