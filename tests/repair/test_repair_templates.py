@@ -90,9 +90,6 @@ def test_each_template_proposes_its_edits() -> None:
             assert after in made, (template, before)
         else:  # only the changed part is given
             assert any(after in text for text in made), (template, before, after)
-
-
-def test_every_template_of_the_list_is_tried_above() -> None:
     assert {case[0] for case in EXPECTED} == {template.name for template in TEMPLATES}
 
 

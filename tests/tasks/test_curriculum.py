@@ -68,9 +68,6 @@ def test_tasks_always_or_never_solved_are_dropped_but_looked_at_again():
     assert counts["never"] > 90
     assert counts["always"] > 90
     assert taught().dropped() == ("never", "always")
-
-
-def test_without_revisits_only_what_teaches_is_drawn():
     assert set(drawn(taught(revisit=0), 100)) == {"sometimes"}
 
 
