@@ -93,7 +93,17 @@ SUITES = {
 }
 # Prefixes of tests that count processes or measure processor time or memory: nothing of the same
 # run goes on beside them.
-ALONE: tuple[str, ...] = ()
+_CONTRACT = "tests/sandbox/test_conformance.py::test_automatic_backend_keeps_the_contract"
+ALONE = (
+    "tests/abuse/test_abuse_memory.py",
+    "tests/grading/test_timeouts.py",
+    "tests/grading/test_warm_start.py",
+    "tests/repair/test_repair_time_limit.py",
+    "tests/sandbox/test_memory.py",
+    "tests/sandbox/test_output_streams.py",
+    f"{_CONTRACT}[memory",
+    f"{_CONTRACT}[processors",
+)
 
 _SHARED = pytest.StashKey[Path]()
 

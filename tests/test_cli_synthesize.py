@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import git
 import pytest
 from faults import raising
+from repositories import commit
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -247,12 +247,8 @@ def test_a_network_out_of_reach_is_no_misspelt_name(
 
 
 def test_a_history_without_fixes_says_what_was_looked_at(repo: Path, out: Path) -> None:
-    history = git.Repo.init(repo)
-    author = git.Actor("a", "a@example.org")
     for number in range(3):
-        (repo / "shop.py").write_text(f"SIDES = {number}\n")
-        history.index.add(["shop.py"])
-        history.index.commit(f"Commit {number}", author=author, committer=author)
+        commit(repo, {"shop.py": f"SIDES = {number}\n"})
     result = run("--repo", repo, "--from-history", "--out", out)
     assert result.exit_code == 1
     assert "no tasks, and nothing was written: of 3 commits, 3 are merges" in result.output

@@ -20,8 +20,8 @@ def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Episode]]:
 
         def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
             task = Task.from_row(tiny_row | (row or {}))
-            arguments = {"open_template": TemplateStore().get} | arguments
-            arguments |= {"toolset": get_toolset("nano"), "tokenizer": get_tokenizer()}
+            usual = {"open_template": TemplateStore().get, "toolset": get_toolset("nano")}
+            arguments = usual | {"tokenizer": get_tokenizer()} | arguments
             episode = Episode(task, arguments.pop("open_template"), **arguments)
             closing.callback(episode.close)
             return episode

@@ -1,5 +1,6 @@
 """Which snapshots an episode refuses, and what becomes of one that it cannot open."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from moves import SUBMIT, shell
 from coding_gym.episode import Episode, opening
 from coding_gym.errors import EpisodeError, SandboxError
 from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.tools import get_toolset
 from coding_gym.trajectory import StopReason
 
 Make = Callable[..., Episode]
@@ -23,6 +25,22 @@ def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(make: Make) -> No
     assert branch.restore(moment) == moment.outcome
     assert (branch.usage, branch.messages) == (moment.usage, list(moment.messages))
     assert branch.usage.turns == branch.info()["turn"] == 1
+
+
+def test_edits_after_a_snapshot_are_not_undone_in_a_branch(make: Make) -> None:
+    def call(command: str, **arguments: str) -> str:
+        given = {"command": command, "path": "new.py", **arguments}
+        return json.dumps({"name": "str_replace_editor", "arguments": given})
+
+    episode, branch = (make(toolset=get_toolset("editor")) for _ in range(2))
+    episode.start()
+    episode.step(call("create", file_text="one\n"))
+    moment = episode.snapshot()
+    episode.step(call("str_replace", old_str="one", new_str="two"))
+    branch.restore(moment)
+    branch.step(call("undo_edit"))
+    look = json.dumps({"name": "bash", "arguments": {"command": "cat new.py"}})
+    assert "No such file" in branch.step(look).text
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:

@@ -7,9 +7,11 @@ import git
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+from coding_gym.tasks import validation
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -207,3 +209,24 @@ def test_what_has_a_verdict_is_not_looked_at_again(store):
     assert reports[0] is first[0]
     assert Checks(repeats=2).key(TASK) != first[0].key
     assert ValidationReport.from_json(json.loads(json.dumps(first[0].to_json()))) == first[0]
+
+
+RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)
+FAILED = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
+
+
+@pytest.mark.parametrize(
+    ("grades", "is_ok"),
+    [
+        ([RESOLVED, RESOLVED, FAILED, FAILED], True),
+        ([RESOLVED, FAILED, FAILED, FAILED], False),
+        ([RESOLVED, RESOLVED, FAILED, RESOLVED], False),
+    ],
+)
+def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(
+    store, monkeypatch: pytest.MonkeyPatch, grades: list[Grade], is_ok: bool
+):
+    given = iter(grades)
+    monkeypatch.setattr(validation, "grade", lambda *_, **__: next(given))
+    checks = Checks(repeats=2, looks_for_leaks=False)
+    assert validate_task(TASK, store, checks).ok is is_ok

@@ -2,12 +2,20 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from making_images import docker_archive, system, tar_of
 from scene import Scene
 
 from coding_gym.calls import ToolResult
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.sandbox import (
+    Mount,
+    SandboxLimits,
+    SandboxSpec,
+    default_interpreter,
+    open_sandbox,
+)
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 Edit = Callable[[Scene, str, str, str], ToolResult]
@@ -158,3 +166,35 @@ def test_whole_files_are_written_in_the_old_ones_way(scene: Scene) -> None:
         assert not scene.call("write_file", path="data/below", content="").ok
         assert not scene.call("write_file", path="large", content="x" * (5 << 20)).ok
         assert not scene.sandbox.run("ls large").ok
+
+
+def test_a_folder_whose_name_begins_like_the_workspace_is_outside(tmp_path: Path) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "file").write_text("one\n")
+    mount = Mount(source=shown, target="/workspace-evil")
+    with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
+        for path in ("/workspace-evil/file", "../workspace-evil/file"):
+            nano = Scene(sandbox, "nano").told(
+                "apply_patch", search="one", replace="two", file=path
+            )
+            assert nano == "Path must be inside the repository"
+            assert "outside the repository" in Scene(sandbox, "thesis").told("view_file", path=path)
+
+
+@pytest.mark.parametrize("alias", ["/testbed", "/opt/the project"])
+def test_the_second_path_of_the_workspace_is_inside(tmp_path: Path, alias: str) -> None:
+    archive = docker_archive(tmp_path / "image.tar", [tar_of(system("realpath", "ln"))])
+    spec = SandboxSpec(image=str(archive), workspace_alias=alias)
+    with NamespaceBackend().open(spec) as sandbox:
+        sandbox.write_file("pkg/a.py", b"x = 1\n")
+        sandbox.run("ln -s /etc out")
+        scene = Scene(sandbox, "thesis")
+        edited = scene.call("str_replace", path=f"{alias}/pkg/a.py", old_str="1", new_str="2")
+        assert edited.ok, edited.content
+        assert sandbox.read_file("pkg/a.py") == b"x = 2\n"
+        assert scene.call("write_file", path=f"{alias}/new/b.py", content="").ok
+        assert sandbox.read_file("new/b.py") == b""
+        for outside in (f"{alias}/out/passwd", f"{alias}-evil/x", f"{alias}/../etc/passwd", "/etc"):
+            told = scene.told("write_file", path=outside, content="")
+            assert "outside the repository, which is /workspace" in told

@@ -199,9 +199,6 @@ def test_a_patch_that_does_not_apply_changes_nothing(
 def test_what_is_no_patch_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(PatchError, match="the patch does not apply: error: No valid patches"):
         apply_patch(sandbox, Patch("hello\n"))
-
-
-def test_a_patch_that_is_not_unicode_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises(PatchError, match="it is not Unicode"):
         apply_patch(sandbox, Patch("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+\ud800\n"))
 
