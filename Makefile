@@ -46,9 +46,7 @@ random-mutants: $(VENV)/.installed-mutants ## change 200 random places, and prin
 	@$(BIN)/python scripts/random_mutants.py
 
 nightly: ## run all that CI leaves out: every trainer, the stress tests, the mutants
-	@$(MAKE) --no-print-directory test-trainers
-	@$(MAKE) --no-print-directory stress
-	@$(MAKE) --no-print-directory mutants
+	@$(MAKE) --no-print-directory --keep-going test-trainers stress mutants
 
 check: ## lint and types
 	@$(MAKE) --no-print-directory run-check VENV=$(CHECK_VENV)

@@ -1,6 +1,5 @@
 """Reading one row of a dataset field by field."""
 
-import ast
 import difflib
 import json
 import math
@@ -8,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from coding_gym import syntax
 from coding_gym.arguments import MAX_SECONDS, is_integer, is_number
 from coding_gym.errors import InvalidTaskError
 
@@ -126,7 +126,7 @@ class RowReader:
         except (ValueError, RecursionError):
             pass
         try:
-            return ast.literal_eval(text)
+            return syntax.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise self.wrong(key, "a list of texts, or such a list written as JSON") from None
 

@@ -3,8 +3,9 @@
 import ast
 import os
 import threading
+from typing import Any
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser or signal handler may parse in the middle of a parse
 
 
 def parse(source: str | bytes) -> ast.Module:
@@ -31,10 +32,16 @@ def parse_expression(source: str) -> ast.expr:
         return ast.parse(source, mode="eval").body
 
 
+def literal_eval(source: str) -> Any:
+    """Returns the value of a literal, as `ast.literal_eval` does."""
+    with _lock:
+        return ast.literal_eval(source)
+
+
 def _new_lock() -> None:
     """Replaces the lock in a forked child: the thread that held it may not exist there."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()  # a finaliser or signal handler may parse in the middle of a parse
 
 
 os.register_at_fork(after_in_child=_new_lock)

@@ -4,15 +4,14 @@
 ``slow`` ones, `make test-trainers` runs those of the ``trainers`` and `make stress` the others.
 """
 
-import fcntl
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from turns import turn
 
 # Prefixes of test ids, and the suite of the tests below; the longest prefix decides. A test that
 # fits none is fast: it takes a second at most, and needs no daemon and no trainer.
@@ -90,6 +89,24 @@ SUITES = {
     "tests/test_cli_replay.py::test_episodes_on_bundled": "slow",
     "tests/test_cli_validate.py": "slow",
     "tests/test_docs.py::test_python_in_the_pages_runs": "slow",
+    # Tests that need transformers, tokenizers, jinja2 or pyarrow.
+    "tests/adapters/test_special_tokens.py::test_a_tokenizers_control_tokens_are": "slow",
+    "tests/tasks/test_task_rows.py::test_a_file_that_cannot_be_read_is_named": "slow",
+    "tests/tasks/test_task_rows.py::test_every_kind_of_file": "slow",
+    "tests/test_text_chat.py::test_a_schema_that_spells_a_control_token": "slow",
+    "tests/test_text_chat.py::test_a_template_": "slow",
+    "tests/test_text_chat.py::test_no_content_becomes_a_token": "slow",
+    "tests/test_text_chat.py::test_without_jinja": "slow",
+    "tests/test_text_huggingface.py": "slow",
+    "tests/test_text_neutral.py::test_a_transcript_as_text": "slow",
+    "tests/test_text_neutral.py::test_an_honest_transcript": "slow",
+    "tests/test_text_neutral.py::test_no_content_becomes_a_control_token": "slow",
+    "tests/test_text_neutral.py::test_schemas_stay_json": "slow",
+    "tests/test_text_tokenizers.py::test_the_training_script": "slow",
+    "tests/tools/test_tools_emitting.py::test_transformers_reads": "slow",
+    "tests/tools/test_tools_functions.py::test_transformers_reads": "slow",
+    "tests/wrappers/test_token_count.py::test_a_tokenizer_without_a_template": "slow",
+    "tests/wrappers/test_token_count.py::test_tokens_counted_are": "slow",
 }
 # Prefixes of tests that count processes or measure processor time or memory: nothing of the same
 # run goes on beside them.
@@ -179,25 +196,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Lets a test that runs alone wait for the others, and the others wait for it."""
     alone = item.get_closest_marker("alone") is not None
-    with _turn(item.config.stash[_SHARED], alone=alone):
+    with turn(item.config.stash[_SHARED], alone=alone):
         return (yield)
-
-
-@contextmanager
-def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
-    """Takes a lock that one test alone or many other tests together may hold.
-
-    Whoever waits for it holds a second lock, so that tests which come later cannot keep overtaking
-    one that waits to be alone.
-    """
-    with (folder / "gate").open("w") as gate, (folder / "running").open("w") as running:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(running, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        try:
-            yield
-        finally:  # a process that a test left behind may hold the file open
-            fcntl.flock(running, fcntl.LOCK_UN)
 
 
 @pytest.fixture(scope="session", autouse=True)

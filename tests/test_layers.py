@@ -116,3 +116,17 @@ def test_only_the_sandbox_room_starts_processes() -> None:
         if room not in STARTERS and starts_processes(path)
     }
     assert {s for s in starters if not s.startswith(SENT_INTO_SANDBOXES)} == set()
+
+
+def test_source_is_parsed_by_the_module_that_has_a_lock() -> None:
+    inside = {"inside", "probe"}  # programs that run in sandboxes, each in a process of its own
+    calls = {
+        (path.relative_to(PACKAGE).as_posix(), node.func.attr)
+        for path, name in modules()
+        if name != "syntax" and not inside & {*path.parts}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"ast.parse", "ast.literal_eval"}
+    }
+    # Its argument is a tree already.
+    assert calls == {("grading/wrong_values.py", "literal_eval")}

@@ -93,12 +93,6 @@ def test_a_mutant_that_does_not_fit_is_refused(
     assert (ended.returncode, said in ended.stderr) == (2, True), ended.stderr
 
 
-def test_a_promise_that_is_gone_is_refused(project: Path) -> None:
-    (project / "tests/mutants.toml").write_text("promises = 1\n")
-    ended = mutants("--check", root=project)
-    assert (ended.returncode, "fewer than the 1 of the table" in ended.stderr) == (2, True)
-
-
 def test_survivors_and_errors_are_told_from_killed_mutants(project: Path) -> None:
     add(project, "noticed", "width * height", "width + height")
     add(project, "unnoticed", "def area", "# changed\\ndef area")

@@ -11,6 +11,7 @@ import string
 from collections.abc import Iterator, Sequence
 from random import Random
 
+from coding_gym import syntax
 from coding_gym.grading.source_spans import end_of, rewrite, start_of, text_of
 
 _WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
@@ -102,7 +103,7 @@ def _changed(value: object, text: str, rng: Random) -> str:
 def _is_other(text: str, value: object) -> bool:
     """Whether a source is that of another value of the same type."""
     try:
-        other = ast.literal_eval(text)
+        other = syntax.literal_eval(text)
     except (ValueError, SyntaxError):  # an escape or a prefix was hit
         return False
     if isinstance(value, str | bytes) and isinstance(other, type(value)):

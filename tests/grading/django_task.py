@@ -1,7 +1,6 @@
 """A task of a framework that is tested as Django is: by a script, labels, a runner of its own."""
 
-from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from made_tasks import made_task
 
 RUNNER = (
     "import os\n"
@@ -97,13 +96,12 @@ BASE = {
     "tests/runtests.py": RUNTESTS,
     "tests/text_tests/__init__.py": "",
 }
-TASK = Task(
-    task_id="kit-title",
+TASK = made_task(
+    "kit-title",
+    BASE,
+    {"kit/text.py": FIXED},
+    {PATH: HIDDEN},
     runner="django",
-    tree=FilesTree(BASE),
-    problem_statement="title() capitalises after an apostrophe",
-    gold_patch=Patch.between({"kit/text.py": BUGGY}, {"kit/text.py": FIXED}).text,
-    test_patch=Patch.between({}, {PATH: HIDDEN}).text,
     fail_to_pass=(
         "Letters after an apostrophe stay small.",
         "test_digits (text_tests.tests.TitleTests)",
@@ -112,5 +110,4 @@ TASK = Task(
         "test_one_word (text_tests.tests.TitleTests)",
         "test_words (text_tests.tests.TitleTests.test_words)",
     ),
-    created_at="2024-02-03T04:05:06Z",
 )

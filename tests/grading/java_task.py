@@ -1,7 +1,6 @@
 """A Java task small enough to attack: a ring buffer that forgets the wrong end."""
 
-from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from made_tasks import made_task
 
 BASE = {
     "src/ring/Ring.java": (
@@ -61,17 +60,13 @@ HIDDEN = {
 FIXED = BASE["src/ring/Ring.java"].replace(
     "Math.min(count++, cells.length - 1)", "count++ % cells.length"
 )
-TASK = Task(
-    task_id="ring-newest",
-    tree=FilesTree(BASE),
-    problem_statement="The newest value is an old one",
-    gold_patch=Patch.between(
-        {"src/ring/Ring.java": BASE["src/ring/Ring.java"]}, {"src/ring/Ring.java": FIXED}
-    ).text,
-    test_patch=Patch.between({}, HIDDEN).text,
+TASK = made_task(
+    "ring-newest",
+    BASE,
+    {"src/ring/Ring.java": FIXED},
+    HIDDEN,
     fail_to_pass=("ring.RingTest::keepsTheNewest",),
     pass_to_pass=("ring.RingTest::keepsOne", "ring.RingTest::refusesNoSize"),
-    created_at="2024-02-03T04:05:06Z",
     language="java",
     runner="java",
 )

@@ -1,7 +1,6 @@
 """A JavaScript task small enough to attack: words that are counted once too often."""
 
-from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from made_tasks import made_task
 
 BASE = {
     "package.json": '{"name": "words", "type": "module"}\n',
@@ -38,18 +37,16 @@ HIDDEN = {
     ),
 }
 FIXED = BASE["src/words.js"].replace('split(" ")', "split(/\\s+/)")
-TASK = Task(
-    task_id="words-gaps",
-    tree=FilesTree(BASE),
-    problem_statement="Wide gaps count as words",
-    gold_patch=Patch.between({"src/words.js": BASE["src/words.js"]}, {"src/words.js": FIXED}).text,
-    test_patch=Patch.between({}, HIDDEN).text,
+TASK = made_task(
+    "words-gaps",
+    BASE,
+    {"src/words.js": FIXED},
+    HIDDEN,
     fail_to_pass=("test/words.test.js::wide gaps count once",),
     pass_to_pass=(
         "test/words.test.js::plain text > has its words counted",
         "test/words.test.js::plain text > has a longest word",
     ),
-    created_at="2024-02-03T04:05:06Z",
     language="javascript",
     runner="node",
 )

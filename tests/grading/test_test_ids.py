@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from made_tasks import made_task
 from unittest_task import HIDDEN, PATH
 
 from coding_gym.errors import UnknownNameError
@@ -20,7 +21,6 @@ from coding_gym.grading.runners.unittest_ids import (
     summarised,
 )
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 _PARAMETERS = (
@@ -60,14 +60,12 @@ def test_pytest_runs_are_found_by_every_id_that_swe_bench_has_for_them(
     ids = [f"test_name[{end}" for end in cut]
     ids += ["TestArea::test_side[1]", "TestArea::test_side[5"]
     ids += ["TestArea::TestInner::test_flat", "OldArea::test_old"]
-    task = Task(
-        task_id="shapes",
-        tree=FilesTree(_BEFORE),
-        problem_statement="area adds",
-        gold_patch=Patch.between(_BEFORE, _AFTER).text,
-        test_patch=Patch.between({}, {"test_shapes.py": _PARAMETERS}).text,
+    task = made_task(
+        "shapes",
+        _BEFORE,
+        _AFTER,
+        {"test_shapes.py": _PARAMETERS},
         fail_to_pass=tuple(f"test_shapes.py::{name}" for name in ids),
-        created_at="2024-02-03T04:05:06Z",
     )
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict

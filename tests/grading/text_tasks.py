@@ -1,7 +1,6 @@
 """Tasks in C and Rust small enough to attack: a clamp that lets one end through."""
 
-from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from made_tasks import made_task
 
 HARNESS = """\
 #ifndef CHECK_H
@@ -56,15 +55,13 @@ C_HIDDEN = {
     )
 }
 C_FIXED = C_BASE["src/clamp.c"].replace("low : value;", "low : value > high ? high : value;")
-C_TASK = Task(
-    task_id="clamp-c",
-    tree=FilesTree(C_BASE),
-    problem_statement="Values above the upper bound are not clamped",
-    gold_patch=Patch.between({"src/clamp.c": C_BASE["src/clamp.c"]}, {"src/clamp.c": C_FIXED}).text,
-    test_patch=Patch.between({}, C_HIDDEN).text,
+C_TASK = made_task(
+    "clamp-c",
+    C_BASE,
+    {"src/clamp.c": C_FIXED},
+    C_HIDDEN,
     fail_to_pass=("tests/test_clamp.c::too_high",),
     pass_to_pass=("tests/test_clamp.c::too_low",),
-    created_at="2024-02-03T04:05:06Z",
     language="c",
     runner="tap",
     test_command="make -s run TEST={file}",
@@ -101,17 +98,13 @@ RUST_HIDDEN = {
     )
 }
 RUST_FIXED = RUST_BASE["src/lib.rs"].replace("value.max(low)", "value.max(low).min(high)")
-RUST_TASK = Task(
-    task_id="clamp-rust",
-    tree=FilesTree(RUST_BASE),
-    problem_statement="Values above the upper bound are not clamped",
-    gold_patch=Patch.between(
-        {"src/lib.rs": RUST_BASE["src/lib.rs"]}, {"src/lib.rs": RUST_FIXED}
-    ).text,
-    test_patch=Patch.between({}, RUST_HIDDEN).text,
+RUST_TASK = made_task(
+    "clamp-rust",
+    RUST_BASE,
+    {"src/lib.rs": RUST_FIXED},
+    RUST_HIDDEN,
     fail_to_pass=("tests/bounds.rs::too_high",),
     pass_to_pass=("tests/bounds.rs::too_low", "tests/bounds.rs::in_between"),
-    created_at="2024-02-03T04:05:06Z",
     language="rust",
     runner="cargo",
 )

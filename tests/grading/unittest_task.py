@@ -1,7 +1,6 @@
 """A task whose hidden tests are unittest's: a clock that forgets to carry the hour."""
 
-from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from made_tasks import made_task
 
 BUGGY = (
     "def add(hour, minute, minutes):\n"
@@ -47,13 +46,12 @@ HIDDEN = (
     '        self.assertEqual(show(1, 2), "1:2")\n'
 )
 PATH = "tests/test_clock.py"
-TASK = Task(
-    task_id="clock-carry",
+TASK = made_task(
+    "clock-carry",
+    BASE,
+    {"clock.py": FIXED},
+    {PATH: HIDDEN},
     runner="unittest",
-    tree=FilesTree(BASE),
-    problem_statement="Minutes do not carry",
-    gold_patch=Patch.between({"clock.py": BUGGY}, {"clock.py": FIXED}).text,
-    test_patch=Patch.between({}, {PATH: HIDDEN}).text,
     fail_to_pass=(
         "test_carries (tests.test_clock.AddTest)",
         "Two hours are carried at once.",
@@ -62,5 +60,4 @@ TASK = Task(
         "test_within (tests.test_clock.AddTest.test_within)",
         "tests.test_clock.ShowTest.test_pads",
     ),
-    created_at="2024-02-03T04:05:06Z",
 )

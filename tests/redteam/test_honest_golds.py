@@ -5,11 +5,12 @@ from gold import Gold
 from golds_odd_runs import ODD_RUNS
 from golds_odd_tests import ODD_TESTS
 from golds_odd_values import ODD_VALUES
+from made_tasks import made_task
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
 GOLDS = ODD_VALUES | ODD_TESTS | ODD_RUNS
@@ -42,15 +43,12 @@ _HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
 
 def task_of(gold: Gold) -> Task:
     before = {"source.py": gold.right.replace(gold.fix, gold.bug)}
-    return Task(
-        task_id="unusual",
-        tree=FilesTree(before),
-        problem_statement="Something is wrong",
-        gold_patch=Patch.between(before, {"source.py": gold.right}).text,
-        test_patch=Patch.between({}, {"tests/test_source.py": gold.tests}).text,
+    return made_task(
+        "unusual",
+        before,
+        {"source.py": gold.right},
+        {"tests/test_source.py": gold.tests},
         fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in gold.broken),
-        pass_to_pass=(),
-        created_at="2024-02-03T04:05:06Z",
     )
 
 

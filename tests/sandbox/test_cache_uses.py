@@ -61,14 +61,6 @@ def test_what_other_processes_use_is_known_until_they_end(tmp_path: Path, start:
     assert [path.name for path in (tmp_path / "uses").iterdir()] == ["gate"]
 
 
-def test_a_name_is_written_once_however_often_it_is_used(tmp_path: Path) -> None:
-    uses = CacheUses(tmp_path)
-    for _ in range(3):
-        uses.note("templates/a")
-    (file,) = [path for path in (tmp_path / "uses").iterdir() if path.name != "gate"]
-    assert file.read_text() == "templates/a\n"
-
-
 def test_what_nobody_holds_any_more_is_not_used(tmp_path: Path) -> None:
     uses = CacheUses(tmp_path)
     uses.note("templates/a")
@@ -95,13 +87,6 @@ def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
     os.close(go)
     os.waitpid(child, 0)
     assert in_use(tmp_path) == set()
-
-
-def test_a_process_has_one_record_of_a_cache_whoever_asks(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
-    uses = cache_uses(tmp_path)
-    assert cache_uses(tmp_path / "link") is uses
-    assert cache_uses(tmp_path / "other") is not uses
 
 
 def test_a_cache_that_cannot_be_written_to_still_gives_what_it_has(tmp_path: Path) -> None:

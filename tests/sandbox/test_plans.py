@@ -52,21 +52,6 @@ def test_a_plan_of_open_descriptors_is_done_or_says_where_it_failed(
     assert (ended.stdout or ended.stderr).strip().endswith(said.format(folder=folder))
 
 
-def test_a_plan_does_nothing_before_it_runs_and_the_same_each_time(tmp_path: Path) -> None:
-    plan = Plan()
-    with plan.step("make files"):
-        plan.makedirs(f"{tmp_path}/a/b")
-        plan.make_file(f"{tmp_path}/a/b/empty")
-        plan.utime(f"{tmp_path}/a/b/empty", 10**18 + 5)
-        plan.chmod(f"{tmp_path}/a/b/empty", 0o600)
-    program = plan.compile()
-    assert list(tmp_path.iterdir()) == []
-    for _ in range(2):
-        program.run()
-        facts = (tmp_path / "a" / "b" / "empty").stat()
-        assert (facts.st_mtime_ns, facts.st_mode & 0o777, facts.st_size) == (10**18 + 5, 0o600, 0)
-
-
 def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) -> None:
     plan = Plan()
     with plan.step("make a link"):
@@ -78,27 +63,6 @@ def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) ->
     assert (caught.value.step, caught.value.errno) == ("make a link", errno.EEXIST)
     assert caught.value.reason == f"[Errno 17] File exists (symlinkat {tmp_path}/link)"
     assert not os.path.lexists(tmp_path / "other")
-
-
-def test_only_the_tolerated_error_is_tolerated(tmp_path: Path) -> None:
-    plan = Plan()
-    plan.mkdir(str(tmp_path), exist_ok=True)
-    plan.compile().run()
-    plan.mkdir(f"{tmp_path}/no/folder", exist_ok=True)
-    with pytest.raises(SetupError) as caught:
-        plan.compile().run()
-    assert caught.value.errno == errno.ENOENT
-
-
-def test_what_a_function_of_a_plan_raises_is_told_with_its_step() -> None:
-    def fail() -> None:
-        raise OSError(errno.EBUSY, "busy")
-
-    plan = Plan()
-    with plan.step("call a function"):
-        plan.do(fail)
-    with pytest.raises(SetupError, match=r"could not call a function: .*busy"):
-        plan.compile().run()
 
 
 def test_an_unknown_machine_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +135,7 @@ def test_mounts_anywhere_change_no_date_but_those_of_the_sandboxs_own_folders(
 
 
 def test_the_folders_of_a_sandbox_do_not_depend_on_its_owners_umask() -> None:
+    stop_zygotes()  # the next one starts with the umask of now
     before = os.umask(0o077)
     try:
         with make_sandbox() as sandbox:

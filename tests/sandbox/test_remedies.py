@@ -1,7 +1,6 @@
 """Remedies for machines that this one is not."""
 
 import errno
-import json
 import os
 from pathlib import Path
 
@@ -73,13 +72,6 @@ def test_only_what_the_machine_refuses_is_a_refusal() -> None:
     assert not is_refusal(SetupError("mount at /usr/nowhere", errno.EACCES, "denied"))
     assert not is_refusal(SetupError("show /layer", errno.EACCES, "denied"))
     assert not is_refusal(SetupError("mount the overlay", errno.ENOMEM, "no memory"))
-
-
-def test_a_failure_survives_the_way_through_json() -> None:
-    sent = json.dumps(SetupError("mount /proc", 1, "no").to_json())
-    failure = SetupError.from_json(json.loads(sent)["error"])
-    assert (failure.step, failure.errno, failure.reason) == ("mount /proc", 1, "no")
-    assert str(failure) == "could not mount /proc: no"
 
 
 def test_a_pod_is_told_its_settings(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

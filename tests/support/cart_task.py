@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from made_tasks import made_task
+
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, Task
+from coding_gym.task import Task
 
 BASE = {
     "cart.py": (
@@ -62,12 +64,11 @@ HIDDEN = {
     ),
 }
 FIXED = BASE["cart.py"].replace("+ discount", "- discount")
-TASK = Task(
-    task_id="cart-discount",
-    tree=FilesTree(BASE),
-    problem_statement="A discount raises the total",
-    gold_patch=Patch.between({"cart.py": BASE["cart.py"]}, {"cart.py": FIXED}).text,
-    test_patch=Patch.between({}, HIDDEN).text,
+TASK = made_task(
+    "cart-discount",
+    BASE,
+    {"cart.py": FIXED},
+    HIDDEN,
     fail_to_pass=(
         "tests/test_discounts.py::test_discount_lowers_the_total",
         "tests/test_discounts.py::test_any_discount[1]",
@@ -80,7 +81,6 @@ TASK = Task(
         "tests/test_cart.py::test_plain_total",
         "tests/test_cart.py::test_count",
     ),
-    created_at="2024-02-03T04:05:06Z",
 )
 
 

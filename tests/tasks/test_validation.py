@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import git
 import pytest
+from made_tasks import made_task
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.task import FilesTree, FolderTree, GitTree, Task
+from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -25,12 +26,11 @@ HIDDEN = {
         "def test_zero():\n    assert add(1, 0) == 1\n"
     )
 }
-TASK = Task(
-    task_id="calc",
-    tree=FilesTree(BASE),
-    problem_statement="add subtracts",
-    gold_patch=Patch.between(BASE, FIXED).text,
-    test_patch=Patch.between({}, HIDDEN).text,
+TASK = made_task(
+    "calc",
+    BASE,
+    FIXED,
+    HIDDEN,
     fail_to_pass=("test_calc.py::test_add", "test_calc.py::test_more"),
     pass_to_pass=("test_calc.py::test_zero",),
 )

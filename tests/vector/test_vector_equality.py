@@ -11,7 +11,7 @@ from gymnasium.vector import SyncVectorEnv, VectorEnv
 from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.vector import make_vec
-from coding_gym.wrappers import MenuActions
+from coding_gym.wrappers import MenuActions, TranscriptObservation
 
 NUM_ENVS = 5
 ACTIONS = [
@@ -126,3 +126,21 @@ def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]]) -> None
         assert_same(ours.step(actions), sync.step(actions))
     sync.close()
     ours.close()
+
+
+def test_a_transcript_in_a_vector_is_that_of_one_env(rows: list[dict[str, Any]]) -> None:
+    def make() -> gym.Env[Any, Any]:
+        return TranscriptObservation(gym.make("CodingRepair-v0", tasks=rows[:1]), 2048)
+
+    alone, sync = make(), SyncVectorEnv([make] * 2)
+    entry = {"name": "TranscriptObservation", "kwargs": {"max_tokens": 2048}}
+    ours = make_vec(2, tasks=rows[:1], wrappers=[entry])
+    played = [(alone.reset(seed=3)[0], sync.reset(seed=3)[0], ours.reset(seed=3)[0])]
+    for action in (shell("python -m pytest -q; ls -la"), "hm", SUBMIT):
+        several = [env.step([action] * 2)[0] for env in (sync, ours)]
+        played.append((alone.step(action)[0], *several))
+    for one, theirs, own in played:
+        for key in one:
+            assert [*theirs[key].tolist(), *own[key].tolist()] == [one[key].tolist()] * 4
+    for env in (alone, sync, ours):
+        env.close()

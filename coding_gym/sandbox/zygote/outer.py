@@ -25,6 +25,7 @@ def main(control_descriptor: int) -> None:
     control.set_inheritable(False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    os.umask(0o022)  # of every folder that is made from here on, and of the sandboxes' commands
     config, _ = wire.receive(control, max_body_bytes=0)
     try:
         owner = _watch_owner(config["owner"])

@@ -39,7 +39,6 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    os.umask(0o022)  # that of sandboxes too
     openings = Openings(prepared, shelf, control)
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
