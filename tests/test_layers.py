@@ -1,4 +1,4 @@
-"""A room imports only from rooms on lines above its own."""
+"""A package imports only from packages of the layers above its own."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ PACKAGE = Path(coding_gym.__file__).parent
 VALUES = ["task", "patch", "action", "calls", "grade", "trajectory", "trajectory_file"]
 VALUES += ["addresses", "arguments", "diff_text", "row_reader", "syntax"]  # what they need
 
-LINES = {
+LAYERS = {
     "errors": -1,
     **dict.fromkeys(VALUES, 0),
     **dict.fromkeys(["sandbox", "text"], 1),
@@ -35,7 +35,7 @@ def modules() -> Iterator[tuple[Path, str]]:
             yield path, parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> Iterator[str]:
+def imported_packages(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -50,15 +50,15 @@ def imported_rooms(path: Path) -> Iterator[str]:
                 yield parts[1]
 
 
-def test_every_room_has_its_line() -> None:
-    rooms = {room for _, room in modules()} - EXEMPT
-    assert rooms <= LINES.keys()
+def test_every_package_has_its_layer() -> None:
+    packages = {package for _, package in modules()} - EXEMPT
+    assert packages <= LAYERS.keys()
 
 
-def may_import(room: str, other: str) -> bool:
-    if other not in LINES:  # the front door, and what is for users' tests
+def may_import(package: str, other: str) -> bool:
+    if other not in LAYERS:  # the front door, and what is for users' tests
         return False
-    return LINES[other] < LINES[room] or LINES[other] == LINES[room] == 0
+    return LAYERS[other] < LAYERS[package] or LAYERS[other] == LAYERS[package] == 0
 
 
 def test_the_rule_refuses_what_it_should() -> None:
@@ -69,13 +69,13 @@ def test_the_rule_refuses_what_it_should() -> None:
     assert not may_import("sandbox", "testing")
 
 
-def test_rooms_import_only_from_lines_above() -> None:
+def test_packages_import_only_from_layers_above() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {other}"
-        for path, room in modules()
-        if room not in EXEMPT
-        for other in imported_rooms(path)
-        if other != room and not may_import(room, other)
+        for path, package in modules()
+        if package not in EXEMPT
+        for other in imported_packages(path)
+        if other != package and not may_import(package, other)
     ]
     assert wrong == []
 
@@ -109,11 +109,11 @@ SENT_INTO_SANDBOXES = (
 )
 
 
-def test_only_the_sandbox_room_starts_processes() -> None:
+def test_only_the_sandbox_package_starts_processes() -> None:
     starters = {
         str(path.relative_to(PACKAGE))
-        for path, room in modules()
-        if room not in STARTERS and starts_processes(path)
+        for path, package in modules()
+        if package not in STARTERS and starts_processes(path)
     }
     assert {s for s in starters if not s.startswith(SENT_INTO_SANDBOXES)} == set()
 

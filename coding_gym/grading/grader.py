@@ -60,10 +60,10 @@ def grade(
             makes the first run of the tests start sooner, and changes nothing else.
         is_gold: Whether nobody who wants a reward wrote the patch: it cannot know which run is the
             first, so one run more is enough.
-        rng: Source of the grader's draws (the tests that are copied or turned, and the values that
-            they ask for). The default is a new `random.SystemRandom`, which code under test cannot
-            foresee; a seeded `random.Random` makes a test of the grader repeatable, and is never
-            to be used where a policy is rewarded.
+        rng: Source of the grader's draws: which tests are copied or negated, and the values that
+            they expect. The default is a new `random.SystemRandom`, which code under test cannot
+            predict. A seeded `random.Random` makes a test of the grader repeatable; never use one
+            where a policy is rewarded.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.

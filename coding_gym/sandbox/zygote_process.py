@@ -25,9 +25,9 @@ class Zygote:
     """A running zygote process.
 
     Args:
-        uid: What its sandboxes run as.
-        gid: Their group.
-        main: The program that it is; the package's own when None.
+        uid: User id of the sandboxes' processes.
+        gid: Group id of the sandboxes' processes.
+        main: Program of the process; the package's own when None.
 
     Attributes:
         overlay_works_on_tmpfs: Whether sandboxes may keep their changes in memory.

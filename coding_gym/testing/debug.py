@@ -1,7 +1,7 @@
-"""What tests need to know of the package's inside, and nothing else may ask.
+"""Access to internals for the tests of this project.
 
-The functions read private attributes of this package. They are not part of the public API, and
-change with what they read.
+These functions read private attributes, so that tests need not. They are not part of the public
+API and change together with the internals.
 """
 
 import os
@@ -81,7 +81,7 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
 
 
 def repeat_what_is_done_once() -> None:
-    """Makes the next call repeat what happens once per process: clean-ups, warnings, look-ups."""
+    """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
     for function in (temporary._sweep, disk_uppers._sweep, options._warn_of_unkept):
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):

@@ -103,9 +103,11 @@ def test_backend_keeps_the_contract(name: str, check: SandboxCheck) -> None:
     hold(check, BACKENDS[name], missing=found.missing)
 
 
-def test_every_check_that_is_chosen_by_name_exists() -> None:
+def test_every_check_and_module_that_is_chosen_exists() -> None:
     names = {check.name for check in sandbox_checks()}
-    assert [name for chosen in _BY_NAME.values() for name in chosen if name not in names] == []
+    names |= {check.run.__module__.rpartition("sandbox_")[2] for check in sandbox_checks()}
+    chosen = [*_BY_NAME.values(), *_OF_MODULES.values()]
+    assert [name for several in chosen for name in several if name not in names] == []
 
 
 @pytest.mark.parametrize("abi", [2, 5])
