@@ -24,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
 import xml.etree.ElementTree as ET
@@ -310,13 +311,19 @@ def _kill(group: int) -> None:
 
 
 def _read_report(path: Path) -> dict[str, list[str]]:
-    """Returns the names of tests by how they ended: ``failure``, ``error``, ``skipped``, ``""``."""
+    """Returns tests by how they ended: ``failure``, ``error``, ``skipped``, ``""``.
+
+    Each is its name and, where it did not pass, the first words of the reason, so that a failure
+    for another reason than the broken promise is seen.
+    """
     cases: dict[str, list[str]] = {}
     if path.exists():
         for case in ET.parse(path).iter("testcase"):  # noqa: S314 - pytest wrote it just now
-            kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
-            name = f"{case.get('classname', '')}::{case.get('name', '')}"
-            cases.setdefault(kinds[0] if kinds else "", []).append(name)
+            ends = [child for child in case if child.tag in ("failure", "error", "skipped")]
+            name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name', '')}"
+            reasons = [textwrap.shorten(end.get("message", ""), 70) for end in ends[:1]]
+            kind = ends[0].tag if ends else ""
+            cases.setdefault(kind, []).append(": ".join([name, *reasons]))
     return cases
 
 
@@ -349,7 +356,7 @@ def run_each(
             for number, future in enumerate(as_completed(futures), 1):
                 verdict, said = future.result(), name(futures[future])
                 at = f"{number:>{len(str(len(items)))}}/{len(items)}"
-                by = f"  ({_shown(verdict.detail)})" if verdict.status == KILLED else ""
+                by = f"\n    {verdict.detail}" if verdict.status == KILLED else ""
                 print(f"{at} {verdict.status:<8} {verdict.seconds:6.1f} s  {said}{by}", flush=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -428,12 +435,6 @@ def end_with_tests() -> None:
     """Lets the program end its tests too where it is stopped, also in the background."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-
-
-def _shown(name: str) -> str:
-    """Returns a test's name as the last part of its module and its own."""
-    module, _, test = name.partition("::")
-    return f"{module.rpartition('.')[2]}::{test}"
 
 
 def positive(text: str) -> int:
