@@ -26,7 +26,7 @@ demo: $(VENV)/.installed ## watch an agent repair the bundled tasks, and be grad
 test: $(VENV)/.installed-test ## run the fast tests, in about 3 minutes
 	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not slow and not trainers and not stress' $(PYTEST)
 
-test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 12 minutes
+test-all: $(VENV)/.installed-test-all ## run the fast and the slow tests, in about 9 minutes
 	@$(BIN)/python -m pytest $(SPREAD) --ignore=tests/extras -m 'not trainers and not stress' $(PYTEST)
 
 test-trainers: ## run the tests that need Stable-Baselines3, RLlib, TRL and other projects' agents
