@@ -96,14 +96,12 @@ ATTACKS = (
         """
         def heir():
             'Forks as soon as its parent is gone.'
-            parent = os.getpid()
+            watch = os.pidfd_open(os.getpid())
             if os.fork() == 0:
-                watch = os.pidfd_open(parent)
                 while True:
                     select.select([watch], [], [])
-                    if os.fork() == 0:
-                        watch = os.pidfd_open(os.getppid())
-                    else:
+                    watch = os.pidfd_open(os.getpid())
+                    if os.fork():
                         signal.pause()
         attempt('heirs', lambda: [heir() for _ in range(5)] and True)
         """,
