@@ -35,7 +35,7 @@ def shortages(num_episodes: int) -> tuple[Shortage, ...]:
     wanted = {
         resource.RLIMIT_NOFILE: (_OWN_DESCRIPTORS + _DESCRIPTORS * num_episodes, "n"),
         # Root is held to none.
-        resource.RLIMIT_NPROC: (num_threads() + _PROCESSES * num_episodes, "u"),
+        resource.RLIMIT_NPROC: (_num_threads() + _PROCESSES * num_episodes, "u"),
     }
     names = {resource.RLIMIT_NOFILE: "open files", resource.RLIMIT_NPROC: "processes"}
     if os.geteuid() == 0:
@@ -69,7 +69,7 @@ def _namespace_shortages(num_episodes: int) -> list[Shortage]:
     return found
 
 
-def num_threads() -> int:
+def _num_threads() -> int:
     """Returns how many threads this user runs, which count as processes."""
     count = 0
     for entry in Path("/proc").glob("[0-9]*"):

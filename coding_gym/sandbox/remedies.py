@@ -8,8 +8,7 @@ from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.interpreters import default_interpreter
 from coding_gym.sandbox.zygote.steps import SetupError
 
-# Where the files of the machine are that say what it forbids.
-ROOT = Path("/")
+_ROOT = Path("/")
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _USERNS_CLONE = "kernel.unprivileged_userns_clone"
 _MAX_USERNS = "user.max_user_namespaces"
@@ -42,19 +41,26 @@ def unavailable(failure: SetupError) -> SandboxUnavailableError:
     return SandboxUnavailableError(str(failure), remedy(failure))
 
 
-def remedy(failure: SetupError) -> str:
-    """Returns the command or option that makes a refused step work on this machine."""
-    if _sysctl(_APPARMOR) == "1" and os.geteuid() != 0:
+def remedy(failure: SetupError, *, root: Path = _ROOT) -> str:
+    """Returns the command or option that makes a refused step work on this machine.
+
+    Args:
+        failure: The step.
+        root: Folder with the machine's files that say what it forbids.
+    """
+    if _sysctl(_APPARMOR, root) == "1" and os.geteuid() != 0:
         return f"run `sudo sysctl -w {_APPARMOR}=0`"
-    if _sysctl(_USERNS_CLONE) == "0" and os.geteuid() != 0:
+    if _sysctl(_USERNS_CLONE, root) == "0" and os.geteuid() != 0:
         return f"run `sudo sysctl -w {_USERNS_CLONE}=1`"
-    if _sysctl(_MAX_USERNS) == "0" or (failure.errno == errno.ENOSPC and "names" in failure.step):
+    if _sysctl(_MAX_USERNS, root) == "0" or (
+        failure.errno == errno.ENOSPC and "names" in failure.step
+    ):
         return f"run `sudo sysctl -w {_MAX_USERNS}=65536`"
     if failure.step == "map the users":
         return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return _POD
-    if _in_container():
+    if _in_container(root):
         return _CONTAINER
     if failure.errno == errno.ENOSYS or "overlay" in failure.step:
         return f"use Linux 5.12 or later (this is {os.uname().release})"
@@ -70,13 +76,16 @@ def step_remedy(name: str) -> str:
     return "run it again; if it keeps failing, report it with this message"
 
 
-def apparmor_profile() -> str:
+def apparmor_profile(*, root: Path = _ROOT) -> str:
     """Returns commands that let this interpreter, and no other program, make user namespaces.
 
     "" where AppArmor does not hold it back. A profile attaches to the file that is run, which is
     not the link of that name in a virtual environment.
+
+    Args:
+        root: Folder with the machine's files that say what it forbids.
     """
-    if _sysctl(_APPARMOR) != "1" or os.geteuid() == 0:
+    if _sysctl(_APPARMOR, root) != "1" or os.geteuid() == 0:
         return ""
     executable = default_interpreter().executable
     name = "coding_gym" + str(executable).replace("/", ".")
@@ -85,13 +94,13 @@ def apparmor_profile() -> str:
     return f"sudo tee {place} <<'END'\n{text}END\nsudo apparmor_parser -r {place}"
 
 
-def _sysctl(name: str) -> str:
-    path = ROOT / "proc/sys" / name.replace(".", "/")
+def _sysctl(name: str, root: Path) -> str:
+    path = root / "proc/sys" / name.replace(".", "/")
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
         return ""
 
 
-def _in_container() -> bool:
-    return (ROOT / ".dockerenv").exists() or (ROOT / "run/.containerenv").exists()
+def _in_container(root: Path) -> bool:
+    return (root / ".dockerenv").exists() or (root / "run/.containerenv").exists()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from coding_gym.sandbox.spec import Mount
 
-# Where every sandbox without an image looks, all of it shown by itself.
-SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _DEFAULT_TOOLCHAIN = re.compile(r'^default_toolchain\s*=\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -54,7 +53,7 @@ class Toolchain:
 
 
 @cache
-def find_toolchain(language: str) -> Toolchain:
+def find_toolchain(language: str, *, shown_path: str = _SHOWN_PATH) -> Toolchain:
     """Returns how to show the programs of a language.
 
     Those below ``/usr`` are seen anyway, and taken even where ``PATH`` has newer ones elsewhere:
@@ -64,13 +63,14 @@ def find_toolchain(language: str) -> Toolchain:
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
+        shown_path: ``PATH`` of a sandbox without an image, all of it shown by itself.
     """
     needs = _LANGUAGES.get(language)
     if needs is None:
         return Toolchain()
     folders: list[Path] = []
     for program in needs.programs:
-        if _is_shown(program):
+        if _is_shown(program, shown_path):
             continue
         folder = _installation(program, needs.places)
         if folder is None:
@@ -85,9 +85,9 @@ def find_toolchain(language: str) -> Toolchain:
     return Toolchain(mounts=tuple(mounts), path=tuple(f"{target}/bin" for target in targets))
 
 
-def _is_shown(program: str) -> bool:
+def _is_shown(program: str, path: str) -> bool:
     """Whether a program is one of the system's, and not rustup's stand-in for one elsewhere."""
-    found = shutil.which(program, path=SHOWN_PATH)
+    found = shutil.which(program, path=path)
     return found is not None and Path(found).resolve().name != "rustup"
 
 

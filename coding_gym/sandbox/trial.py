@@ -46,7 +46,7 @@ def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[S
         opened: list[Sandbox] = []
         opening = _attempt("open a sandbox", lambda: opened.append(_open(backend, layer)))
         steps.append(opening)
-        for name, action, promise in STEPS if opening.ok else ():
+        for name, action, promise in _STEPS if opening.ok else ():
             if promise in missing:
                 continue
             steps.append(_attempt(name, lambda action=action: action(opened[0])))  # type: ignore[misc]
@@ -150,7 +150,7 @@ def _hide_files(sandbox: Sandbox) -> None:
         raise SandboxError("a command read a file of this machine")
 
 
-STEPS: tuple[tuple[str, Callable[[Sandbox], None], Promise | None], ...] = (
+_STEPS: tuple[tuple[str, Callable[[Sandbox], None], Promise | None], ...] = (
     ("run a command", _run, None),
     ("remove a folder of the template", _remove_folder, None),
     ("move a folder of the template", _move_folder, None),

@@ -15,8 +15,8 @@ from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
 
-MAIN = Path(__file__).parent / "zygote" / "__main__.py"
-PACKAGE = Path(__file__).parents[1]
+_MAIN = Path(__file__).parent / "zygote" / "__main__.py"
+_PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 5.0
 
@@ -38,7 +38,7 @@ class Zygote:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
         try:
-            self._pid = standalone.start(main or MAIN, theirs.fileno(), errors_write)
+            self._pid = standalone.start(main or _MAIN, theirs.fileno(), errors_write)
         except OSError as error:
             self._control.close()
             os.close(errors_read)
@@ -52,7 +52,7 @@ class Zygote:
             "owner": os.getpid(),
             "uid": uid,
             "gid": gid,
-            "hidden": [str(PACKAGE)],
+            "hidden": [str(_PACKAGE)],
             "scratch": str(disk_uppers.process_folder()),
         }
         try:

@@ -1,34 +1,31 @@
 """What a namespace sandbox shows of the host's folders, and where."""
 
+import shutil
 from pathlib import Path
 
 import pytest
+from machines import run_on
 from sandbox_scene import MakeLayer, make_sandbox
 
-from coding_gym.sandbox import Mount, Sandbox, default_interpreter, zygote_process
-from coding_gym.sandbox.zygotes import stop_zygotes
+import coding_gym
+from coding_gym.sandbox import Mount, Sandbox, default_interpreter
 
 
 def test_a_package_under_a_shown_folder_is_covered(
     make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prefix = make_layer({"src2/package/gold.patch": "x", "share/kept": "y"})
-    monkeypatch.setattr(zygote_process, "PACKAGE", prefix / "src2" / "package")
-    stop_zygotes()
-    real = default_interpreter()
-    python = type(real)(
-        executable=real.executable,
-        prefix=prefix,
-        version=real.version,
-        site_packages=real.site_packages,
-    )
-    try:
-        with make_sandbox(python=python) as sandbox:
-            listing = sandbox.run(f"cd {prefix}; ls -A src2/package; cat share/kept").output
-            assert listing == "y"
-    finally:
-        monkeypatch.undo()
-        stop_zygotes()
+    prefix = make_layer({"share/kept": "y"})
+    shutil.copytree(Path(coding_gym.__file__).parent, prefix / "src2" / "coding_gym")
+    monkeypatch.chdir(prefix / "src2")  # it is imported from there
+    script = f"""
+from dataclasses import replace
+from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
+python = replace(default_interpreter(), prefix=Path({str(prefix)!r}))
+with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
+    print(sandbox.run("cd {prefix}; ls -A src2/coding_gym; cat share/kept").output)
+"""
+    ended = run_on("", script)
+    assert (ended.stdout, ended.stderr) == ("y\n", "")
 
 
 def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:

@@ -35,9 +35,8 @@ def test_an_installation_outside_the_system_is_shown(
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    monkeypatch.setattr("coding_gym.sandbox.toolchains.SHOWN_PATH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(program.parent))
-    found = find_toolchain("go")
+    found = find_toolchain("go", shown_path=str(tmp_path / "none"))
     assert [(mount.source, mount.target) for mount in found.mounts] == [
         (tmp_path / "go1", "/opt/go")
     ]
@@ -58,9 +57,8 @@ def test_rustup_stands_for_its_default_toolchain(
     for name in ("cargo", "rustc"):
         (proxies / name).symlink_to("rustup")
     (home / "settings.toml").write_text('default_toolchain = "stable"\n')
-    monkeypatch.setattr("coding_gym.sandbox.toolchains.SHOWN_PATH", str(tmp_path / "none"))
     monkeypatch.setenv("PATH", str(proxies))
     monkeypatch.setenv("RUSTUP_HOME", str(home))
-    found = find_toolchain("rust")
+    found = find_toolchain("rust", shown_path=str(tmp_path / "none"))
     assert [mount.source for mount in found.mounts] == [real.parent, proxies.parent]
     assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

@@ -16,15 +16,8 @@ from typing import Any
 
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
-from coding_gym.sandbox import (
-    Mount,
-    SandboxBackend,
-    SandboxSpec,
-    interpreters,
-    standalone,
-    zygote_process,
-)
-from coding_gym.sandbox.landlock import LandlockBackend, guarded
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, interpreters, standalone
+from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.spec import Interpreter
@@ -68,8 +61,10 @@ def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
 def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:
     for module in (standalone, claims, sandbox_files):
         vars(module)["default_interpreter"] = lambda: interpreter
-    zygote_process.MAIN = folder / "zygote" / "__main__.py"
-    guarded.MAIN = folder / "zygote" / "landlock" / "__main__.py"
+    start, package = standalone.start, Path(standalone.__file__).parent
+    vars(standalone)["start"] = lambda main, *descriptors: start(
+        folder / main.relative_to(package), *descriptors
+    )
     tempfile.tempdir = str(folder)
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     os.setgroups([])

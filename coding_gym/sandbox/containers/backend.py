@@ -28,7 +28,7 @@ DEFAULT_NUM_WARM = 2
 _UNPRIVILEGED = 64998
 _UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 _ROOT = ("named", "always", "never")
-MISSING = (
+_NEVER = (
     Promise.DISK_LIMIT,
     Promise.INODE_LIMIT,
     Promise.PERSISTENT_SHELL,
@@ -138,7 +138,7 @@ class DockerBackend:
         return DockerSandbox(spec, lambda: warm.open((image.name, spec), start), snapshot)
 
     def _missing(self, info: dict[str, Any]) -> tuple[Promise, ...]:
-        missing = [*MISSING, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
+        missing = [*_NEVER, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
         options = " ".join(info.get("SecurityOptions") or ())
         if "name=seccomp" not in options:
             missing.append(Promise.SYSTEM_CALLS)

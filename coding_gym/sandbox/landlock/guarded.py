@@ -13,7 +13,7 @@ from coding_gym.sandbox.spec import SandboxLimits
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
 
-MAIN = Path(__file__).parents[1] / "zygote" / "landlock" / "__main__.py"
+_MAIN = Path(__file__).parents[1] / "zygote" / "landlock" / "__main__.py"
 _READY_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 5.0
 
@@ -43,7 +43,7 @@ class Guarded:
         self._group: cgroups.Group | None = None
         try:
             try:
-                self._pid = standalone.start(MAIN, theirs.fileno(), errors_write)
+                self._pid = standalone.start(_MAIN, theirs.fileno(), errors_write)
             except OSError as error:
                 raise SandboxError(f"cannot start a process: {error}") from error
             finally:

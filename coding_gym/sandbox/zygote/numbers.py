@@ -2,7 +2,6 @@
 
 import platform
 
-MACHINE = platform.machine()
 _MACHINES = ("x86_64", "aarch64")
 # Those that work on a folder's descriptor, where there are two: aarch64 has no others.
 _NUMBERS = {
@@ -43,9 +42,10 @@ _NUMBERS = {
 
 def machine() -> str:
     """Returns the architecture; raises OSError (ENOSYS) where the numbers are not known."""
-    if MACHINE not in _MACHINES:
-        raise OSError(38, f"no system call table for {MACHINE}")
-    return MACHINE
+    name = platform.machine()
+    if name not in _MACHINES:
+        raise OSError(38, f"no system call table for {name}")
+    return name
 
 
 def number(name: str) -> int:
