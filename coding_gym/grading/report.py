@@ -10,7 +10,7 @@ from coding_gym.grading.suite_file import Canary
 
 _PHASES = ("setup", "call", "teardown")
 # A run that used less of one core than this was waiting: for its turn, or for ever.
-MIN_CPU_SHARE = 0.5
+_MIN_CPU_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ def _by_spelling(spelt: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...
 
 
 def _is_starved(cpu_s: float, wall_s: float) -> bool:
-    return cpu_s < MIN_CPU_SHARE * wall_s
+    return cpu_s < _MIN_CPU_SHARE * wall_s
 
 
 def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:

@@ -14,7 +14,7 @@ from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
 
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
-MARGIN_S = 20.0
+_MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 64 << 20
 _PYTEST_PROGRAM = "pytest_program.py"
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
@@ -123,7 +123,7 @@ def supervise(
     }
     result = sandbox.run(
         _COMMAND,
-        timeout_s=timeout_s + MARGIN_S,
+        timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
         stdin=_beginning(program, environment) + json.dumps(config).encode(),
     )

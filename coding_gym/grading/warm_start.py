@@ -13,13 +13,13 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 # How many may wait in one process; each holds an idle Python of some 30 MB.
-MAX_WAITING = 16
-slots = threading.Semaphore(MAX_WAITING)
+_MAX_WAITING = 16
+_slots = threading.Semaphore(_MAX_WAITING)
 
 
 def _free_slots() -> None:
-    global slots
-    slots = threading.Semaphore(MAX_WAITING)
+    global _slots
+    _slots = threading.Semaphore(_MAX_WAITING)
 
 
 # What a parent keeps waiting is not its child's.
@@ -83,9 +83,9 @@ def start_ahead(task: Task, template: Template, *, backend: str = "auto") -> War
         return None
     if not get_backend(backend).prepares:
         return None
-    if not slots.acquire(blocking=False):
+    if not _slots.acquire(blocking=False):
         return None
-    warm = WarmStart(slots)
+    warm = WarmStart(_slots)
     try:
         warm.open(runner, task, template, backend)
     except MachineryError:

@@ -9,10 +9,10 @@ from cart_task import TASK
 from grading_fixtures import graded
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import report, supervision
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.verdict import Run
+from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
 
 # Most of the time that these use is that of processes which their parents never wait for.
@@ -45,7 +45,8 @@ def grade_source(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> Grade
 def test_tests_that_spin_for_ever_are_run_once(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "MIN_CPU_SHARE", 0.02)  # a busy machine may not give half a core
+    read = RunReport.from_verdict  # a busy machine may not give half a core
+    monkeypatch.setattr(RunReport, "from_verdict", lambda v: read(v | {"cpu_s": 25 * v["cpu_s"]}))
     verdict, runs = grade_source(SPINNING)
     assert len(runs) == 1
     assert (verdict.reason, verdict.detail) == (
@@ -71,7 +72,14 @@ def test_a_killed_supervisor_is_run_once_more(grade_source: GradeSource) -> None
 def test_a_stopped_supervisor_only_takes_time(
     grade_source: GradeSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervision, "MARGIN_S", 0.5)
+    run_tests = pytest_runner.run_tests
+
+    def impatient(sandbox: Sandbox, *arguments: Any, **options: Any) -> RunReport | None:
+        run = sandbox.run
+        monkeypatch.setattr(sandbox, "run", lambda *a, **o: run(*a, **o | {"timeout_s": 1.5}))
+        return run_tests(sandbox, *arguments, **options)
+
+    monkeypatch.setattr(pytest_runner, "run_tests", impatient)
     verdict, _ = grade_source(STOPPING)
     # The supervisor has hardly begun where the machine is busy.
     assert verdict.reason in (GradeReason.TIMEOUT, GradeReason.TESTS_FAILED), verdict
