@@ -11,7 +11,7 @@ from coding_gym.repair.templates import TEMPLATES, RepairTemplate
 
 # To propose the candidates of one file, and to check them. A file of 100,000 characters takes 3
 # seconds; one that is made to be slow ends here, with fewer candidates.
-MAX_CPU_S = 60.0
+_MAX_CPU_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def candidates(path: str, source: Source | str, lines: Mapping[int, float]) -> I
         start_s = time.thread_time()
         changed = _changed_unit(site, candidate.edits)
         spent_s += time.thread_time() - start_s
-        if spent_s > MAX_CPU_S:
+        if spent_s > _MAX_CPU_S:
             return
         if changed is not None and changed not in seen:
             seen.add(changed)
@@ -78,7 +78,7 @@ _Order = tuple[float, int, int, tuple[Edit, ...]]
 def _proposed(
     source: Source, lines: Mapping[int, float]
 ) -> Iterator[tuple[_Order, Candidate, Site]]:
-    end_s = time.thread_time() + MAX_CPU_S
+    end_s = time.thread_time() + _MAX_CPU_S
     for site in sites(source):
         suspicion = max((lines.get(line, 0.0) for line in site.lines), default=0.0)
         if suspicion <= 0:
