@@ -12,12 +12,10 @@ from coding_gym.errors import InvalidArgumentError
 _CHUNK_BYTES = 1 << 18
 # No header of a real archive comes near: a path and some attributes.
 _MAX_HEADER_BYTES = 4 << 20
-# Below this size a layer may be as compressible as it likes.
-FREE_BYTES = 256 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _OTHERS = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz"}
 # Python's own from 3.14 on, then packages; each has a file object for reading.
-ZSTD_MODULES = (
+_ZSTD_MODULES = (
     ("compression.zstd", "ZstdFile"),
     ("backports.zstd", "ZstdFile"),
     ("pyzstd", "ZstdFile"),
@@ -33,12 +31,14 @@ class LayerLimits:
     Attributes:
         max_bytes: Size of the uncompressed tar, and of all its files, holes included.
         max_entries: Files, folders and everything else.
-        max_ratio: Uncompressed bytes for each compressed one, once there are 256 MiB.
+        max_ratio: Uncompressed bytes for each compressed one, once there are `free_bytes`.
+        free_bytes: Below this uncompressed size a layer may be as compressible as it likes.
     """
 
     max_bytes: int = 64 << 30
     max_entries: int = 2_000_000
     max_ratio: float = 200.0
+    free_bytes: int = 256 << 20
 
 
 class _Digested:
@@ -169,7 +169,7 @@ class LayerStream(io.RawIOBase):
     def _check(self) -> None:
         if self._position > self._limits.max_bytes:
             raise InvalidArgumentError(f"it unpacks to more than {self._limits.max_bytes} bytes")
-        is_large = self._position > FREE_BYTES
+        is_large = self._position > self._limits.free_bytes
         if is_large and self._position > self._file.num_bytes * self._limits.max_ratio:
             raise InvalidArgumentError(
                 f"it unpacks to more than {self._limits.max_ratio:g} times its size"
@@ -190,7 +190,7 @@ def _uncompressed(file: _Digested, magic: bytes) -> Any:
 
 
 def _zstd(file: _Digested) -> Any:
-    for name, function in ZSTD_MODULES:
+    for name, function in _ZSTD_MODULES:
         try:
             module = importlib.import_module(name)
         except ImportError:

@@ -17,8 +17,6 @@ _PREFIX = ".wh."
 _OPAQUE = ".wh..wh..opq"
 # Book-keeping of aufs, which removes nothing.
 _RESERVED = ".wh..wh."
-# Components of all removed paths; real layers have some thousands, and they are held in memory.
-MAX_PARTS = 4_000_000
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -26,9 +24,14 @@ class Whiteouts:
     """Collects a layer's removals and makes them when everything else is there.
 
     They are about lower layers only, so what the layer itself has of that name stays.
+
+    Args:
+        max_parts: Components of all removed paths, which are held in memory; real layers have some
+            thousands.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_parts: int = 4_000_000) -> None:
+        self._max_parts = max_parts
         self._removed: list[Parts] = []
         self._opaque: list[Parts] = []
         self._num_parts = 0
@@ -53,8 +56,10 @@ class Whiteouts:
         if not (member.isreg() or member.islnk()) or member.size:
             raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
         self._num_parts += len(parts)
-        if self._num_parts > MAX_PARTS:
-            raise InvalidArgumentError(f"it removes too much: paths of {MAX_PARTS} names in all")
+        if self._num_parts > self._max_parts:
+            raise InvalidArgumentError(
+                f"it removes too much: paths of {self._max_parts} names in all"
+            )
         hidden = name.removeprefix(_PREFIX)
         if name == _OPAQUE:
             self._opaque.append(parts[:-1])

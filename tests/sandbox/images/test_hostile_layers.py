@@ -5,6 +5,7 @@ import io
 import os
 import re
 import shutil
+import sys
 import tarfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, sy
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
 from coding_gym.sandbox.images.unpacking import LayerUnpacker
+from coding_gym.sandbox.images.whiteouts import Whiteouts
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
@@ -157,12 +159,9 @@ def test_holes_count_as_bytes(refused_layer: RefusedLayer) -> None:
     assert "bytes" in refused_layer((info, content))
 
 
-def test_bombs_are_refused_by_their_ratio(
-    monkeypatch: pytest.MonkeyPatch, refused_layer: RefusedLayer
-) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.stream.FREE_BYTES", 1 << 20)
+def test_bombs_are_refused_by_their_ratio(refused_layer: RefusedLayer) -> None:
     bomb = gzip.compress(tar_of([entry("zeros", bytes(16 << 20))]))
-    assert "100 times its size" in refused_layer(data=bomb, max_ratio=100)
+    assert "100 times its size" in refused_layer(data=bomb, max_ratio=100, free_bytes=1 << 20)
 
 
 def test_folders_that_are_only_implied_count_as_entries(
@@ -173,12 +172,12 @@ def test_folders_that_are_only_implied_count_as_entries(
         shutil.rmtree(root / "d")
 
 
-def test_removals_that_would_fill_the_memory_are_refused(
-    refused_layer: RefusedLayer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.whiteouts.MAX_PARTS", 40)
-    entries = [entry("d/" * 9 + f".wh.{number}") for number in range(5)]
-    assert "removes too much" in refused_layer(*entries)
+def test_removals_that_would_fill_the_memory_are_refused() -> None:
+    whiteouts = Whiteouts(max_parts=40)
+    removal, _ = entry(".wh.name")
+    assert all(whiteouts.take((*"d" * 9, f".wh.{number}"), removal) for number in range(4))
+    with pytest.raises(InvalidArgumentError, match="removes too much"):
+        whiteouts.take(("d", ".wh.4"), removal)
 
 
 _TAR = tar_of([entry("file", "x")])
@@ -204,7 +203,8 @@ def test_other_bytes_than_the_digest_says_are_refused(
 def test_without_a_module_for_zstd_the_way_out_is_told(
     monkeypatch: pytest.MonkeyPatch, refused_layer: RefusedLayer
 ) -> None:
-    monkeypatch.setattr("coding_gym.sandbox.images.stream.ZSTD_MODULES", (("no_zstd", "open"),))
+    for name in ("compression.zstd", "backports.zstd", "pyzstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it fails
     assert "pip install zstandard" in refused_layer(data=b"\x28\xb5\x2f\xfd" + bytes(100))
 
 
