@@ -22,7 +22,7 @@ from coding_gym.workspace import TemplateStore
 _log = logging.getLogger(__name__)
 
 _VERSION = "4.1.0"
-INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
+_INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
 _TABLES = "tables.json"
 _MAX_BYTES = 64 << 20
 
@@ -96,7 +96,7 @@ def _read(store: TemplateStore) -> RecipeTables:
         task_id=f"swebench-{_VERSION}-tables",
         tree=FilesTree({"dump.py": _DUMP}),
         problem_statement="How does SWE-bench install its projects?",
-        install_commands=(INSTALL, "python dump.py"),
+        install_commands=(_INSTALL, "python dump.py"),
     )
     with open_sandbox(store.get(task).spec) as sandbox:
         content = sandbox.read_file(_TABLES, max_bytes=_MAX_BYTES)

@@ -15,6 +15,8 @@ from coding_gym.sandbox.images import image_digest
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.plain_tree import digest_tree
 
+_GRADER = Path(grading.__file__).parent
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
@@ -104,9 +106,14 @@ class Checks:
     looks_for_leaks: bool = True
     leaves_out_tests: bool = False
 
-    def key(self, task: Task) -> str:
-        """Names a task's content, these checks, and the grader that looks at it."""
-        facts = [task.to_row(), _content(task), asdict(self), grader_digest()]
+    def key(self, task: Task, *, grader: Path = _GRADER) -> str:
+        """Names a task's content, these checks, and the grader that looks at it.
+
+        Args:
+            task: The task.
+            grader: Folder of the grader's source.
+        """
+        facts = [task.to_row(), _content(task), asdict(self), _grader_digest(grader)]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -122,9 +129,9 @@ def _content(task: Task) -> str:
 
 
 @cache
-def grader_digest() -> str:
+def _grader_digest(folder: Path) -> str:
     """Returns a digest of the grader's own source."""
     digest = hashlib.sha256()
-    for path in sorted(Path(grading.__file__).parent.rglob("*.py")):
+    for path in sorted(folder.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from rows import loaded, refusal, row
 
 from coding_gym.errors import TemplateError, UnknownNameError
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks, recipe_tables
 from coding_gym.tasks.recipe_tables import RecipeTables, parse_tables, read_tables, recipe_entries
-from coding_gym.workspace import TemplateStore
+from coding_gym.workspace import Template, TemplateStore
 
 ROW = row(repo="o/n", version="1.2", created_at="2020-01-01T00:00:00Z")
 OTHER = ROW | {"instance_id": "owner__name-2"}
@@ -41,15 +43,19 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recipe_tables, "read_tables", lambda: TABLES)
 
 
-def test_tables_are_read_from_the_package_in_a_sandbox_and_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recipe_tables, "INSTALL", FAKE_PACKAGE)
-    tables = read_tables(TemplateStore(folder=tmp_path))
+class OfflineStore(TemplateStore):
+    def get(self, task: Task) -> Template:
+        install, *others = task.install_commands
+        assert install.endswith("swebench==4.1.0")
+        return super().get(replace(task, install_commands=(FAKE_PACKAGE, *others)))
+
+
+def test_tables_are_read_from_the_package_in_a_sandbox_and_once(tmp_path: Path) -> None:
+    tables = read_tables(OfflineStore(folder=tmp_path))
     assert tables.of("o/n") == {"1.2": {"python": "3.9", "pip_packages": ["a"]}}
     assert tables.requirements == {"o/n": ("dev.txt",)}
     steps: list[object] = []
-    assert read_tables(TemplateStore(folder=tmp_path, on_build_step=steps.append)) == tables
+    assert read_tables(OfflineStore(folder=tmp_path, on_build_step=steps.append)) == tables
     assert steps == []
     with pytest.raises(UnknownNameError, match="'o/m'; did you mean 'o/n'"):
         tables.of("o/m")

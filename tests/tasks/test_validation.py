@@ -177,14 +177,12 @@ def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
     assert [report.ok for report in reports] == [False, True]
 
 
-def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path, monkeypatch):
+def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path):
     (tmp_path / "calc.py").write_text(BASE["calc.py"])
     task = replace(TASK, tree=FolderTree(str(tmp_path)))
     before = ONCE.key(task)
     assert ONCE.key(task) == before
-    monkeypatch.setattr("coding_gym.tasks.validation_report.grader_digest", lambda: "another")
-    assert ONCE.key(task) != before
-    monkeypatch.undo()
+    assert ONCE.key(task, grader=tmp_path) != before
     (tmp_path / "calc.py").write_text(FIXED["calc.py"])
     assert ONCE.key(task) != before
     gone = replace(TASK, tree=FolderTree(str(tmp_path / "gone")))

@@ -22,7 +22,7 @@ from coding_gym.tasks.sources.quixbugs_text import (
 # What the checkout's own conftest.py sets from its command line, and a limit for each test: many of
 # the wrong programs never end. It is CPU time, so that a busy machine fails nobody; after the first
 # program that hangs, the other tests of the file get less.
-CONFTEST = '''\
+_CONFTEST = '''\
 """Hidden: how the tests of QuixBugs are run."""
 
 import signal
@@ -82,7 +82,7 @@ def python_task(folder: Path, name: str, marks: str) -> Task:
     broken, working, left_out = by_outcome(ids, marks, folder / test_path)
     fixed = repaired(wrong.code, right.code, _without_comment) + wrong.tail
     too_slow = sorted(test.partition("[")[2] for test in left_out)
-    hidden = {"conftest.py": CONFTEST.format(too_slow=too_slow), test_path: test}
+    hidden = {"conftest.py": _CONFTEST.format(too_slow=too_slow), test_path: test}
     for extra in ("load_testdata.py", "node.py"):
         hidden[f"{_TESTS}/{extra}"] = read_text(folder / _TESTS / extra)
     if cases is not None:
