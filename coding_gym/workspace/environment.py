@@ -22,7 +22,7 @@ from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
 # Arguments of the interpreter that make an environment, with the pip that commands may use.
-VENV = "-m venv --symlinks"
+_VENV = "-m venv --symlinks"
 
 _SCHEMA = 2
 _SCRATCH = "/opt/scratch"
@@ -142,7 +142,7 @@ class Environments:
             installation = Installation(
                 sandbox, task.task_id, log, self._limits, num_steps, self._on_step
             )
-            venv = f"{python} {VENV} {ENVIRONMENT}"
+            venv = f"{python} {_VENV} {ENVIRONMENT}"
             installation.run(venv, timeout_s=_VENV_TIMEOUT_S)
             for command in task.install_commands:
                 installation.run(command)
