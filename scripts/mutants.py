@@ -248,7 +248,13 @@ class Copies:
 
 
 def run_tests(
-    copy: Path, tests: Sequence[str], *, timeout_s: float, test_timeout_s: float, jobs: int = 1
+    copy: Path,
+    tests: Sequence[str],
+    *,
+    timeout_s: float,
+    test_timeout_s: float,
+    jobs: int = 1,
+    marks: str = "",
 ) -> Verdict:
     """Runs tests of a copy against that copy, until the first one fails.
 
@@ -258,6 +264,7 @@ def run_tests(
         timeout_s: Seconds for all of them.
         test_timeout_s: Seconds after which a single test has failed.
         jobs: How many processes share them.
+        marks: Which of them are run, as ``pytest -m`` takes it; all when "".
     """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutants-report-") as folder:
@@ -266,6 +273,7 @@ def run_tests(
             *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
             *("--tb=short", "-o", f"timeout={test_timeout_s:g}", f"--junitxml={report}"),
             *(("-n", str(jobs)) if jobs > 1 else ()),
+            *(("-m", marks) if marks else ()),
             *tests,
         ]
         # Processes that a test starts, wherever they run, import the copy as well.
@@ -366,7 +374,9 @@ def run_each(
         return [future.result() for future in futures]
 
 
-def check_unchanged(copies: Copies, tests: Sequence[str], options: argparse.Namespace) -> None:
+def check_unchanged(
+    copies: Copies, tests: Sequence[str], options: argparse.Namespace, marks: str = ""
+) -> None:
     """Makes sure that all tests pass where nothing is broken.
 
     Raises:
@@ -382,6 +392,7 @@ def check_unchanged(copies: Copies, tests: Sequence[str], options: argparse.Name
             timeout_s=_RUN_TIMEOUT_S,
             test_timeout_s=options.timeout,
             jobs=options.jobs,
+            marks=marks,
         )
     if verdict.status != SURVIVED:
         raise TableError(f"tests fail on the unchanged source: {verdict.detail}")

@@ -1,10 +1,10 @@
 """Breaks this package at random places, and says in each part of it how much the tests notice.
 
 Each mutant changes one operator, number, condition, loop, decorator or exception (the operators of
-cosmic-ray), in a copy of the repository, and runs the tests that the table `tests/mutants.toml`
-names for that package. The places are drawn by the seed, for each package in proportion to its
-lines. The kill rate is reported and not aimed at: some mutants change nothing that anybody could
-notice, and the tests are never written for the ones that were drawn.
+cosmic-ray), in a copy of the repository, and runs the fast tests among those that the table
+`tests/mutants.toml` names for that package. The places are drawn by the seed, for each package in
+proportion to its lines. The kill rate is reported and not aimed at: some mutants change nothing
+that anybody could notice, and the tests are never written for the ones that were drawn.
 
 A mutant that keeps a module or a fixture from working is killed as well. One whose tests do not end
 within `--limit` seconds counts as a survivor.
@@ -14,7 +14,7 @@ within `--limit` seconds counts as a survivor.
     python scripts/random_mutants.py --only rewards --count 20
 
 Mutants of `sandbox` change code that kills processes and mounts folders. Run them where nothing
-else is lost.
+else is lost, for example behind `unshare --mount --pid --fork --mount-proc`.
 """
 
 import argparse
@@ -50,6 +50,7 @@ from mutants import (
 PACKAGE = "coding_gym"
 _BUNDLED = f"{PACKAGE}/tasks/bundled/"  # programs that are data
 _VALUES = "values"  # what the table calls the modules that are in no package of their own
+_FAST = "not slow and not trainers and not stress"  # as in the Makefile
 _LEAST_PER_PACKAGE = 3
 _MAX_TRIES = 1000
 _ORDERS = "Eq|NotEq|Lt|LtE|Gt|GtE"
@@ -272,7 +273,7 @@ def _main(options: argparse.Namespace) -> int:
         copies = Copies(options.root, Path(folder), min(options.jobs, len(mutants)))
         wanted = dict.fromkeys(path for m in mutants for path in tests[m.package])
         if not options.unchecked:
-            check_unchanged(copies, list(wanted), options)
+            check_unchanged(copies, list(wanted), options, _FAST)
 
         def test(mutant: RandomMutant) -> Verdict:
             with copies.changed(mutant.file, lambda _: mutant.text) as copy:
@@ -281,6 +282,7 @@ def _main(options: argparse.Namespace) -> int:
                     tests[mutant.package],
                     timeout_s=options.limit,
                     test_timeout_s=options.timeout,
+                    marks=_FAST,
                 )
 
         verdicts = run_each(mutants, test, lambda mutant: mutant.file, options.jobs)
