@@ -131,8 +131,10 @@ def record_task(number: int, toolsets: Sequence[str]) -> list[Entry]:
 
     task, entries = bundled()[number], []
     for toolset in toolsets:
-        sizes: dict[str, Any] = {"max_obs_tokens": 512} if number % 3 == 0 else {}
-        with gym.make(ENV_ID, task_ids=[task.task_id], toolset=toolset, **sizes) as env:
+        settings: dict[str, Any] = {"max_obs_tokens": 512 if number % 3 == 0 else 4096}
+        if number % 8 == 3:
+            settings["sandbox"] = {"shell": "persistent"}
+        with gym.make(ENV_ID, task_ids=[task.task_id], toolset=toolset, **settings) as env:
             reset = begun(env.reset(seed=number))
             steps = played(env, script(toolset, Gold.of(task), number))
             value = {"reset": reset, "steps": steps, "trajectory": outcome(env)}

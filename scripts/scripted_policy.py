@@ -104,6 +104,7 @@ def looks(toolset: str, gold: Gold) -> list[Call]:
             ("read_file", {"path": path, "start_line": 2, "max_lines": 9}),
             ("rg", {"pattern": rf"\b{name}\b"}),
             ("write_file", {"path": "notes.txt", "content": "one\n", "append": True}),
+            ("run_command", {"command": "echo begins; sleep 9", "timeout_s": 0.2}),
         ],
         "heavy": [
             ("repo_map", {"max_tokens": 400}),
