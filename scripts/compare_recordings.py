@@ -117,15 +117,12 @@ def compare(
     old: Path, new: Path, permitted: Sequence[Permitted] = (), num_examples: int = 1
 ) -> int:
     """Prints how two recordings differ and returns how many differences are not permitted."""
-    first, second = _read(old), _read(new)
-    is_part = bool(second.get("", {}).get("is_part"))
+    (first, _), (second, whole_parts) = _read(old), _read(new)
     numbers = dict.fromkeys(permitted, 0)
     groups: dict[tuple[str, str, str], list[Difference]] = {}
-    names = [name for name in dict.fromkeys([*first, *second]) if name]
-    num_left_out = sum(name not in second for name in names)
-    for name in names:
-        if name not in second and is_part:
-            continue
+    names = dict.fromkeys([*first, *second])
+    compared = [n for n in names if n in second or n.partition("/")[0] in whole_parts]
+    for name in compared:
         sides = (side.get(name, _MISSING) for side in (first, second))
         for difference in _below(name, "", *sides):
             allowing = [entry for entry in permitted if entry.permits(difference)]
@@ -139,17 +136,20 @@ def compare(
         used = f"permitted {number} times" if number else "permitted, but matches nothing"
         print(f"{used}: {entry.kind} {' '.join(entry.path)} ({entry.reason})")
     number = sum(map(len, groups.values()))
-    if is_part:
-        print(f"not in the new recording, which is a part: {num_left_out} entries")
-    num_compared = len(names) - num_left_out * is_part
-    print(f"{num_compared} entries, {number} differences of {len(groups)} kinds")
+    print(
+        f"{len(compared)} entries compared, {len(names) - len(compared)} not recorded again; ",
+        end="",
+    )
+    print(f"{number} differences of {len(groups)} kinds are not permitted")
     return number
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[dict[str, Any], set[str]]:
+    """Returns the entries of a recording by name, and its parts that are whole."""
     with path.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    return {row["entry"]: row["value"] for row in rows}
+    whole = {part for row in rows if not row["entry"] for part in row["value"].get("whole", ())}
+    return {row["entry"]: row["value"] for row in rows if row["entry"]}, whole
 
 
 def _show(found: Sequence[Difference], num_examples: int) -> None:

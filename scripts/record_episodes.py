@@ -9,7 +9,8 @@ with wrappers (`vector`), snapshots and forks in mid-episode (`forks`), and the 
 trainer makes of a scripted model (`trl`, where TRL is installed). It holds what a policy or a
 trainer sees: texts, messages, hashes of observations, rewards, flags, infos and trajectories.
 Durations are left out. Only public names are used, so that the script runs on both commits; the
-package is the one that Python finds: `PYTHONPATH=/path/to/checkout`.
+package is the one that Python finds: `PYTHONPATH=/path/to/checkout`. Recordings of different parts
+are joined by `cat`.
 
 `--compare` prints each kind of difference once and exits with 1 if one is not permitted.
 """
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,8 @@ from compare_recordings import compare, read_permitted
 from scripted_policy import TOOLSETS, Gold, edit, script, shell, submit, vector_action, written
 
 Entry = tuple[str, Any]
+Job = Callable[[], list[Entry]]
 
-ROOT = Path(__file__).parents[1]
 PARTS = ("tasks", "vector", "forks", "trl")
 DURATIONS = {"duration_s"}
 RAW = "raw"  # what a sandbox gave, with the times that test runners print
@@ -235,12 +237,27 @@ def record_fork(number: int, toolset: str) -> list[Entry]:
     return [(f"forks/{toolset}/{task.task_id}", value)]
 
 
+def record_trl() -> list[Entry]:
+    """Plays four scripted rollouts of TRL's trainer."""
+    from scripted_trainer import scripted_batch
+
+    return [("trl/nano", plain(scripted_batch()))]
+
+
 # ---------------------------------------------------------------- the recording
 
 
-def jobs_of(options: argparse.Namespace) -> Iterator[Callable[[], list[Entry]]]:
+def parts_of(options: argparse.Namespace) -> list[str]:
+    """Returns the parts to be recorded."""
+    parts = [options.only] if options.only else list(PARTS)
+    if "trl" in parts and find_spec("trl") is None:
+        print("TRL is not installed; the part trl is left out")
+        parts.remove("trl")
+    return parts
+
+
+def jobs_of(options: argparse.Namespace, parts: Sequence[str]) -> Iterator[Job]:
     """Yields what is to be played, in the order of the recording."""
-    parts = [options.only] if options.only else PARTS
     numbers = range(len(bundled()))[: options.tasks]
     if "tasks" in parts:
         yield from (partial(record_task, number, options.toolsets) for number in numbers)
@@ -250,29 +267,32 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Callable[[], list[Entry]]]:
     if "forks" in parts:
         for toolset in options.toolsets:
             yield from (partial(record_fork, number, toolset) for number in numbers[:2])
+    if "trl" in parts:
+        yield record_trl
 
 
-def header(options: argparse.Namespace) -> dict[str, Any]:
-    """Returns what was recorded, and with which package."""
+def header(options: argparse.Namespace, parts: Sequence[str]) -> dict[str, Any]:
+    """Returns which package was recorded, and which parts of the recording are whole."""
     import coding_gym
 
     package = Path(coding_gym.__file__).parent
     git = ["git", "-C", str(package), "describe", "--always", "--dirty", "--abbrev=40"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    is_whole = options.tasks is None and options.toolsets == list(TOOLSETS) and not options.only
-    return {"package": str(package), "commit": commit, "is_part": not is_whole}
+    is_whole = options.tasks is None and options.toolsets == list(TOOLSETS)
+    return {"package": str(package), "commit": commit, "whole": list(parts) if is_whole else []}
 
 
 def record(options: argparse.Namespace) -> None:
     """Writes a recording: a header, then one entry a line."""
-    began, first = time.perf_counter(), header(options)
+    began, parts = time.perf_counter(), parts_of(options)
+    first = header(options, parts)
     print(f"recording {first['package']} at {first['commit']}")
     context = multiprocessing.get_context("spawn")
     with (
         ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
         options.out.open("w", encoding="utf-8") as out,
     ):
-        futures: list[Future[list[Entry]]] = [pool.submit(job) for job in jobs_of(options)]
+        futures: list[Future[list[Entry]]] = [pool.submit(job) for job in jobs_of(options, parts)]
         print(json.dumps({"entry": "", "value": first}), file=out)
         for future in futures:
             for entry, value in future.result():
