@@ -100,7 +100,7 @@ def differences(entry: str, old: Any, new: Any, path: str = "") -> Iterator[Diff
         for index in range(max(len(old), len(new))):
             values = (v[index] if index < len(v) else _MISSING for v in (old, new))
             yield from _below(entry, f"{path}[{index}]", *values)
-    elif type(old) is not type(new) or old != new:
+    elif _json(old) != _json(new):
         yield Difference(entry, path, CHANGED, old, new)
 
 

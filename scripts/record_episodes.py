@@ -25,6 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,6 +62,9 @@ def plain(value: Any) -> Any:
     """Returns a value as JSON has it, without durations."""
     if hasattr(value, "to_json"):
         value = value.to_json()
+        value = json.loads(value) if isinstance(value, str) else value
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping):
         return {str(k): _scrubbed(k, v) for k, v in value.items() if k not in DURATIONS}
     if isinstance(value, np.ndarray):

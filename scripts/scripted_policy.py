@@ -181,7 +181,7 @@ def patched(toolset: str, gold: Gold, *, by_shell: bool) -> list[Call]:
 def script(toolset: str, gold: Gold, number: int) -> list[str]:
     """Returns the actions of an episode; what varies goes by the task's number.
 
-    Every fifth policy does not repair the task, every seventh is stopped from outside, and with
+    Every fifth policy leaves the bug as it is, every seventh is stopped from outside, and with
     `nano` every third ends by a text without a call.
     """
     from coding_gym import Completion, Stop
@@ -196,9 +196,10 @@ def script(toolset: str, gold: Gold, number: int) -> list[str]:
     actions.append("\n".join(both))
     restore = shell(toolset, f"git checkout -q . && git clean -fdq && git diff --stat {gold.path}")
     actions.append(written(restore, 2))
-    if number % 5 != 4:
-        calls = patched(toolset, gold, by_shell=number % 2 == 1)
-        actions += [written(call, index) for index, call in enumerate(calls)]
+    calls = patched(toolset, gold, by_shell=number % 2 == 1)
+    if number % 5 == 4:
+        calls = [shell(toolset, f"echo '# A note.' >> {gold.path}")]
+    actions += [written(call, index) for index, call in enumerate(calls)]
     looked = written(shell(toolset, "git diff"), 0)
     ids = list(range(7, 7 + len(looked) // 3))
     actions.append(Completion(looked, ids, [-0.25] * len(ids)))
