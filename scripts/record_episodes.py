@@ -232,11 +232,15 @@ def record_fork(number: int, toolset: str) -> list[Entry]:
         value["steps"] = played(env, actions[:9])
         moment = coding_gym.snapshot(env)
         with coding_gym.fork(env) as forked:
-            value["forked"] = [played(forked, [*repair, *plain_end]), outcome(forked)]
-        value["went on"] = [played(env, actions[9:] + plain_end), outcome(env)]
-        value["restored"] = [begun(coding_gym.restore(env, moment)), played(env, plain_end)]
+            steps = played(forked, [*repair, *plain_end])
+            value["forked"] = {"steps": steps, "trajectory": outcome(forked)}
+        steps = played(env, actions[9:] + plain_end)
+        value["continued"] = {"steps": steps, "trajectory": outcome(env)}
+        restored = begun(coding_gym.restore(env, moment))
+        value["restored"] = {"reset": restored, "steps": played(env, plain_end)}
         again = begun(env.reset(options={"snapshot": moment}))
-        value["reset to it"] = [again, played(env, [*repair, *plain_end]), outcome(env)]
+        steps = played(env, [*repair, *plain_end])
+        value["repeated"] = {"reset": again, "steps": steps, "trajectory": outcome(env)}
         value["next"] = begun(env.reset())
     return [(f"forks/{toolset}/{task.task_id}", value)]
 
