@@ -14,12 +14,16 @@ class ToolCall:
         arguments: The arguments by name, JSON values.
         call_id: Ties the result to the call in a chat transcript.
         error: Why the arguments could not be read, or "" where they could.
+        arguments_text: The arguments as the string that an OpenAI message carried; "" in every
+            other format. Left out of JSON when empty, and of comparisons: spaces in the string
+            do not make it another call.
     """
 
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     call_id: str = ""
     error: str = ""
+    arguments_text: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the call as a JSON object."""
@@ -28,7 +32,8 @@ class ToolCall:
             "arguments": dict(self.arguments),
             "call_id": self.call_id,
         }
-        return data | ({"error": self.error} if self.error else {})
+        texts = {"error": self.error, "arguments_text": self.arguments_text}
+        return data | {name: text for name, text in texts.items() if text}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ToolCall":

@@ -159,3 +159,13 @@ def test_ids_are_kept_where_given_and_always_differ() -> None:
     ids = [None, "call_0", "x", "x", ""]
     text = message(*(function("submit", {}, id=given) for given in ids))
     assert [c.call_id for c in parse(text).calls] == ["call_0_", "call_0", "x", "call_3", "call_4"]
+
+
+def test_a_message_keeps_its_reasoning_and_the_strings_of_its_arguments() -> None:
+    for key in ("reasoning_content", "reasoning"):
+        text = message(function("shell", '{"cmd":  "ls"}'), **{key: "Hm.", "content": "Now."})
+        parsed = parse(text)
+        assert (parsed.text, parsed.reasoning, parsed.calls) == ("Now.", "Hm.", (LS,))
+        assert parsed.calls[0].arguments_text == '{"cmd":  "ls"}'
+        assert ToolCall.from_json(parsed.calls[0].to_json()).arguments_text == '{"cmd":  "ls"}'
+    assert "arguments_text" not in LS.to_json()

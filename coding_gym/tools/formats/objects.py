@@ -61,8 +61,11 @@ def _read_call(item: Any) -> ToolCall:
     if not isinstance(name, str) or not name:
         raise FormatError('"name" must be the name of a tool')
     call_id = item.get("id")
-    arguments, error = _read_arguments(inner.get("arguments", inner.get("parameters")))
-    return ToolCall(name, arguments, call_id if isinstance(call_id, str) else "", error)
+    value = inner.get("arguments", inner.get("parameters"))
+    arguments, error = _read_arguments(value)
+    call_id = call_id if isinstance(call_id, str) else ""
+    text = value if isinstance(value, str) else ""
+    return ToolCall(name, arguments, call_id, error, arguments_text=text)
 
 
 def _read_arguments(value: Any) -> tuple[dict[str, Any], str]:

@@ -24,7 +24,9 @@ def parse(text: str, reading: Reading) -> ParsedAction | None:
         calls = value.get("tool_calls")
         if calls is not None and not isinstance(calls, list):
             raise FormatError('"tool_calls" must be a list')
-        return ParsedAction(read_calls(calls or []), _content(value.get("content")))
+        reasoning = _content(value.get("reasoning_content") or value.get("reasoning"))
+        content = _content(value.get("content"))
+        return ParsedAction(read_calls(calls or []), content, reasoning=reasoning)
     if reading.exact:
         return None
     items = value if isinstance(value, list) else [value]

@@ -12,7 +12,9 @@ class ParsedAction:
     Attributes:
         calls: The tool calls in order, each with an id that no other of them has. A call whose
             arguments could not be read has its ``error`` set.
-        text: What the policy said beside the calls, its thoughts included.
+        text: What the policy said beside the calls, the ``content`` of an OpenAI message. A
+            ``<think>`` block of plain text stays in it.
+        reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message; "" else.
         error: Where it seems to have tried a call and none could be read, one line that says why
             and what was expected; else "".
     """
@@ -20,6 +22,7 @@ class ParsedAction:
     calls: tuple[ToolCall, ...] = ()
     text: str = ""
     error: str = ""
+    reasoning: str = ""
 
 
 class FormatError(ValueError):
