@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -38,6 +38,14 @@ _MARKS = [
         "/*",
     ),
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "</s>", "[INST]", "{{", "}}", "%s", "{0}"),
+    *("<|channel|>", "<|message|>", "<|start|>assistant", "to=functions.", "<|constrain|>json"),
+    *("<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"),
+    *("<｜DSML｜", "</｜DSML｜", 'string="true">', "<|tool_call_begin|>", "<|tool_call_end|>"),
+    *("<|tool_call_argument_begin|>", "functions.shell:0", "<|open|>", "<|sep|>", "<|close|>"),
+    *("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>", '<invoke name="', "</invoke>"),
+    *('<parameter name="', "]<]minimax[>[", "<item>", "<atem:", "[CALL_ID]", "<|python_start|>["),
+    *("<start_function_call>call:", "<escape>", '<|"|>', "<|tool_call>call:", "<tool_call|>"),
+    *("<|tool_call_start|>[", "]<|tool_call_end|>", "<code>", "(cmd=", '"type": "tool_use"'),
 ]
 _PATHS = [
     *("", ".", "..", "/", "~", "./", "../x", "../../etc/passwd", "/etc/passwd", "/proc/1/environ"),
@@ -104,7 +112,7 @@ def action(
         text = rng.choice(_rendered(name, written_in))
     else:
         calls = [_bent(rng, name, more_paths) for _ in range(rng.choice([1, 1, 1, 2, 5]))]
-        text = _render(calls, written_in)
+        text = _render(calls, written_in, _toolset(name).schemas)
     for _ in range(min(max_mutations * (rng.random() < 0.6), rng.choice([1, 1, 2, 3, 8]))):
         text = rng.choice(_MUTATIONS)(rng, text)
     strict = "[strict]" if rng.random() < 0.2 else ""
@@ -120,14 +128,18 @@ def _toolset(name: str) -> Toolset:
 def _rendered(toolset: str, tool_format: str) -> tuple[str, ...]:
     rng = np.random.default_rng(0)
     sampled = [_toolset(toolset).sample_call(rng) for _ in range(POOL)]
-    singles = [_render([call], tool_format) for call in sampled]
-    return (*singles, *(_render(sampled[i : i + 3], tool_format) for i in range(0, POOL, 3)))
+    schemas = _toolset(toolset).schemas
+    singles = [_render([call], tool_format, schemas) for call in sampled]
+    triples = (_render(sampled[i : i + 3], tool_format, schemas) for i in range(0, POOL, 3))
+    return (*singles, *triples)
 
 
-def _render(calls: Sequence[ToolCall], tool_format: str) -> str:
+def _render(
+    calls: Sequence[ToolCall], tool_format: str, schemas: Sequence[Mapping[str, Any]]
+) -> str:
     """Writes calls in a format; as JSON where it has no words for them."""
     try:
-        return render_calls(calls, tool_format)
+        return render_calls(calls, tool_format, schemas)
     except ValueError:
         return json.dumps([{"name": c.name, "arguments": dict(c.arguments)} for c in calls])
 

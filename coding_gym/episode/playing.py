@@ -158,6 +158,8 @@ class Player:
     def _answer_no_call(self, problem: str, context: Context, played: Played) -> StopReason | None:
         """Answers a reply without a call by a user message, which carries no warning."""
         if problem:
+            if self._limits.max_repeats is not None:
+                self._usage.note_call(ToolCall("", {"error": problem}))
             self._usage.tool_calls += 1
             self._usage.format_errors += 1
             reply = problem

@@ -8,7 +8,7 @@ import json_repair
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats import mending, parse_action, render_calls
+from coding_gym.tools.formats import json_text, parse_action, render_calls
 from coding_gym.tools.schemas import array, function, integer
 
 SCHEMAS = (
@@ -113,10 +113,10 @@ def test_a_text_is_repaired_once_for_all_formats(repaired: list[str]) -> None:
 
 
 def test_what_json_repair_is_given_for_one_reply_is_bounded(repaired: list[str]) -> None:
-    for size in [400, mending.MAX_REPAIRED_CHARS - 100]:
+    for size in [400, json_text.MAX_REPAIRED_CHARS - 100]:
         for unit in ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"]:
             for head in ("{", '{"name": "run", "arguments": {"cmd": ', "<tool_call>{name: "):
                 repaired.clear()
                 parse_action(f"{head}{unit * (size // len(unit))} }}", "auto", SCHEMAS)
                 work = (len(t) * sum(map(t.count, MARKS)) for t in repaired)
-                assert sum(work) <= mending.MAX_REPAIR_WORK
+                assert sum(work) <= json_text.MAX_REPAIR_WORK

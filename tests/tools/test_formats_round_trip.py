@@ -10,7 +10,10 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.tools.formats import TOOL_FORMATS, parse_action, render_calls
 from coding_gym.tools.schemas import array, boolean, function, integer
 
-JSON_FORMATS = ("auto", "openai", "json", "hermes", "nanoagent", "llama3", "mistral")
+JSON_FORMATS = (
+    *("auto", "openai", "anthropic", "responses", "json", "hermes", "nanoagent", "llama3"),
+    "mistral",
+)
 TAG_FORMATS = ("qwen3_coder", "swe_agent")
 TYPES = ("integer", "number", "boolean", "array", "object", "null")
 SCHEMAS = (
@@ -117,7 +120,7 @@ def test_calls_in_tags_are_read_back_or_refused(name: str) -> None:
                 parsed = parse_action(text, reader, SCHEMAS)
                 assert (same(parsed.calls), parsed.text) == (same(calls), "")
     assert num_carried > 400
-    assert num_refused > 20
+    assert num_refused > 5
 
 
 def test_a_block_of_bash_is_read_back_or_refused() -> None:
@@ -161,7 +164,7 @@ def test_a_patch_is_read_back_or_refused() -> None:
     [
         (
             "qwen3_coder",
-            ToolCall("bash", {"command": "a</parameter>b"}),
+            ToolCall("bash", {"command": "a</parameter></function>b"}),
             "cannot carry this call of 'bash'",
         ),
         ("swe_agent", ToolCall("bash", {"command": "\n<parameter=command>"}), "cannot carry this"),
@@ -208,7 +211,11 @@ def test_ids_are_written_where_the_format_has_them() -> None:
     calls = [ToolCall("submit", {}, "x"), ToolCall("submit", {}, "y")]
     for name in set(TOOL_FORMATS) - {"bash_block", "apply_patch"}:
         read = parse_action(render_calls(calls, name, SCHEMAS), name, SCHEMAS).calls
-        ids = ["call_0", "call_1"] if name in TAG_FORMATS else ["x", "y"]
+        ids = ["x", "y"] if name in JSON_FORMATS else ["call_0", "call_1"]
+        ids = {
+            "kimi_k2": ["functions.submit:0", "functions.submit:1"],
+            "mistral_v11": ["call00000", "call00001"],
+        }.get(name, ids)
         assert [call.call_id for call in read] == ids
 
 
@@ -227,6 +234,6 @@ def test_strict_is_a_name_of_a_format_too_and_typos_are_named() -> None:
     for name in ("hermess", "hermes[lax]", "[strict]", "hermes [strict]"):
         for use in (lambda: parse_action("", name), lambda: render_calls((), name)):  # noqa: B023
             with pytest.raises(
-                UnknownNameError, match=r"no tool format is called .*; there are ap|did you"
+                UnknownNameError, match=r"no tool format is called .*; there are an|did you"
             ):
                 use()

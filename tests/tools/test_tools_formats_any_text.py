@@ -127,7 +127,8 @@ def test_a_megabyte_of_argument_is_read() -> None:
     for tool_format in TOOL_FORMATS:
         if tool_format != "apply_patch":
             text = render_calls(calls, tool_format, SCHEMAS)
-            assert parse(text, tool_format).calls == calls
+            (call,) = parse(text, tool_format).calls
+            assert call.arguments == calls[0].arguments
 
 
 def test_lone_surrogates_are_replaced() -> None:

@@ -68,7 +68,10 @@ def test_the_way_to_call_that_is_shown_is_one_that_is_read(
     env.close()
 
 
-@pytest.mark.parametrize("tool_format", sorted({*TOOL_FORMATS} - {"auto", "openai", "apply_patch"}))
+SERVED = {"openai", "anthropic", "responses"}  # a server explains these
+
+
+@pytest.mark.parametrize("tool_format", sorted({*TOOL_FORMATS} - SERVED - {"auto", "apply_patch"}))
 def test_a_format_chosen_by_name_is_explained_once_and_as_it_is_read(
     tiny_row: dict[str, Any], tool_format: str
 ) -> None:

@@ -26,16 +26,15 @@ A ``<think>`` block in front is not searched for calls. Each group of formats is
 before anything is forgiven or repaired; with ``[strict]`` behind a name nothing is.
 """
 
-from coding_gym.tools.formats.catalog import TOOL_FORMATS
-from coding_gym.tools.formats.instructions import (
+from coding_gym.tools.formats.format import ParsedAction
+from coding_gym.tools.formats.parsing import TOOL_FORMATS, parse_action
+from coding_gym.tools.formats.writing import (
     check_format,
     format_instructions,
+    render_calls,
     tells_format,
     with_instructions,
 )
-from coding_gym.tools.formats.parsed import ParsedAction
-from coding_gym.tools.formats.parsing import parse_action
-from coding_gym.tools.formats.rendering import render_calls
 
 __all__ = [
     "TOOL_FORMATS",

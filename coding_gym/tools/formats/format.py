@@ -1,31 +1,150 @@
-"""What one format is: how it is read, written and explained."""
+"""What one format is, and what all of them need: the reply as read, the tools, one reading."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.known_tools import KnownTools
-from coding_gym.tools.formats.parsed import ParsedAction
-from coding_gym.tools.formats.reading import Reader
+from coding_gym.tools.formats.json_text import (
+    MAX_CALLS,
+    MAX_REPAIR_WORK,
+    MAX_REPAIRED_CHARS,
+    FormatError,
+    decode_all,
+    repair,
+    repair_work,
+)
+from coding_gym.tools.schemas import Schema
+from coding_gym.tools.shells import COMMANDS, SHELLS
+
+# A tool that takes one of these, or of `COMMANDS`, and requires nothing else takes a whole text.
+_PATCHES = ("patch", "diff", "input")
+# Which tool is meant where several take a patch.
+_PATCHERS = ("apply_patch",)
+_SEPARATOR = re.compile(r"\s*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How a text is to be read.
+@dataclass(frozen=True, slots=True)
+class ParsedAction:
+    """A policy's reply, taken apart.
 
     Attributes:
-        json: Reads the JSON in it.
-        tools: The tools there are.
-        forgives: Whether this is the second attempt, which takes what is broken but clear.
-        exact: Whether only what the format itself writes counts: ``[strict]``.
-        alone: Whether this format was chosen by name, so that no other one will be tried.
+        calls: The tool calls in order, each with an id that no other of them has. A call whose
+            arguments could not be read has its ``error`` set.
+        text: What the policy said beside the calls, the ``content`` of an OpenAI message. A
+            ``<think>`` block of plain text stays in it.
+        error: Where it seems to have tried a call and none could be read, one line that says why
+            and what was expected; else "".
+        reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, the thinking
+            blocks of other messages, the analysis channel of Harmony; "" else.
     """
 
-    json: Reader
-    tools: KnownTools
-    forgives: bool = False
-    exact: bool = False
-    alone: bool = False
+    calls: tuple[ToolCall, ...] = ()
+    text: str = ""
+    error: str = ""
+    reasoning: str = ""
+
+
+class KnownTools:
+    """The tools that a policy has.
+
+    Args:
+        schemas: OpenAI function schemas.
+    """
+
+    def __init__(self, schemas: Sequence[Schema] = ()) -> None:
+        self._functions = {schema["function"]["name"]: schema["function"] for schema in schemas}
+        self.names = tuple(self._functions)
+
+    @property
+    def nullary(self) -> tuple[str, ...]:
+        """The names of tools that need no argument."""
+        return tuple(name for name in self.names if not self._required(name))
+
+    def properties(self, tool: str) -> Mapping[str, Schema]:
+        """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
+        properties: Mapping[str, Schema] = self._parameters(tool).get("properties", {})
+        return properties
+
+    def shell(self) -> tuple[str, str] | None:
+        """Returns the tool that runs a shell command, and its argument; None where none does."""
+        return self._taker(COMMANDS, SHELLS)
+
+    def patcher(self) -> tuple[str, str] | None:
+        """Returns the tool that applies a patch, and its argument; None where none does."""
+        return self._taker(_PATCHES, _PATCHERS)
+
+    def _taker(
+        self, arguments: tuple[str, ...], preferred: tuple[str, ...]
+    ) -> tuple[str, str] | None:
+        found = {}
+        for name in self.names:
+            required = self._required(name)
+            if len(required) == 1 and required[0] in arguments:
+                found[name] = required[0]
+        ordered = (*(name for name in preferred if name in found), *found)
+        return (ordered[0], found[ordered[0]]) if ordered else None
+
+    def _required(self, tool: str) -> tuple[str, ...]:
+        return tuple(self._parameters(tool).get("required", ()))
+
+    def _parameters(self, tool: str) -> Schema:
+        parameters: Schema = self._functions.get(tool, {}).get("parameters", {})
+        return parameters
+
+
+class Reading:
+    """How a reply is to be read.
+
+    Args:
+        schemas: The tools there are, as OpenAI function schemas.
+        num_chars: The length of the reply.
+        exact: Whether only what the format itself writes counts: ``[strict]``.
+        alone: Whether the format was chosen by name, so that no other one will be tried.
+
+    Attributes:
+        forgives: Whether this is the second attempt, which takes what is broken but clear.
+    """
+
+    def __init__(
+        self, schemas: Sequence[Schema], num_chars: int, *, exact: bool, alone: bool
+    ) -> None:
+        self.schemas, self.exact, self.alone, self.forgives = schemas, exact, alone, False
+        self._repair_work = MAX_REPAIR_WORK if num_chars <= MAX_REPAIRED_CHARS else 0
+
+    @cached_property
+    def tools(self) -> KnownTools:
+        """The tools there are."""
+        return KnownTools(self.schemas)
+
+    def values(self, text: str, separator: re.Pattern[str] = _SEPARATOR) -> list[Any]:
+        """Returns the JSON values of a text, repaired on the second attempt.
+
+        Raises:
+            FormatError: Anything else is in it, and no repair is clear.
+        """
+        try:
+            return decode_all(text, separator, loose=self.forgives)
+        except FormatError as error:
+            if not self.forgives or not self._may_repair(text, error):
+                raise
+            repaired = repair(text, self.tools.names)
+            if repaired is None:
+                raise
+            return [repaired]
+
+    def _may_repair(self, text: str, error: FormatError) -> bool:
+        """Whether syntax is what is wrong, not an end inside a string, and work is left for it."""
+        message = getattr(error.__cause__, "msg", "Unterminated")
+        if message.startswith("Unterminated") or not self.tools.names:
+            return False
+        work = repair_work(text)
+        if work > self._repair_work:
+            return False
+        self._repair_work -= work
+        return True
 
 
 def all_tools(tools: KnownTools) -> tuple[str, ...]:
@@ -38,22 +157,60 @@ class Format:
     """One way to write tool calls.
 
     Attributes:
-        name: What ``tool_format`` takes.
-        parse: Reads calls; None where the text holds none. Raises `FormatError` where it holds
+        name: A value of ``tool_format``.
+        read: Reads calls; None where the text holds none. Raises `FormatError` where it holds
             some that cannot be read.
-        render: Writes calls.
-        expected: What a reply that cannot be read is told, with an example, in one line.
-        explained: What a model is told, before an example.
-        mark: What shows that a text is in this format, where one piece of text does; else "".
-        is_json: Whether calls are JSON, which carries ids and any argument.
+        write: Writes calls.
+        expected: The form that a reply should have had, with an example, in one line.
+        explained: The instructions for a model, before an example.
+        sign: A regular expression that begins with a literal: where it matches, ``auto`` takes the
+            text for this format. Its group ``tool``, if any, must match the name of a known tool.
+        is_atomic: Whether the sign is a special token of the model, which ends unclosed reasoning.
+        is_json: Whether calls are JSON, which carries any argument.
+        is_served: Whether a server makes this form, so that the model itself is told nothing.
         callable: Returns the names of the tools that can be called in it.
     """
 
     name: str
-    parse: Callable[[str, Reading], ParsedAction | None]
-    render: Callable[[Sequence[ToolCall], KnownTools], str]
+    read: Callable[[str, Reading], ParsedAction | None]
+    write: Callable[[Sequence[ToolCall], KnownTools], str]
     expected: str
     explained: str
-    mark: str = ""
-    is_json: bool = True
-    callable: Callable[[KnownTools], tuple[str, ...]] = all_tools
+    sign: str = ""
+    is_atomic: bool = True
+    is_json: bool = False
+    is_served: bool = False
+    callable: Callable[[KnownTools], tuple[str, ...]] = field(default=all_tools)
+
+
+def read_marked(
+    text: str,
+    opening: re.Pattern[str],
+    content: Callable[[str, int], tuple[Sequence[ToolCall], int]],
+    around: re.Pattern[str] | None = None,
+) -> ParsedAction | None:
+    """Reads all calls that stand behind marks, or returns None where there is no mark.
+
+    Args:
+        text: The reply.
+        opening: What introduces calls.
+        content: Reads the calls whose mark begins at an index, and returns where the text goes on.
+        around: Marks around a group of calls, removed from what was said beside them.
+
+    Raises:
+        FormatError: Calls cannot be read, or there are too many.
+    """
+    calls: list[ToolCall] = []
+    prose: list[str] = []
+    position = 0
+    while opened := opening.search(text, position):
+        if len(calls) >= MAX_CALLS:
+            raise FormatError(f"more than {MAX_CALLS} calls in one reply")
+        prose.append(text[position : opened.start()])
+        found, position = content(text, opened.start())
+        calls += found
+    if not calls:
+        return None
+    prose.append(text[position:])
+    said = "".join(prose)
+    return ParsedAction(tuple(calls), (around.sub("", said) if around else said).strip())

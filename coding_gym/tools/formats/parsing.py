@@ -1,46 +1,48 @@
-"""Text to tool calls."""
+"""Text to tool calls: the formats by name, and the choice that ``auto`` makes among them."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
+from coding_gym.arguments import unknown_name
+from coding_gym.calls import ToolCall
 from coding_gym.text.unicode import well_formed
-from coding_gym.tools.formats.catalog import AUTO, FORMATS, split_format
-from coding_gym.tools.formats.format import Format, Reading
-from coding_gym.tools.formats.known_tools import KnownTools
-from coding_gym.tools.formats.mending import lenient_reader
-from coding_gym.tools.formats.parsed import FormatError, ParsedAction
-from coding_gym.tools.formats.reading import (
-    MAX_CALLS,
-    decode_loosely,
-    read_strictly,
-)
-from coding_gym.tools.patch_envelope import BEGIN, BEGIN_LINE, END_LINE
+from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
+from coding_gym.tools.formats.format import Format, ParsedAction, Reading
+from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode
+from coding_gym.tools.patch_envelope import BEGIN
 
+AUTO = "auto"
+STRICT = "[strict]"
 
-def _line(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"^{pattern}[ \t\r]*$", re.MULTILINE)
+_ALL = (*json_calls.FORMATS, *tag_calls.FORMATS, *literal_calls.FORMATS, *text_blocks.FORMATS)
+FORMATS: Mapping[str, Format] = MappingProxyType({one.name: one for one in _ALL})
+TOOL_FORMATS = (AUTO, *FORMATS)
+_CHOICES = {name + mode: (name, bool(mode)) for name in TOOL_FORMATS for mode in ("", STRICT)}
 
-
-_JSON = ("openai", "llama3", "json")
+_BARE = ("openai", "anthropic", "responses", "llama3", "json")
 _LOOKS_LIKE_JSON = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*[\[{\]"]""")
-# What shows beyond doubt that a text is in a format.
-_MARK = re.compile(
-    r"(?P<hermes><tool_call>\s*\{)"
-    r"|(?P<nanoagent><tool_call>\s*\[)"
-    r"|(?P<qwen3_coder><tool_call>\s*<function=)"
-    r"|(?P<swe_agent><function=)"
-    r"|(?P<mistral>\[TOOL_CALLS\])"
-    r"|(?P<llama3><\|python_tag\|>)"
+_PYTHON_CALLS = re.compile(r"(?:(?P<pythonic>\[)|(?P<smollm3_python><code>))\s*[^\W\d][\w.-]*\(")
+_SIGNS = tuple((one, re.compile(one.sign, re.MULTILINE)) for one in _ALL if one.sign)
+_SIGN = re.compile("|".join(one.sign.replace("?P<tool>", "?:") for one, _ in _SIGNS), re.MULTILINE)
+# What chat templates write behind a reply, and servers may leave there.
+_STOPS = (
+    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
+    *("<|return|>", "<｜end▁of▁sentence｜>", "<|end_of_msg|>", "<|observation|>", "<|user|>"),
+    *("<end_of_turn>", "<turn|>", "<start_function_response>", "<|tool_response>", "[e~["),
 )
 
-# Where the blocks of formats that are text begin and end.
-_BLOCKS = {
-    "bash_block": (_line(r"```(?:bash|mswea_bash_command)"), _line("```")),
-    "apply_patch": (BEGIN_LINE, END_LINE),
-}
-_MAY_BE_CALL = re.compile(rf"\A[\[{{]|```|{re.escape(BEGIN)}|{_MARK.pattern}")
+
+def split_format(tool_format: str) -> tuple[str, bool]:
+    """Returns the name of a format, and whether ``[strict]`` stands behind it.
+
+    Raises:
+        UnknownNameError: There is no such format.
+    """
+    if isinstance(tool_format, str) and tool_format in _CHOICES:
+        return _CHOICES[tool_format]
+    raise unknown_name("tool format", tool_format, TOOL_FORMATS)
 
 
 def parse_action(
@@ -64,68 +66,91 @@ def parse_action(
         UnknownNameError: There is no such format.
     """
     name, exact = split_format(tool_format)
-    text = well_formed(text)
-    thought, body = _split_thought(text)
-    groups = _groups(body, text_formats) if name == AUTO else [(name,)]
-    readings = _readings(text, schemas, exact=exact, alone=name != AUTO)
-    attempts = (
-        (FORMATS[one], reading) for group in groups for reading in readings for one in group
+    text = well_formed(text).strip()
+    reading = Reading(schemas, len(text), exact=exact, alone=name != AUTO)
+    thought, body = _split_thought(text, reading)
+    expected = FORMATS["json" if name == AUTO else name]
+    candidates = (
+        _candidates(body, reading, text_formats)
+        if name == AUTO
+        else ((expected, name not in _BARE),)
     )
     error, is_attempt = "", name == "bash_block"
-    for chosen, reading in attempts:
-        try:
-            parsed = chosen.parse(body, reading)
-            if parsed is not None:
-                return _finish(parsed, thought)
-        except FormatError as failure:
-            error = f"The tool call could not be read: {failure}. Expected {chosen.expected}."
-            is_attempt = is_attempt or chosen.name in text_formats
-    chosen = FORMATS["json" if name == AUTO else name]
-    if not (is_attempt or _seems_to_call(body or thought, chosen)):
-        return ParsedAction(text=text.strip())
+    for chosen, is_marked in candidates:
+        expected = chosen if is_marked else expected
+        for reading.forgives in (False,) if exact else (False, True):
+            try:
+                parsed = chosen.read(body, reading)
+                if parsed is not None:
+                    return _finished(parsed, thought)
+            except FormatError as failure:
+                error = f"The tool call could not be read: {failure}. Expected {chosen.expected}."
+                is_attempt = is_attempt or is_marked
+    if not (is_attempt or _seems_to_call(body or thought, name, reading)):
+        return ParsedAction(text=text)
     where = "" if body else " after </think>"
-    error = error or f"No tool call was found{where}. Expected {chosen.expected}."
-    return ParsedAction(text=text.strip(), error=" ".join(error.splitlines()))
+    error = error or f"No tool call was found{where}. Expected {expected.expected}."
+    return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
-def _readings(
-    text: str, schemas: Sequence[Mapping[str, Any]], *, exact: bool, alone: bool
-) -> list[Reading]:
-    """Returns how to read: strictly first, then forgiving what is clear."""
-    tools = KnownTools(tuple(schemas))
-    strict = Reading(json=read_strictly, tools=tools, exact=exact, alone=alone)
-    if exact:
-        return [strict]
-    return [strict, replace(strict, json=lenient_reader(tools.names, len(text)), forgives=True)]
+def _candidates(
+    body: str, reading: Reading, text_formats: Collection[str]
+) -> Iterator[tuple[Format, bool]]:
+    """Yields the formats that ``auto`` tries, and whether a mark says that a text is in one.
 
-
-def _groups(body: str, text_formats: Collection[str]) -> Iterator[Sequence[str]]:
-    """Yields the formats that ``auto`` tries, in order; `coding_gym.tools.formats` explains it.
-
-    Only the mark that stands first says what a text is in: others stand in its arguments. So
-    nothing is looked for behind JSON that is broken, which may be half a call.
+    Only the mark that stands first decides: others stand in its arguments. So nothing is looked
+    for behind JSON that is a call, or broken, which may be half a call.
     """
     start = 0
     if _LOOKS_LIKE_JSON.match(body):
-        yield _JSON
+        yield from ((FORMATS[name], False) for name in (_BARE if reading.exact else ("json",)))
         try:
-            _, start = decode_loosely(body)
+            value, start = decode(body, loose=True)
         except FormatError:
+            return
+        if json_calls.holds_calls(value):
             return
     rest = body[start:]
     outside = _without_blocks(rest, text_formats)
-    mark = _MARK.search(outside)
-    if mark and mark.lastgroup:
-        yield (mark.lastgroup,)
+    chosen, _ = _first_sign(outside, reading)
+    if chosen:
+        yield chosen, True
         return
+    if python := _PYTHON_CALLS.match(body):  # of a tool that does not exist, or prose
+        yield FORMATS[python.lastgroup or ""], False
     if outside == rest or '"arguments"' in outside:
-        yield ("hermes", "json")
-    yield tuple(name for name in _BLOCKS if name in text_formats)
+        if "<tool_call>" in outside:
+            yield FORMATS["hermes"], True
+        yield FORMATS["json"], False
+    for name in text_blocks.BLOCKS:
+        if name in text_formats:
+            yield FORMATS[name], True
+
+
+def _first_sign(text: str, reading: Reading, *, atomic: bool = False) -> tuple[Format | None, int]:
+    """Returns the format whose sign stands first in a text, and where; None where there is none.
+
+    Args:
+        text: What to look through.
+        reading: Knows the tools, one of which some signs must name.
+        atomic: Whether only special tokens count.
+    """
+    for found in _SIGN.finditer(text):
+        for one, sign in _SIGNS:
+            match = sign.match(text, found.start())
+            if match is None or (atomic and not one.is_atomic):
+                continue
+            tool = match.groupdict().get("tool")
+            if tool is None or tool in reading.tools.names:
+                return one, found.start()
+    return None, len(text)
 
 
 def _without_blocks(body: str, text_formats: Collection[str]) -> str:
     """Returns what stands outside the blocks of these formats, whose content may be anything."""
-    for opening, closing in (_BLOCKS[name] for name in _BLOCKS if name in text_formats):
+    for name, (opening, closing) in text_blocks.BLOCKS.items():
+        if name not in text_formats:
+            continue
         parts = []
         position = 0
         while opened := opening.search(body, position):
@@ -136,39 +161,62 @@ def _without_blocks(body: str, text_formats: Collection[str]) -> str:
     return body
 
 
-def _split_thought(text: str) -> tuple[str, str]:
-    """Splits off a ``<think>`` block in front; an unfinished one is all thought.
+def _split_thought(text: str, reading: Reading) -> tuple[str, str]:
+    """Splits off a ``<think>`` block in front, and the stop tokens behind.
 
-    Its opening tag may be missing, where the chat template wrote it, if nothing before the closing
-    one looks like a call, which may hold that tag.
+    The opening tag may be missing, where the chat template wrote it, if nothing before the closing
+    one looks like a call, which may hold that tag. A block without an end ends at the first special
+    token that opens a call, else with the text.
     """
-    body = text.strip()
+    body = text
+    while body.endswith(_STOPS):
+        stop = next(stop for stop in _STOPS if body.endswith(stop))
+        body = body.removesuffix(stop).rstrip()
     thought, end, rest = body.partition("</think>")
-    is_thought = end and not _MAY_BE_CALL.search(thought)
-    if body.startswith("<think>") or is_thought:
+    if not end:
+        start = len(body)
+        if body.startswith("<think>"):
+            _, start = _first_sign(body, reading, atomic=True)
+            return body[:start].rstrip(), body[start:]
+        return "", body
+    if body.startswith("<think>") or not _may_be_call(thought, reading):
         return thought + end, rest.strip()
     return "", body
 
 
-def _seems_to_call(body: str, chosen: Format) -> bool:
-    marks = ('"name"' in body and '"arguments"' in body) or '"tool_calls"' in body
-    is_marked = "<tool_call" in body or _MARK.search(body) or (chosen.mark and chosen.mark in body)
-    return marks or bool(is_marked) or body.startswith(("{", "[{"))
+def _may_be_call(text: str, reading: Reading) -> bool:
+    if text.startswith(("{", "[")) or "```" in text or BEGIN in text:
+        return True
+    return _first_sign(text, reading)[0] is not None
 
 
-def _finish(parsed: ParsedAction, thought: str) -> ParsedAction:
-    """Gives every call an id of its own, and the thought back to the text."""
-    if len(parsed.calls) > MAX_CALLS:
-        raise FormatError(f"{len(parsed.calls)} calls in one reply, at most {MAX_CALLS} are read")
+def _seems_to_call(body: str, name: str, reading: Reading) -> bool:
+    is_json = ('"name"' in body and '"arguments"' in body) or '"tool_calls"' in body
+    is_patch = name == "apply_patch" and BEGIN in body
+    is_marked = "<tool_call" in body or _first_sign(body, reading)[0] is not None
+    return is_json or is_patch or is_marked or body.startswith(("{", "[{"))
+
+
+def _finished(parsed: ParsedAction, thought: str) -> ParsedAction:
+    """Gives every call an id of its own, and the thought back to the text.
+
+    Raises:
+        FormatError: There are too many calls.
+    """
+    num_calls = len(parsed.calls)
+    if num_calls > MAX_CALLS:
+        raise FormatError(f"{num_calls} calls in one reply, at most {MAX_CALLS} are read")
     taken = {call.call_id for call in parsed.calls}
     seen: set[str] = set()
     calls = []
     for i, call in enumerate(parsed.calls):
         call_id = call.call_id
         if not call_id or call_id in seen:
-            candidates = (f"call_{i}" + "_" * n for n in range(len(parsed.calls) + 1))
-            call_id = next(c for c in candidates if c not in taken)
+            call_id = f"call_{i}"
+            while call_id in taken:
+                call_id += "_"
             taken.add(call_id)
         seen.add(call_id)
-        calls.append(replace(call, call_id=call_id))
-    return replace(parsed, calls=tuple(calls), text=f"{thought}\n{parsed.text}".strip())
+        calls.append(ToolCall(call.name, call.arguments, call_id, call.error, call.arguments_text))
+    text = f"{thought}\n{parsed.text}".strip() if thought else parsed.text
+    return ParsedAction(tuple(calls), text, parsed.error, parsed.reasoning)

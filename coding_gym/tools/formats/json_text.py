@@ -1,0 +1,302 @@
+"""JSON, and plain values, from untrusted text.
+
+Reading ends in time linear in the text's length or raises `FormatError`: nesting and numbers are
+bounded. Broken JSON is repaired only where the outcome is clear; see `repair`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from coding_gym.text.unicode import well_formed
+
+MAX_CALLS = 128
+MAX_DEPTH = 64
+MAX_DIGITS = 1000
+
+MAX_REPAIRED_CHARS = 1 << 13
+MAX_REPAIR_WORK = 120_000
+"""Bound on json_repair's input for one reply: characters times marks, under 0.1 s of work."""
+
+# The time of json_repair grows with the length times the number of these; 16 stand for the rest.
+_MARKS = "\"'“”{}[]()#/`"
+_LEAST_MARKS = 16
+_MAX_INNER_STRINGS = 100
+
+_SPACE = re.compile(r"\s*")
+# Possessive, and to the end where it is not closed, so that no character is scanned twice.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.?+)*+(?:"|(?P<unclosed>\Z))|[{}\[\]]', re.DOTALL)
+_CLOSERS = {"{": "}", "[": "]"}
+_LITERALS = {"true": True, "false": False, "none": None, "null": None}
+
+
+class FormatError(ValueError):
+    """Text is in a format but cannot be read. Never leaves this package's parsing."""
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise FormatError(f"a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _parse_float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise FormatError(f"the number {digits[:40]} is out of range")
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise FormatError(f"{name} is not JSON")
+
+
+_STRICT, _LOOSE = (
+    json.JSONDecoder(
+        parse_int=_parse_int,
+        parse_float=_parse_float,
+        parse_constant=_refuse_constant,
+        strict=strict,  # False allows raw line ends inside strings, as models write them
+    ).scan_once  # type: ignore[attr-defined]  # raw_decode without its Python frame
+    for strict in (True, False)
+)
+
+
+def decode(text: str, start: int = 0, *, loose: bool = False) -> tuple[Any, int]:
+    """Returns the JSON value that begins at ``start``, and where it ends.
+
+    Args:
+        text: Well-formed text.
+        start: Where the value begins.
+        loose: Whether raw line ends may stand inside strings.
+
+    Raises:
+        FormatError: There is none, or it is not one that can be written again.
+    """
+    try:
+        value, end = (_LOOSE if loose else _STRICT)(text, start)
+    except StopIteration as stop:
+        error = json.JSONDecodeError("Expecting value", text, stop.value)
+        raise FormatError(str(error)) from error
+    except FormatError:
+        raise
+    except ValueError as error:
+        raise FormatError(str(error)) from error
+    except RecursionError as error:
+        raise FormatError("it is nested too deeply") from error
+    # Only escapes make lone surrogates, and only brackets make depth.
+    if "\\u" in text or text.count("{") + text.count("[") > MAX_DEPTH:
+        value = _checked(value, 0)
+    return value, end
+
+
+def _checked(value: Any, depth: int) -> Any:
+    """Returns a value that JSON and UTF-8 can hold: bounded depth, no lone surrogates."""
+    if depth > MAX_DEPTH:
+        raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list):
+        return [_checked(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {well_formed(key): _checked(item, depth + 1) for key, item in value.items()}
+    return value
+
+
+def skip_space(text: str, start: int) -> int:
+    """Returns where the blank space at ``start`` ends."""
+    match = _SPACE.match(text, start)
+    return match.end() if match else start
+
+
+def decode_whole(text: str) -> Any:
+    """Returns the one JSON value that ``text`` is.
+
+    Raises:
+        FormatError: It is not one.
+    """
+    value, end = decode(text)
+    if end != len(text):
+        raise FormatError(str(json.JSONDecodeError("Extra data", text, end)))
+    return value
+
+
+def decode_all(text: str, separator: re.Pattern[str] = _SPACE, *, loose: bool = False) -> list[Any]:
+    """Returns the JSON values of ``text``, with ``separator`` between them and nothing else.
+
+    Raises:
+        FormatError: Anything else is in it.
+    """
+    values: list[Any] = []
+    end = skip_space(text, 0)
+    while end < len(text):
+        if len(values) == MAX_CALLS:
+            raise FormatError(f"more than {MAX_CALLS} calls in one reply")
+        value, end = decode(text, end, loose=loose)
+        values.append(value)
+        if between := separator.match(text, end):
+            end = between.end()
+    return values
+
+
+def to_json(value: Any) -> str:
+    """Returns the JSON of a value, other alphabets as themselves."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None) -> Any:
+    """Returns the value that ``text`` is of an argument with this schema.
+
+    Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
+    the value that JSON (or Python, for True, False and None) reads in it, where that has the right
+    type; else the text again, which the tool answers in its own words.
+
+    Args:
+        text: What stands between two tags.
+        schema: The JSON schema of the argument; empty where it is unknown.
+        is_string: Whether the tag says that this is a string; decides where the schema leaves both.
+    """
+    kinds = _kinds(schema)
+    if is_string is not False and (not kinds or "string" in kinds):
+        return text
+    plain = text.strip()
+    try:
+        value = _LITERALS.get(plain.lower(), ...)
+        value = decode_whole(plain) if value is ... else value
+    except FormatError:
+        return text
+    return value if not kinds or kinds & _kinds_of(value) else text
+
+
+def untyped(value: Any) -> str:
+    """Returns a value as text: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else to_json(value)
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str]:
+    """Returns the JSON types that a schema allows; empty where it does not say."""
+    kind = schema.get("type", ())
+    kinds = {kind} if isinstance(kind, str) else set(kind)
+    for choice in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        kinds |= _kinds(choice)
+    return kinds
+
+
+def _kinds_of(value: Any) -> set[str]:
+    if isinstance(value, bool):
+        return {"boolean"}
+    if isinstance(value, int):
+        return {"integer", "number"}
+    names = {float: "number", list: "array", dict: "object", type(None): "null"}
+    return {names.get(type(value), "string")}
+
+
+def repair_work(text: str) -> int:
+    """Returns what repairing a text costs, in the unit of `MAX_REPAIR_WORK`."""
+    return len(text) * (sum(map(text.count, _MARKS)) + _LEAST_MARKS)
+
+
+def repair(text: str, tool_names: Collection[str]) -> Any:
+    """Returns the calls that a broken JSON text was intended to be, or None.
+
+    Brackets that are open at the end are closed; else json_repair tries. The outcome counts only
+    where every value is a call of one of ``tool_names``, and no string was lost or changed. Text
+    that breaks off inside or in front of a value is not repaired: half a command must not run.
+    """
+    text = text.rstrip()
+    strings, missing = _outline(text)
+    if missing is None:
+        return None
+    for attempt in (_closed, _json_repaired):
+        value = attempt(text, missing)
+        if _names_tools(value, tool_names) and _keeps_strings(text, strings, value):
+            return value
+    return None
+
+
+def _outline(text: str) -> tuple[list[str], str | None]:
+    """Returns a text's strings in their quotes, and the brackets that are missing at its end.
+
+    The second is None where the text breaks off, so that closing it would invent a value; it is
+    "" where brackets do not match.
+    """
+    strings: list[str] = []
+    closers: list[str] = []
+    last = (0, 0)
+    matches = True
+    for token in _TOKEN.finditer(text):
+        if token["unclosed"] is not None:
+            return [], None
+        if token[0][0] == '"':
+            strings.append(token[0])
+            last = token.span()
+        elif token[0] in _CLOSERS:
+            closers.append(_CLOSERS[token[0]])
+        elif not closers or closers.pop() != token[0]:
+            matches, closers = False, []
+    is_behind_value = last[1] == len(text) and text[: last[0]].rstrip().endswith(":")
+    if (matches and "]" in closers[1:]) or not (is_behind_value or text.endswith(("}", "]"))):
+        return [], None
+    return strings, "".join(reversed(closers)) if matches else ""
+
+
+def _closed(text: str, missing: str) -> Any:
+    try:
+        values = decode_all(text + missing, loose=True)
+    except FormatError:
+        return None
+    return values[0] if len(values) == 1 else values
+
+
+def _json_repaired(text: str, _missing: str) -> Any:
+    import json_repair
+
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+        return decode_whole(json.dumps(value))
+    except Exception:  # noqa: BLE001 - a heuristic on arbitrary text; failing means not repaired
+        return None
+
+
+def _names_tools(value: Any, tool_names: Collection[str]) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(
+        isinstance(item, dict)
+        and str(item.get("name")) in tool_names
+        and ("arguments" in item or "parameters" in item)
+        for item in items
+    )
+
+
+def _keeps_strings(text: str, strings: Collection[str], value: Any) -> bool:
+    """Whether nothing is missing: json_repair strips some strings, and drops objects.
+
+    A string of the text is one of the value, or a part of one, where the quotes were wrong.
+    """
+    if text.count("name") != json.dumps(value).count("name"):
+        return False
+    kept = set(_strings(value))
+    whole = "\0".join(kept)
+    inner = {string for string in map(_content, strings) if string not in kept}
+    return len(inner) <= _MAX_INNER_STRINGS and all(string in whole for string in inner)
+
+
+def _content(string: str) -> str:
+    try:
+        return str(decode(string, loose=True)[0])
+    except FormatError:
+        return string[1:-1]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
