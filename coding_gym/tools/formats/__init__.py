@@ -2,28 +2,29 @@
 
 | format | a call is written as |
 |---|---|
-| ``openai`` | an assistant message with ``tool_calls``, or a bare list of tool calls |
-| ``json`` | ``{"name": …, "arguments": {…}}``, several or a list of them, or in a fenced block |
-| ``hermes`` | the same between ``<tool_call>`` and ``</tool_call>``, any number of times |
-| ``nanoagent`` | a list of the same between these tags |
-| ``qwen3_coder`` | ``<function=…>`` with a ``<parameter=…>`` per argument, between these tags |
-| ``llama3`` | ``{"name": …, "parameters": {…}}``, several separated by ``;`` |
-| ``mistral`` | ``[TOOL_CALLS]`` and a list, or ``[TOOL_CALLS]name[ARGS]{…}`` |
+| ``openai``, ``anthropic``, ``responses`` | the message or output of a server |
+| ``json``, ``llama3`` | ``{"name": …, "arguments": {…}}``, or ``"parameters"``, several or a list |
+| ``hermes``, ``nanoagent`` | the same, or a list, between ``<tool_call>`` and ``</tool_call>`` |
+| ``mistral``, ``mistral_v11``, ``mistral_v13`` | ``[TOOL_CALLS]``, a list or ``name[ARGS]{…}`` |
+| ``harmony`` | a message on a channel ``to=functions.name`` (gpt-oss) |
+| ``deepseek_v3``, ``deepseek_v31``, ``kimi_k2`` | a name, then JSON, between special tokens |
+| ``deepseek_v32``, ``deepseek_v4``, ``deepseek_v41`` | ``invoke`` and ``parameter`` tags of DSML |
+| ``minimax_m2``, ``minimax_m3``, ``muse_glimmer``, ``kimi_k3`` | tags with marks of their own |
+| ``glm45``, ``glm47`` | ``<arg_key>`` and ``<arg_value>`` between ``<tool_call>`` tags |
+| ``qwen3_coder``, ``swe_agent`` | ``<function=…>`` with a ``<parameter=…>`` per argument |
+| ``pythonic``, ``lfm2``, ``smollm3_python``, ``nanoagent_python`` | ``name(key='value')`` |
+| ``gemma4``, ``functiongemma`` | ``call:name{key:…}`` between special tokens |
 | ``bash_block`` | exactly one fenced block of bash, the command of the toolset's shell |
-| ``swe_agent`` | ``<function=…>`` as above, without the tags around it |
 | ``apply_patch`` | Codex's ``*** Begin Patch`` … ``*** End Patch``, for the toolset's patch tool |
 | ``auto`` | any of these but ``bash_block`` and ``apply_patch`` |
 
-``auto`` reads text that begins as JSON does as ``openai``, ``llama3``, then ``json``. Where that
-holds no call, and in all other text, the mark that stands first decides: ``<tool_call>`` with JSON
-behind it is ``hermes`` (``nanoagent`` too), with ``<function=`` behind it ``qwen3_coder``;
-``<function=`` alone is ``swe_agent``; ``[TOOL_CALLS]`` is ``mistral``; ``<|python_tag|>`` is
-``llama3``. Without any, calls of ``json`` are looked for in fenced blocks, and last comes what a
-toolset names in its ``text_formats``: so a block of bash in the prose of a policy that calls tools
-otherwise stays prose. Behind JSON that breaks off nothing is looked for.
+``auto`` reads text that begins as JSON does in any of the JSON shapes; in all other text the mark
+that stands first decides. Without any, ``json`` is looked for in fenced blocks and behind prose,
+and last comes what a toolset names in its ``text_formats``. A mark without a readable call is a
+format error, never a reply without a call.
 
-A ``<think>`` block in front is not searched for calls. Each group of formats is read strictly
-before anything is forgiven or repaired; with ``[strict]`` behind a name nothing is.
+A ``<think>`` block in front is not searched for calls. Each format is read strictly before
+anything is forgiven or repaired; with ``[strict]`` behind a name nothing is.
 """
 
 from coding_gym.tools.formats.format import ParsedAction

@@ -1,13 +1,12 @@
 """The JSON dialects: calls as JSON objects, in messages, alone, in fences, or behind marks.
 
 The dialects of a message or a bare object share one reader, which takes the shapes of all of them
-unless it reads ``[strict]``. Those with marks differ in the marks (`_Marks`) and in whether the
+unless it reads ``[strict]``. Those with marks differ in the marks (`Marks`) and in whether the
 name stands inside the JSON or in front of it.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -60,6 +59,10 @@ def read_call(item: Any) -> ToolCall:
     """
     if not _is_call(item):
         raise FormatError(f'an object with "name" and "arguments" is needed, got {_shape(item)}')
+    return _take(item)
+
+
+def _take(item: dict[str, Any]) -> ToolCall:
     inner = item["function"] if isinstance(item.get("function"), dict) else item
     value = inner.get("arguments", inner.get("parameters", inner.get("input")))
     call_id = item.get("call_id", item.get("id"))
@@ -164,9 +167,9 @@ def _read_values(
     items = _flattened(values)
     if any(isinstance(item, dict) and item.get("type") in _CALL_TYPES for item in items):
         return _read_parts(items)
-    if not is_call and not all(map(_is_call, items)):
-        return None
-    return ParsedAction(tuple(map(read_call, items)), prose)
+    if all(map(_is_call, items)):
+        return ParsedAction(tuple(map(_take, items)), prose)
+    return ParsedAction(tuple(map(read_call, items)), prose) if is_call else None
 
 
 def _read_message(value: dict[str, Any], dialect: str) -> ParsedAction | None:
@@ -296,111 +299,82 @@ def _write_llama3(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
     return "; ".join(to_json(_flat(call, i, "parameters")) for i, call in enumerate(calls))
 
 
-def _write_openai(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    tool_calls = [
-        {
-            "id": call.call_id or f"call_{i}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": to_json(dict(call.arguments))},
+def _write_message(dialect: str, calls: Sequence[ToolCall], _tools: KnownTools) -> str:
+    items: list[Any] = []
+    for i, call in enumerate(calls):
+        call_id, arguments = call.call_id or f"call_{i}", dict(call.arguments)
+        flat = {"name": call.name, "arguments": to_json(arguments)}
+        block = {"type": "tool_use", "id": call_id, "name": call.name, "input": arguments}
+        shapes = {
+            "openai": {"id": call_id, "type": "function", "function": flat},
+            "anthropic": block,
+            "responses": {"type": "function_call", "call_id": call_id, **flat},
         }
-        for i, call in enumerate(calls)
-    ]
-    return to_json({"role": "assistant", "content": "", "tool_calls": tool_calls})
-
-
-def _write_anthropic(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    blocks = [
-        {
-            "type": "tool_use",
-            "id": call.call_id or f"call_{i}",
-            "name": call.name,
-            "input": dict(call.arguments),
-        }
-        for i, call in enumerate(calls)
-    ]
-    return to_json({"role": "assistant", "content": blocks})
-
-
-def _write_responses(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    items = [
-        {
-            "type": "function_call",
-            "call_id": call.call_id or f"call_{i}",
-            "name": call.name,
-            "arguments": to_json(dict(call.arguments)),
-        }
-        for i, call in enumerate(calls)
-    ]
-    return to_json({"output": items})
+        items.append(shapes[dialect])
+    if dialect == "responses":
+        return to_json({"output": items})
+    rest = {"content": items} if dialect == "anthropic" else {"content": "", "tool_calls": items}
+    return to_json({"role": "assistant", **rest})
 
 
 # -- Calls behind marks ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """The marks around the JSON of one dialect.
+class Marks:
+    """The marks around the calls of one dialect.
 
-    Attributes:
-        opening: What introduces a call.
-        head: What stands from there to the JSON. Where it has a group ``name``, the JSON is the
-            arguments of this tool, and a group ``id`` is the call's id; else it holds calls.
-        closing: What stands behind the JSON.
-        end: The mark that a missing ``closing`` lacks; "" where the next call or the end of the
-            text ends a call.
-        may_lack_end: Whether a server may have removed the mark, being the stop string.
-        around: Marks around all calls.
+    Args:
+        opening: Pattern of what introduces a call.
+        head: Pattern of what stands from its end to the content. Where it has a group ``name``, the
+            content is the arguments of this tool, and a group ``id`` is the call's id.
+        end: The mark behind the content; "" where the next call or the end of the text ends it.
+        closing: Pattern of what stands behind the content, where that is not ``end``.
+        around: Pattern of the marks around all calls.
+        may_lack_end: Whether a server may have removed ``end``, being the stop string.
     """
 
-    opening: re.Pattern[str]
-    head: re.Pattern[str]
-    closing: re.Pattern[str]
-    end: str
-    may_lack_end: bool = False
-    around: re.Pattern[str] | None = None
+    def __init__(
+        self,
+        opening: str,
+        head: str,
+        end: str,
+        closing: str = "",
+        *,
+        around: str = "",
+        may_lack_end: bool = False,
+    ) -> None:
+        self.opening = re.compile(opening, re.MULTILINE)
+        self.head = re.compile(f"(?:{opening})\\s*{head}", re.MULTILINE)
+        self.closing = re.compile(closing or rf"\s*{re.escape(end)}")
+        self.around = re.compile(around) if around else None
+        self.end, self.may_lack_end = end, may_lack_end
 
 
-_HERMES = _Marks(
-    opening=re.compile("<tool_call>"),
-    head=re.compile(r"<tool_call>\s*"),
-    closing=re.compile(r"\s*</tool_call>"),
-    end="</tool_call>",
+_HERMES = Marks("<tool_call>", "", "</tool_call>", may_lack_end=True)
+_MISTRAL = Marks(
+    r"\[TOOL_CALLS\]",
+    r"(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?(?P<args>\[ARGS\])?\s*(?=\{))?",
+    "",
+    r"\s*(?=\[TOOL_CALLS\]|\Z)",
     may_lack_end=True,
 )
-_MISTRAL = _Marks(
-    opening=re.compile(r"\[TOOL_CALLS\]"),
-    head=re.compile(
-        r"\[TOOL_CALLS\]\s*(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?"
-        r"(?P<args>\[ARGS\])?\s*(?=\{))?"
-    ),
-    closing=re.compile(r"\s*(?=\[TOOL_CALLS\]|\Z)"),
-    end="",
-    may_lack_end=True,
+_DEEPSEEK = Marks(
+    "<｜tool▁call▁begin｜>",
+    r"(?:function<｜tool▁sep｜>)?(?P<name>[^\s<{`]+)\s*(?:<｜tool▁sep｜>\s*)?(?:```(?:json)?\s*)?",
+    "<｜tool▁call▁end｜>",
+    r"\s*(?:```\s*)?<｜tool▁call▁end｜>",
+    around="<｜tool▁calls▁(?:begin|end)｜>",
 )
-_DEEPSEEK = _Marks(
-    opening=re.compile("<｜tool▁call▁begin｜>"),
-    head=re.compile(
-        r"<｜tool▁call▁begin｜>\s*(?:function<｜tool▁sep｜>)?(?P<name>[^\s<{`]+)\s*"
-        r"(?:<｜tool▁sep｜>\s*)?(?:```(?:json)?\s*)?"
-    ),
-    closing=re.compile(r"\s*(?:```\s*)?<｜tool▁call▁end｜>"),
-    end="<｜tool▁call▁end｜>",
-    around=re.compile("<｜tool▁calls▁(?:begin|end)｜>"),
-)
-_KIMI_K2 = _Marks(
-    opening=re.compile(r"<\|tool_call_begin\|>"),
-    head=re.compile(
-        r"<\|tool_call_begin\|>\s*(?P<id>(?:functions\.)?(?P<name>[^\s<>|]+?)(?::\d+)?)\s*"
-        r"<\|tool_call_argument_begin\|>\s*"
-    ),
-    closing=re.compile(r"\s*<\|tool_call_end\|>"),
-    end="<|tool_call_end|>",
-    around=re.compile(r"<\|tool_calls?_section_(?:begin|end)\|>"),
+_KIMI_K2 = Marks(
+    r"<\|tool_call_begin\|>",
+    r"(?P<id>(?:functions\.)?(?P<name>[^\s<>|]+?)(?::\d+)?)\s*<\|tool_call_argument_begin\|>\s*",
+    "<|tool_call_end|>",
+    around=r"<\|tool_calls?_section_(?:begin|end)\|>",
 )
 
 
 def _read_marks(
-    marks: _Marks,
+    marks: Marks,
     text: str,
     reading: Reading,
     check: Callable[[Sequence[Any]], None] = _check_exact,
@@ -413,14 +387,15 @@ def _read_marks(
     Raises:
         FormatError: JSON behind a mark cannot be read.
     """
+    strictly = partial(_read_marked_json, marks, reading, check)
+    if not (reading.forgives and marks.may_lack_end and marks.end):
+        return read_marked(text, marks.opening, strictly, marks.around)
     errors: list[FormatError] = []
 
     def content(text: str, start: int) -> tuple[list[ToolCall], int]:
         try:
-            return _read_marked_json(marks, text, start, reading, check)
+            return strictly(text, start)
         except FormatError as error:
-            if not (reading.forgives and marks.may_lack_end and marks.end):
-                raise
             errors.append(error)
             end = text.find(marks.end, start)
             return [ToolCall("", error=str(error))], end + len(marks.end) if end > 0 else len(text)
@@ -432,11 +407,11 @@ def _read_marks(
 
 
 def _read_marked_json(
-    marks: _Marks,
-    text: str,
-    start: int,
+    marks: Marks,
     reading: Reading,
     check: Callable[[Sequence[Any]], None],
+    text: str,
+    start: int,
 ) -> tuple[list[ToolCall], int]:
     """Returns the calls of the mark at ``start``, and where the text goes on."""
     head = marks.head.match(text, start)
@@ -457,7 +432,7 @@ def _read_marked_json(
 
 
 def _values_behind(
-    marks: _Marks, text: str, start: int, name: str | None, reading: Reading
+    marks: Marks, text: str, start: int, name: str | None, reading: Reading
 ) -> tuple[list[Any], int]:
     """Returns the JSON values from ``start`` to the closing mark, and where the text goes on.
 
@@ -492,14 +467,6 @@ def _values_behind(
     )  # no bracket is added that would make half a call whole
     call = reading.values(f'{{"name": {to_json(name)}, "arguments": {body}')[0]
     return [call["arguments"] if isinstance(call, dict) else call], position
-
-
-def _read_hermes(text: str, reading: Reading) -> ParsedAction | None:
-    return _read_marks(_HERMES, text, reading)
-
-
-def _read_nanoagent(text: str, reading: Reading) -> ParsedAction | None:
-    return _read_marks(_HERMES, text, reading, _check_list)
 
 
 def _check_list(values: Sequence[Any]) -> None:
@@ -602,7 +569,6 @@ _V31 = "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json}<｜tool▁call
 _K2 = "<|tool_call_begin|>{kimi}<|tool_call_argument_begin|>{json}<|tool_call_end|>"
 _K2_SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
 _V3_SECTION = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
-_NAMED_EXPLAINED = "Write each call with the name of its tool and its arguments as a JSON object."
 
 
 def _expected(one: str, around: tuple[str, str] = ("", "")) -> str:
@@ -610,113 +576,122 @@ def _expected(one: str, around: tuple[str, str] = ("", "")) -> str:
     return " ".join(example.join(around).splitlines())
 
 
-def _named(
-    name: str, marks: _Marks, one: str, around: tuple[str, str], sign: str, between: str = ""
+def _row(
+    name: str,
+    read: Callable[[str, Reading], ParsedAction | None],
+    write: Callable[[Sequence[ToolCall], KnownTools], str],
+    texts: tuple[str, str],
+    sign: str = "",
+    *,
+    is_served: bool = False,
 ) -> Format:
+    """Returns a format that carries any call, its ``texts`` being the expected form and how to."""
+    expected, explained = texts
+    return Format(
+        name=name,
+        read=read,
+        write=write,
+        expected=expected,
+        explained=explained,
+        sign=sign,
+        is_json=True,
+        is_served=is_served,
+    )
+
+
+def _message(name: str, expected: str) -> Format:
+    read, write = partial(_read_json, name), partial(_write_message, name)
+    return _row(name, read, write, (expected, "Reply with this JSON alone."), is_served=True)
+
+
+_NAMED = "Write each call with the name of its tool and its arguments as a JSON object."
+
+
+def _named(
+    name: str, marks: Marks, one: str, around: tuple[str, str] = ("", ""), sign: str = ""
+) -> Format:
+    """Returns a format with the name in front of the JSON, written by the template ``one``."""
+    between = "\n" if "\n" in one else ""
     return Format(
         name=name,
         read=partial(_read_marks, marks),
         write=partial(_write_named, one, between, around),
         expected=_expected(one, around),
-        explained=_NAMED_EXPLAINED,
+        explained=_NAMED,
         sign=sign,
     )
 
 
 FORMATS = (
-    Format(
-        name="openai",
-        read=partial(_read_json, "openai"),
-        write=_write_openai,
-        expected=(
-            'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
-            '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}'
+    _message(
+        "openai",
+        'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
+        '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}',
+    ),
+    _message(
+        "anthropic",
+        'an assistant message {"role": "assistant", "content": [{"type": "tool_use", "id": "…", '
+        '"name": "<tool>", "input": {…}}]}',
+    ),
+    _message(
+        "responses",
+        '{"output": [{"type": "function_call", "call_id": "…", "name": "<tool>", "arguments": '
+        '"{…}"}]}',
+    ),
+    _row(
+        "json",
+        partial(_read_json, "json"),
+        _write_json,
+        (
+            _OBJECT,
+            "Reply with a call as a JSON object and nothing else, or with several in a list.",
         ),
-        explained="Reply with an assistant message as JSON, whose tool_calls are the calls.",
-        is_json=True,
-        is_served=True,
     ),
-    Format(
-        name="anthropic",
-        read=partial(_read_json, "anthropic"),
-        write=_write_anthropic,
-        expected=(
-            'an assistant message {"role": "assistant", "content": [{"type": "tool_use", "id": '
-            '"…", "name": "<tool>", "input": {…}}]}'
-        ),
-        explained="Reply with an assistant message as JSON, whose content has tool_use blocks.",
-        is_json=True,
-        is_served=True,
-    ),
-    Format(
-        name="responses",
-        read=partial(_read_json, "responses"),
-        write=_write_responses,
-        expected=(
-            '{"output": [{"type": "function_call", "call_id": "…", "name": "<tool>", "arguments": '
-            '"{…}"}]}'
-        ),
-        explained="Reply with JSON whose output has the calls as items of type function_call.",
-        is_json=True,
-        is_served=True,
-    ),
-    Format(
-        name="json",
-        read=partial(_read_json, "json"),
-        write=_write_json,
-        expected=_OBJECT,
-        explained="Reply with a call as a JSON object and nothing else, or with several in a list.",
-        is_json=True,
-    ),
-    Format(
-        name="llama3",
-        read=partial(_read_json, "llama3"),
-        write=_write_llama3,
-        expected='{"name": "<tool>", "parameters": {…}}',
-        explained=(
+    _row(
+        "llama3",
+        partial(_read_json, "llama3"),
+        _write_llama3,
+        (
+            '{"name": "<tool>", "parameters": {…}}',
             "Reply with a call as a JSON object of its name and parameters and nothing else, or "
-            "with several of them separated by semicolons."
+            "with several of them separated by semicolons.",
         ),
-        sign=r"<\|python_tag\|>",
-        is_json=True,
+        r"<\|python_tag\|>",
     ),
-    Format(
-        name="hermes",
-        read=_read_hermes,
-        write=_write_hermes,
-        expected=f"<tool_call>{_OBJECT}</tool_call>",
-        explained=(
+    _row(
+        "hermes",
+        partial(_read_marks, _HERMES),
+        _write_hermes,
+        (
+            f"<tool_call>{_OBJECT}</tool_call>",
             "Write each call as a JSON object with its name and arguments between <tool_call> and "
-            "</tool_call>."
+            "</tool_call>.",
         ),
-        sign=r"<tool_call>\s*\{",
-        is_json=True,
+        r"<tool_call>\s*\{",
     ),
-    Format(
-        name="nanoagent",
-        read=_read_nanoagent,
-        write=partial(_write_list, "<tool_call>", "</tool_call>"),
-        expected=f"<tool_call>[{_OBJECT}]</tool_call>",
-        explained=(
+    _row(
+        "nanoagent",
+        partial(_read_marks, _HERMES, check=_check_list),
+        partial(_write_list, "<tool_call>", "</tool_call>"),
+        (
+            f"<tool_call>[{_OBJECT}]</tool_call>",
             "Write the calls as one JSON list of objects, each with its name and arguments, "
-            "between <tool_call> and </tool_call>."
+            "between <tool_call> and </tool_call>.",
         ),
-        sign=r"<tool_call>\s*\[(?!\s*[A-Za-z_])",
-        is_json=True,
+        r"<tool_call>\s*\[(?!\s*[A-Za-z_])",
     ),
-    Format(
-        name="mistral",
-        read=partial(_read_marks, _MISTRAL, check=_check_items),
-        write=partial(_write_list, "[TOOL_CALLS] ", ""),
-        expected=f"[TOOL_CALLS] [{_OBJECT}]",
-        explained=(
-            "Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing after that."
+    _row(
+        "mistral",
+        partial(_read_marks, _MISTRAL, check=_check_items),
+        partial(_write_list, "[TOOL_CALLS] ", ""),
+        (
+            f"[TOOL_CALLS] [{_OBJECT}]",
+            "Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing after that.",
         ),
-        sign=r"\[TOOL_CALLS\]",
-        is_json=True,
+        r"\[TOOL_CALLS\]",
     ),
-    _named("mistral_v11", _MISTRAL, "[TOOL_CALLS]{name}[CALL_ID]{nine}[ARGS]{json}", ("", ""), ""),
-    _named("mistral_v13", _MISTRAL, "[TOOL_CALLS]{name}[ARGS]{json}", ("", ""), ""),
+    _named("mistral_v11", _MISTRAL, "[TOOL_CALLS]{name}[CALL_ID]{nine}[ARGS]{json}"),
+    _named("mistral_v13", _MISTRAL, "[TOOL_CALLS]{name}[ARGS]{json}"),
     Format(
         name="harmony",
         read=_read_harmony,
@@ -725,13 +700,9 @@ FORMATS = (
         explained="Send each call as a message on the commentary channel to functions.TOOL.",
         sign=r"<\|channel\|>|<\|start\|>assistant|to=functions\.[^\s<]+\s*<\|",
     ),
-    _named("deepseek_v3", _DEEPSEEK, _V3, _V3_SECTION, "<｜tool▁calls?▁begin｜>", "\n"),
-    _named("deepseek_v31", _DEEPSEEK, _V31, _V3_SECTION, ""),
+    _named("deepseek_v3", _DEEPSEEK, _V3, _V3_SECTION, "<｜tool▁calls?▁begin｜>"),
+    _named("deepseek_v31", _DEEPSEEK, _V31, _V3_SECTION),
     _named(
-        "kimi_k2",
-        _KIMI_K2,
-        _K2,
-        _K2_SECTION,
-        r"<\|tool_call(?:s?_section)?_(?:begin|argument_begin)\|>",
+        "kimi_k2", _KIMI_K2, _K2, _K2_SECTION, r"<\|tool_call(?:s?_section)?_(?:argument_)?begin"
     ),
 )

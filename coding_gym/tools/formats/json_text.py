@@ -7,7 +7,7 @@ bounded. Broken JSON is repaired only where the outcome is clear; see `repair`.
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from coding_gym.text.unicode import well_formed
@@ -23,7 +23,6 @@ MAX_REPAIR_WORK = 120_000
 # The time of json_repair grows with the length times the number of these; 16 stand for the rest.
 _MARKS = "\"'“”{}[]()#/`"
 _LEAST_MARKS = 16
-_MAX_INNER_STRINGS = 100
 
 _SPACE = re.compile(r"\s*")
 # Possessive, and to the end where it is not closed, so that no character is scanned twice.
@@ -130,7 +129,7 @@ def decode_all(text: str, separator: re.Pattern[str] = _SPACE, *, loose: bool = 
         FormatError: Anything else is in it.
     """
     values: list[Any] = []
-    end = skip_space(text, 0)
+    end = len(text) - len(text.lstrip())
     while end < len(text):
         if len(values) == MAX_CALLS:
             raise FormatError(f"more than {MAX_CALLS} calls in one reply")
@@ -275,28 +274,6 @@ def _keeps_strings(text: str, strings: Collection[str], value: Any) -> bool:
 
     A string of the text is one of the value, or a part of one, where the quotes were wrong.
     """
-    if text.count("name") != json.dumps(value).count("name"):
-        return False
-    kept = set(_strings(value))
-    whole = "\0".join(kept)
-    inner = {string for string in map(_content, strings) if string not in kept}
-    return len(inner) <= _MAX_INNER_STRINGS and all(string in whole for string in inner)
-
-
-def _content(string: str) -> str:
-    try:
-        return str(decode(string, loose=True)[0])
-    except FormatError:
-        return string[1:-1]
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield key
-            yield from _strings(item)
+    kept = to_json(value)
+    raw = (string[1:-1].replace("\n", "\\n").replace("\t", "\\t") for string in strings)
+    return text.count("name") == kept.count("name") and all(string in kept for string in raw)

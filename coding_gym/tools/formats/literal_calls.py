@@ -13,7 +13,7 @@ from typing import Any
 from coding_gym.calls import ToolCall
 from coding_gym.text.unicode import well_formed
 from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, read_marked
-from coding_gym.tools.formats.json_calls import read_call
+from coding_gym.tools.formats.json_calls import Marks, read_call
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     MAX_DEPTH,
@@ -167,52 +167,15 @@ class _Literals:
 # -- Python calls ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Calls:
-    """The marks around the Python calls of one dialect.
-
-    Attributes:
-        opening: What introduces calls.
-        head: What stands from there to the calls.
-        closing: What ends them.
-        end: The mark that a missing ``closing`` lacks.
-        around: Marks around all calls.
-    """
-
-    opening: re.Pattern[str]
-    head: re.Pattern[str]
-    closing: re.Pattern[str]
-    end: str
-    around: re.Pattern[str] | None = None
-
-
-_BARE = _Calls(
-    opening=re.compile(r"^\[(?=\s*[^\W\d][\w.-]*\()|<\|python_start\|>", re.MULTILINE),
-    head=re.compile(r"(?:<\|python_start\|>\s*)?(?=\[)"),
-    closing=re.compile(r"(?:\s*<\|python_end\|>)?"),
-    end="]",
+_BARE = Marks(
+    r"^(?=\[\s*[^\W\d][\w.-]*\()|<\|python_start\|>", "", "]", r"(?:\s*<\|python_end\|>)?"
 )
-_LFM2 = _Calls(
-    opening=re.compile(r"<\|tool_call_start\|>"),
-    head=re.compile(r"<\|tool_call_start\|>\s*"),
-    closing=re.compile(r"\s*<\|tool_call_end\|>"),
-    end="<|tool_call_end|>",
-)
-_CODE = _Calls(
-    opening=re.compile("<code>"),
-    head=re.compile(r"<code>\s*"),
-    closing=re.compile(r"\s*</code>"),
-    end="</code>",
-)
-_NANOAGENT = _Calls(
-    opening=re.compile("<tool_call>|^```(?:python|py)$", re.MULTILINE),
-    head=re.compile(r"<tool_call>\s*|```(?:python|py)\n\s*"),
-    closing=re.compile(r"\s*(?:</tool_call>|```)"),
-    end="</tool_call>",
-)
+_LFM2 = Marks(r"<\|tool_call_start\|>", "", "<|tool_call_end|>")
+_CODE = Marks("<code>", "", "</code>")
+_NANOAGENT = Marks("<tool_call>|^```(?:python|py)$", "", "</tool_call>", r"\s*(?:</tool_call>|```)")
 
 
-def _read_python(marks: _Calls, text: str, reading: Reading) -> ParsedAction | None:
+def _read_python(marks: Marks, text: str, reading: Reading) -> ParsedAction | None:
     """Reads the Python calls behind all marks; None where there is none.
 
     Raises:
@@ -343,7 +306,7 @@ _FUNCTION_GEMMA = ("<start_function_call>", "<end_function_call>", "<escape>")
 
 def _python(
     name: str,
-    marks: _Calls,
+    marks: Marks,
     written: tuple[str, str, str],
     sign: str,
     explained: str,

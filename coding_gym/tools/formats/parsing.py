@@ -65,8 +65,8 @@ def parse_action(
     Raises:
         UnknownNameError: There is no such format.
     """
-    name, exact = split_format(tool_format)
-    text = well_formed(text).strip()
+    name, exact = _CHOICES.get(tool_format) or split_format(tool_format)
+    text = (text if text.isascii() else well_formed(text)).strip()
     reading = Reading(schemas, len(text), exact=exact, alone=name != AUTO)
     thought, body = _split_thought(text, reading)
     expected = FORMATS["json" if name == AUTO else name]
@@ -111,7 +111,7 @@ def _candidates(
         if json_calls.holds_calls(value):
             return
     rest = body[start:]
-    outside = _without_blocks(rest, text_formats)
+    outside = _without_blocks(rest, text_formats) if text_formats else rest
     chosen, _ = _first_sign(outside, reading)
     if chosen:
         yield chosen, True

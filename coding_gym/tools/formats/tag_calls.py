@@ -9,8 +9,7 @@ parsers; OpenHands and SWE-agent strip all blank space, which loses the indentat
 import html
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
@@ -36,94 +35,59 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class _Tags:
-    """How a dialect spells its tags; all but the templates are regular expressions.
+    """How a dialect spells its tags.
 
-    Attributes:
-        call: The tag that opens a call, with a group ``name``.
-        argument: The tag that opens an argument, with a group ``key``, and a group ``kind`` where
-            it says ``true`` or ``string`` of a string and something else of any other value.
-        value_end: The tag that closes an argument.
-        call_end: The tag that closes a call.
-        outer: The tags around one call, which may be missing: what opens and what closes them.
-        around: The tags around all calls.
+    Args:
+        call: Pattern of the tag that opens a call, with a group ``name``.
+        argument: Pattern of the tag that opens an argument, with a group ``key``, and a group
+            ``kind`` where it says ``true`` or ``string`` of a string, something else of others.
+        value_end: Pattern of the tag that closes an argument.
+        call_end: Pattern of the tag that closes a call.
+        written: The templates of a call (``name``, ``arguments``, ``index``) and of an argument
+            (``key``, ``value``, ``kind``, ``is_string``), and the text around all calls, the first
+            of which may use the ``name`` of the first call.
+        outer: Patterns of the tags around one call, which may be missing.
+        around: Pattern of the tags around all calls.
         on_lines: Whether one line end at each side of a value belongs to the tags.
         may_lack_end: Whether a server may have removed ``call_end``, being the stop string.
-        needs_outer: Whether strict reading asks for the outer tags, or for their absence; None
-            where there are none.
+        needs_outer: Whether strict reading asks for the outer tags (True), or for none (False).
         unescapes: Whether names and keys are escaped as in HTML.
         nests: Whether lists and objects are tags inside tags.
-        write_call: The template of a call, with ``name``, ``arguments`` and ``index``.
-        write_argument: The template of an argument: ``key``, ``value``, ``kind``, ``is_string``.
-        write_around: The text around all calls; the first may use the ``name`` of the first call.
     """
 
-    call: str
-    argument: str
-    value_end: str
-    call_end: str
-    outer: tuple[str, str] = ("", "")
-    around: str = ""
-    on_lines: bool = False
-    may_lack_end: bool = False
-    needs_outer: bool | None = None
-    unescapes: bool = False
-    nests: bool = False
-    write_call: str
-    write_argument: str
-    write_around: tuple[str, str] = ("", "")
-
-    @cached_property
-    def opening(self) -> re.Pattern[str]:
-        """Finds a call, or the outer tag right in front of it."""
-        outer = f"(?P<outer>{self.outer[0]}\\s*)?" if self.outer[0] else "(?P<outer>(?!))?"
-        mark = self.call.partition("(?P<name>")[0]
-        return re.compile(f"{outer}(?={mark})")
-
-    @cached_property
-    def head(self) -> re.Pattern[str]:
-        """Matches the tag that opens a call."""
-        return re.compile(self.call)
-
-    @cached_property
-    def parameter(self) -> re.Pattern[str]:
-        """Matches the tag that opens an argument."""
-        return re.compile(rf"\s*+{self.argument}")
-
-    @cached_property
-    def end(self) -> re.Pattern[str]:
-        """Matches the tag that closes a call."""
-        return re.compile(rf"\s*+{self.call_end}")
-
-    @cached_property
-    def outer_end(self) -> re.Pattern[str]:
-        """Matches the outer tag behind a call; nothing where the dialect has none."""
-        return re.compile(rf"\s*{self.outer[1] or '(?!)'}")
-
-    @cached_property
-    def behind(self) -> re.Pattern[str]:
-        """Matches what may stand behind a value's closing tag; text inside a value does not."""
-        call = _unnamed(self.call)
-        ends = "|".join(part for part in (*self.outer, self.call_end) if part)
-        return re.compile(rf"\s*+(?:{_unnamed(self.argument)}|{call}|{ends}|</?\w*\Z|\Z)")
-
-    @cached_property
-    def next_tag(self) -> re.Pattern[str]:
-        """Finds what may end a value, the last three at the start of a line.
-
-        They are its closing tag, or else the next tag where the closing one was forgotten.
-        """
-        outer = "".join(f"|{part}" for part in self.outer if part)
-        return re.compile(
-            rf"(?P<close>{self.value_end})|\n[ \t]*(?:{self.argument}|{self.call})"
-            rf"|\n[ \t]*(?P<end>{self.call_end})(?=\s*(?:\Z{outer}|{_unnamed(self.call)}))"
+    def __init__(
+        self,
+        call: str,
+        argument: str,
+        value_end: str,
+        call_end: str,
+        written: tuple[str, str, str, str],
+        *,
+        outer: tuple[str, str] = ("(?!)", "(?!)"),
+        around: str = "",
+        on_lines: bool = False,
+        may_lack_end: bool = False,
+        needs_outer: bool | None = None,
+        unescapes: bool = False,
+        nests: bool = False,
+    ) -> None:
+        self.value_end, self.call_end = map(_plain, (value_end, call_end))
+        self.written, self.on_lines, self.may_lack_end = written, on_lines, may_lack_end
+        self.needs_outer, self.unescapes, self.nests = needs_outer, unescapes, nests
+        mark = call.partition("(?P<name>")[0]
+        self.opening = re.compile(rf"(?P<outer>{outer[0]}\s*)?(?={mark})")
+        self.head, self.parameter = re.compile(call), re.compile(rf"\s*+{argument}")
+        self.end, self.outer_end = (re.compile(rf"\s*+{tag}") for tag in (call_end, outer[1]))
+        self.around = re.compile(around) if around else None
+        tags = "|".join((_unnamed(argument), _unnamed(call), *outer, call_end))
+        # What may stand behind a value's closing tag; the text inside a value goes on otherwise.
+        self.behind = re.compile(rf"\s*+(?:{tags}|</?\w*\Z|\Z)")
+        # What may end a value: its closing tag, or, at the start of a line, another tag.
+        self.next_tag = re.compile(
+            rf"(?P<close>{value_end})|\n[ \t]*(?:{argument}|{call})"
+            rf"|\n[ \t]*(?P<end>{call_end})(?=\s*(?:\Z|{'|'.join(outer)}|{_unnamed(call)}))"
         )
-
-    @cached_property
-    def section(self) -> re.Pattern[str] | None:
-        """Finds the tags around all calls."""
-        return re.compile(self.around) if self.around else None
 
 
 def _unnamed(pattern: str) -> str:
@@ -136,7 +100,7 @@ def _read(tags: _Tags, text: str, reading: Reading) -> ParsedAction | None:
     Raises:
         FormatError: One cannot be read.
     """
-    return read_marked(text, tags.opening, partial(_read_call, tags, reading), tags.section)
+    return read_marked(text, tags.opening, partial(_read_call, tags, reading), tags.around)
 
 
 def _read_call(tags: _Tags, reading: Reading, text: str, start: int) -> tuple[list[ToolCall], int]:
@@ -218,7 +182,7 @@ def _read_value(
             break
     if first:
         return _value(tags, text[start : first[0]]), first[1]
-    raise FormatError(f"a value is not closed by {_plain(tags.value_end)}")
+    raise FormatError(f"a value is not closed by {tags.value_end}")
 
 
 def _value(tags: _Tags, value: str) -> str:
@@ -235,7 +199,7 @@ def _read_end(tags: _Tags, reading: Reading, text: str, position: int) -> int:
     if closing := tags.end.match(text, position):
         return closing.end()
     rest = skip_space(text, position)
-    end = _plain(tags.call_end)
+    end = tags.call_end
     if reading.forgives and tags.may_lack_end:
         if end.startswith(text[rest : rest + len(end)]):
             return len(text)  # servers remove the tag, or half of it, when it is the stop string
@@ -245,13 +209,14 @@ def _read_end(tags: _Tags, reading: Reading, text: str, position: int) -> int:
 
 
 def _tag_of_call(tags: _Tags) -> str:
-    tag = tags.write_call.partition("{arguments}")[0].format(name="NAME", index=1)
+    tag = tags.written[0].partition("{arguments}")[0].format(name="NAME", index=1)
     return " ".join(tag.split("\n")).strip()
 
 
 def _tag_of_argument(tags: _Tags) -> str:
     return (
-        tags.write_argument.partition("{value}")[0]
+        tags.written[1]
+        .partition("{value}")[0]
         .strip()
         .format(key="KEY", kind="string", is_string="true")
     )
@@ -263,19 +228,19 @@ def _write(tags: _Tags, calls: Sequence[ToolCall], _tools: KnownTools) -> str:
     for i, call in enumerate(calls):
         arguments = "".join(_write_argument(tags, *item) for item in call.arguments.items())
         name = _escaped(tags, call.name)
-        written.append(tags.write_call.format(name=name, arguments=arguments, index=i + 1))
+        written.append(tags.written[0].format(name=name, arguments=arguments, index=i + 1))
     if not written:
         return ""
-    opened, closed = tags.write_around
-    between = "\n" if "\n" in tags.write_call and not opened else ""
+    one, _, opened, closed = tags.written
+    between = "\n" if "\n" in one and not opened else ""
     return opened.format(name=calls[0].name) + between.join(written) + closed
 
 
 def _write_argument(tags: _Tags, key: str, value: Any) -> str:
     plain = _nested(value) if tags.nests else untyped(value)
-    template = tags.write_argument
+    template = tags.written[1]
     if tags is _SWE and "\n" in plain:
-        template = _QWEN.write_argument
+        template = _QWEN.written[1]
     return template.format(
         key=_escaped(tags, key),
         value=plain,
@@ -334,65 +299,60 @@ def _nested(value: Any) -> str:
 
 # -- The formats ----------------------------------------------------------------------------------
 
-_NAME = r"[^<>\n]*"
-_QWEN = _Tags(
-    call=f"<function=(?P<name>{_NAME})>",
-    argument=f"<parameter=(?P<key>{_NAME})>",
-    value_end="</parameter>",
-    call_end="</function>",
+_FUNCTION_TAGS = (
+    r"<function=(?P<name>[^<>\n]*)>",
+    r"<parameter=(?P<key>[^<>\n]*)>",
+    "</parameter>",
+    "</function>",
+)
+_function_tags = partial(
+    _Tags,
+    *_FUNCTION_TAGS,
     outer=("<tool_call>", "</tool_call>"),
     on_lines=True,
     may_lack_end=True,
+)
+_QWEN = _function_tags(
+    (
+        "<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>",
+        "<parameter={key}>\n{value}\n</parameter>\n",
+        *("", ""),
+    ),
     needs_outer=True,
-    write_call="<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>",
-    write_argument="<parameter={key}>\n{value}\n</parameter>\n",
 )
-_SWE = _Tags(
-    call=_QWEN.call,
-    argument=_QWEN.argument,
-    value_end=_QWEN.value_end,
-    call_end=_QWEN.call_end,
-    outer=_QWEN.outer,
-    on_lines=True,
-    may_lack_end=True,
+_SWE = _function_tags(
+    (
+        "<function={name}>\n{arguments}</function>",
+        "<parameter={key}>{value}</parameter>\n",
+        *("", ""),
+    ),
     needs_outer=False,
-    write_call="<function={name}>\n{arguments}</function>",
-    write_argument="<parameter={key}>{value}</parameter>\n",
+)
+_glm = partial(
+    _Tags,
+    r"<tool_call>\s*(?P<name>[^<>\s]+)",
+    r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
+    "</arg_value>",
+    "</tool_call>",
 )
 
 
-def _glm(write_call: str, write_argument: str) -> _Tags:
-    return _Tags(
-        call=r"<tool_call>\s*(?P<name>[^<>\s]+)",
-        argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
-        value_end="</arg_value>",
-        call_end="</tool_call>",
-        write_call=write_call,
-        write_argument=write_argument,
-    )
-
-
-def _invoke(
-    prefix: str,
-    around: str,
-    write_around: tuple[str, str],
-    attribute: str = "",
-    between: str = "\n",
-) -> _Tags:
+def _invoke(prefix: str, around: str, written: tuple[str, str], attribute: str = "") -> _Tags:
     """Returns the tags of dialects with ``invoke`` and ``parameter`` behind a prefix."""
-    pattern = re.escape(prefix).replace("\\ ", "") + (" ?" if "｜" in prefix else "")
+    tag = prefix.strip() + " ?" * prefix.endswith(("｜", " "))
     kind = r'\s+string="(?P<kind>\w+)"' if attribute else ""
+    parameter = f'<{prefix}parameter name="{{key}}"{attribute}>{{value}}</{prefix}parameter>\n'
     return _Tags(
-        call=f'<{pattern}invoke name="(?P<name>[^"<>\\n]*)">',
-        argument=f'<{pattern}parameter name="(?P<key>[^"<>\\n]*)"{kind}>',
-        value_end=f"</{pattern}parameter>",
-        call_end=f"</{pattern}invoke>",
-        around=around,
-        write_call=f'<{prefix}invoke name="{{name}}">\n{{arguments}}</{prefix}invoke>{between}',
-        write_argument=(
-            f'<{prefix}parameter name="{{key}}"{attribute}>{{value}}</{prefix}parameter>\n'
+        f'<{tag}invoke name="(?P<name>[^"<>\\n]*)">',
+        f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"{kind}>',
+        f"</{tag}parameter>",
+        f"</{tag}invoke>",
+        (
+            f'<{prefix}invoke name="{{name}}">\n{{arguments}}</{prefix}invoke>\n',
+            parameter,
+            *written,
         ),
-        write_around=write_around,
+        around=around,
     )
 
 
@@ -414,32 +374,35 @@ _MUSE = _invoke(
 )
 _M3_MARK = re.escape(_M3)
 _MINIMAX_M3 = _Tags(
-    call=f'{_M3_MARK}<invoke name="(?P<name>[^"<>\\n]*)">',
-    argument=rf"{_M3_MARK}<(?P<key>(?!/)[^<>\s]+)>",
-    value_end=rf"{_M3_MARK}</[^<>\s]+>",
-    call_end=f"{_M3_MARK}</invoke>",
+    rf'{_M3_MARK}<invoke name="(?P<name>[^"<>\n]*)">',
+    rf"{_M3_MARK}<(?P<key>(?!/)[^<>\s]+)>",
+    rf"{_M3_MARK}</[^<>\s]+>",
+    f"{_M3_MARK}</invoke>",
+    (
+        f'{_M3}<invoke name="{{name}}">{{arguments}}{_M3}</invoke>\n',
+        f"{_M3}<{{key}}>{{value}}{_M3}</{{key}}>",
+        f"{_M3}<tool_call>\n",
+        f"{_M3}</tool_call>",
+    ),
     around=f"{_M3_MARK}</?tool_call>",
     nests=True,
-    write_call=f'{_M3}<invoke name="{{name}}">{{arguments}}{_M3}</invoke>\n',
-    write_argument=f"{_M3}<{{key}}>{{value}}{_M3}</{{key}}>",
-    write_around=(f"{_M3}<tool_call>\n", f"{_M3}</tool_call>"),
 )
 _KIMI_K3 = _Tags(
-    call=r'<\|open\|>call tool="(?P<name>[^"\n]*)"(?: index="\d*")?<\|sep\|>',
-    argument=r'<\|open\|>argument key="(?P<key>[^"\n]*)"(?: type="(?P<kind>\w*)")?<\|sep\|>',
-    value_end=r"<\|close\|>argument<\|sep\|>",
-    call_end=r"<\|close\|>call<\|sep\|>",
+    r'<\|open\|>call tool="(?P<name>[^"\n]*)"(?: index="\d*")?<\|sep\|>',
+    r'<\|open\|>argument key="(?P<key>[^"\n]*)"(?: type="(?P<kind>\w*)")?<\|sep\|>',
+    r"<\|close\|>argument<\|sep\|>",
+    r"<\|close\|>call<\|sep\|>",
+    (
+        '<|open|>call tool="{name}" index="{index}"<|sep|>{arguments}<|close|>call<|sep|>',
+        '<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>',
+        *("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+    ),
     around=r"<\|(?:open|close)\|>(?:response|tools|message)<\|sep\|>|<\|end_of_msg\|>",
     unescapes=True,
-    write_call='<|open|>call tool="{name}" index="{index}"<|sep|>{arguments}<|close|>call<|sep|>',
-    write_argument=(
-        '<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>'
-    ),
-    write_around=("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
 )
 
 
-def _format(name: str, tags: _Tags, sign: str, *, is_atomic: bool = True) -> Format:
+def _format(name: str, tags: _Tags, sign: str = "", *, is_atomic: bool = True) -> Format:
     example = ToolCall("TOOL", {"NAME": "value"})
     return Format(
         name=name,
@@ -463,22 +426,27 @@ FORMATS = (
     _format(
         "glm45",
         _glm(
-            "<tool_call>{name}\n{arguments}</tool_call>",
-            "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+            (
+                "<tool_call>{name}\n{arguments}</tool_call>",
+                "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
+                *("", ""),
+            )
         ),
         r"<tool_call>\s*(?:[^\s<>{\[]+\s*<arg_key>|(?P<tool>[^\s<>{\[(]+)(?!\s*\())",
     ),
     _format(
         "glm47",
         _glm(
-            "<tool_call>{name}{arguments}</tool_call>",
-            "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
+            (
+                "<tool_call>{name}{arguments}</tool_call>",
+                "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
+                *("", ""),
+            )
         ),
-        "",
     ),
     _format("deepseek_v32", _dsml("｜DSML｜", "function_calls"), _DSML_SIGN),
-    _format("deepseek_v4", _dsml("｜DSML｜", "tool_calls"), ""),
-    _format("deepseek_v41", _dsml("｜DSML｜ ", "calls"), ""),
+    _format("deepseek_v4", _dsml("｜DSML｜", "tool_calls")),
+    _format("deepseek_v41", _dsml("｜DSML｜ ", "calls")),
     _format("minimax_m2", _MINIMAX_M2, '<minimax:tool_call>|<invoke name="'),
     _format("minimax_m3", _MINIMAX_M3, _M3_MARK),
     _format("kimi_k3", _KIMI_K3, r"<\|open\|>(?:tools<\|sep\|>|call tool)"),
