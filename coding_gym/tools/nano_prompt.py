@@ -1,6 +1,10 @@
 """What a policy is told about the toolset ``nano``: its schemas and its system prompt."""
 
 from coding_gym.tools.schemas import Schema, function
+from coding_gym.tools.toolset import FRESH_SHELL as FRESH
+from coding_gym.tools.toolset import KEPT_SHELL as KEPT
+
+__all__ = ["FRESH", "KEPT", "SCHEMAS", "SYSTEM_PROMPT"]
 
 SCHEMAS: tuple[Schema, ...] = (
     function(
@@ -18,9 +22,6 @@ SCHEMAS: tuple[Schema, ...] = (
     ),
     function("submit", "Say that the work is done. The repository is then graded as it stands."),
 )
-
-FRESH = "starts anew in the repository; changes of folder and variables are not kept."
-KEPT = "goes on in the same shell: its folder and variables are kept."
 
 SYSTEM_PROMPT = f"""\
 You are a software engineer working alone in a terminal. You are given a report of a problem in \

@@ -1,58 +1,14 @@
 """What a toolset is: the tools a policy has, what it is told of them, how they answer."""
 
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.tools.toolset import NoCall, ToolContext
 
 if TYPE_CHECKING:
     from numpy.random import Generator
-
-    from coding_gym.sandbox.protocol import Sandbox
-
-
-class ToolContext(Protocol):
-    """What a tool may use: the episode's sandbox, what it keeps, how long a command may take."""
-
-    @property
-    def sandbox(self) -> "Sandbox":
-        """Where the task's working tree is."""
-        ...
-
-    @property
-    def command_timeout_s(self) -> float:
-        """After this many seconds a command is killed."""
-        ...
-
-    @property
-    def state(self) -> MutableMapping[str, Any]:
-        """What the toolset keeps of this episode: JSON values, part of every snapshot.
-
-        It is empty at the start, and out of the policy's reach.
-        """
-        ...
-
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from the base commit's."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class NoCall:
-    """What a reply without any tool call leads to.
-
-    Attributes:
-        reply: What the policy is told, as a user message; "" where the episode ends.
-        ends: Whether the episode ends, as if the policy had submitted.
-        costs_call: Whether one tool call is counted against the limit.
-        is_format_error: Whether the reply counts as one that could not be read.
-    """
-
-    reply: str
-    ends: bool
-    costs_call: bool
-    is_format_error: bool = False
 
 
 class Toolset(Protocol):
@@ -135,6 +91,9 @@ def meant(call: ToolCall, toolset: Toolset) -> ToolCall:
                 read = {name: value for name, value in given.items() if name in known}
                 return replace(call, arguments=read)
     return call
+
+
+__all__ = ["Lenient", "NoCall", "ToolContext", "Toolset", "meant", "tool_names"]
 
 
 def tool_names(toolset: Toolset) -> tuple[str, ...]:

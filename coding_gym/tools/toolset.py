@@ -1,0 +1,312 @@
+"""A toolset as data: a name, a system prompt, tools, and the rule for a reply without a call.
+
+`Toolset.execute` is the only dispatcher. A tool's function raises `Refusal` for what a policy gets
+wrong (a missing argument, a path outside the workspace); the toolset answers it in its own words.
+Only `SandboxError` leaves `execute`: the machinery failed.
+"""
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from coding_gym.arguments import unknown_name
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.unicode import well_formed
+from coding_gym.tools.schemas import Schema, function
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from coding_gym.sandbox.protocol import Sandbox
+
+FRESH_SHELL = "starts anew in the repository; changes of folder and variables are not kept."
+KEPT_SHELL = "goes on in the same shell: its folder and variables are kept."
+
+_SUBMIT_PROBABILITY = 0.05
+_MAX_QUOTED_CHARS = 200
+_MAX_REFUSAL_CHARS = 8000
+_MAX_DRAWS = 1000
+
+
+class ToolContext(Protocol):
+    """The episode as a tool sees it: a sandbox, a time limit, state."""
+
+    @property
+    def sandbox(self) -> "Sandbox":
+        """The sandbox with the task's working tree."""
+        ...
+
+    @property
+    def command_timeout_s(self) -> float:
+        """Seconds after which a command is killed."""
+        ...
+
+    @property
+    def state(self) -> MutableMapping[str, Any]:
+        """The toolset's state in this episode: JSON values, part of every snapshot.
+
+        It is empty at the start, and out of the policy's reach.
+        """
+        ...
+
+    def is_changed(self) -> bool:
+        """Returns whether the working tree differs from the base commit's."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoCall:
+    """The answer to a reply without any tool call.
+
+    Attributes:
+        reply: The user message to the policy; "" where the episode ends.
+        ends: Whether the episode ends, as if the policy had submitted.
+        costs_call: Whether one tool call is counted against the limit.
+        is_format_error: Whether the reply counts as one that could not be read.
+    """
+
+    reply: str
+    ends: bool
+    costs_call: bool
+    is_format_error: bool = False
+
+
+class Refusal(Exception):
+    """Why a tool does not do what a call asks for; the toolset answers with it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tool:
+    """One tool of a toolset.
+
+    Attributes:
+        name: The name that calls use.
+        description: A sentence or two for the policy.
+        run: Answers a call: a `ToolResult`, or its text where the tool succeeded. Raises `Refusal`
+            for faults of the policy.
+        parameters: By name, a JSON schema, or the description of a string.
+        optional: Names of the parameters that may be left out.
+    """
+
+    name: str
+    description: str
+    run: Callable[[ToolCall, ToolContext], ToolResult | str]
+    parameters: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
+    optional: Sequence[str] = ()
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The tool as an OpenAI function schema."""
+        return function(self.name, self.description, optional=self.optional, **self.parameters)
+
+
+def nudge(reply: str) -> Callable[[ToolContext], NoCall]:
+    """Returns the usual rule for a reply without a call: a format error with this answer."""
+    answer_of_all = NoCall(reply, ends=False, costs_call=True, is_format_error=True)
+    return lambda _: answer_of_all
+
+
+_CALL_A_TOOL = nudge("Reply with a call of one of the tools.")
+_SUBMISSION = ToolCall("submit")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Toolset:
+    """A set of tools under one name; one instance serves every episode, in threads too.
+
+    Attributes:
+        name: The name that ``toolset=`` takes.
+        system_prompt: The policy's instructions, without the tools' schemas.
+        tools: The tools, in the order of the schemas.
+        on_no_call: Returns the answer to a reply without a tool call.
+        text_formats: Tool formats that ``auto`` also reads, for toolsets whose own way to write a
+            call is not JSON.
+        examples: Valid calls for `sample_call`. Their answers depend on no clock or machine.
+        submission: The call that submits.
+        draw: Replaces `sample_call`'s even draw from the examples.
+        canonicalize: Returns a call with the names and values that the schemas use; for toolsets
+            that also accept other spellings.
+        refuse: Returns the text of an answer that reports a fault of the policy.
+        unreadable: The fault of a call whose arguments could not be read; `str.format` fills in
+            ``call``.
+        unknown: The fault of a call of an unknown tool; `str.format` fills in ``call``, ``name``
+            (short and on one line) and ``tools``.
+        finish: Changes each result before it is returned.
+    """
+
+    name: str
+    system_prompt: str
+    tools: tuple[Tool, ...]
+    on_no_call: Callable[[ToolContext], NoCall] = _CALL_A_TOOL
+    text_formats: tuple[str, ...] = ()
+    examples: Sequence[ToolCall] = ()
+    submission: ToolCall = _SUBMISSION
+    draw: Callable[["Generator"], ToolCall] | None = None
+    canonicalize: Callable[[ToolCall], ToolCall] | None = None
+    refuse: Callable[[str], str] = "Error: {}".format
+    unreadable: str = "the arguments are no JSON: {call.error:.300}"
+    unknown: str = "unknown tool: {name}; there are {tools}"
+    finish: Callable[[ToolCall, ToolResult, ToolContext], ToolResult] | None = None
+
+    @cached_property
+    def schemas(self) -> tuple[Schema, ...]:
+        """The tools as OpenAI function schemas."""
+        return tuple(tool.schema for tool in self.tools)
+
+    @cached_property
+    def _tool_by_name(self) -> Mapping[str, Tool]:
+        return {tool.name: tool for tool in self.tools}
+
+    def prompt(self, *, keeps_shell: bool) -> str:
+        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
+        prompt = self.system_prompt
+        return prompt.replace(FRESH_SHELL, KEPT_SHELL) if keeps_shell else prompt
+
+    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Runs one call and returns its answer, bounded in characters.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+        """
+        if self.canonicalize is not None:
+            call = self.canonicalize(call)
+        try:
+            if call.error:
+                raise Refusal(self.unreadable.format(call=call))
+            tool = self._tool_by_name.get(call.name)
+            if tool is None:
+                known = ", ".join(self._tool_by_name)
+                name = name_of(call.name)
+                raise Refusal(self.unknown.format(call=call, name=name, tools=known))
+            result = tool.run(call, context)
+        except Refusal as why:
+            result = answer(call, self.refuse(f"{why!s:.{_MAX_REFUSAL_CHARS}}"), ok=False)
+        if isinstance(result, str):
+            result = answer(call, result)
+        elif result.call_id != call.call_id:
+            result = replace(result, call_id=call.call_id)
+        return result if self.finish is None else self.finish(call, result, context)
+
+    def canonical(self, call: ToolCall) -> ToolCall:
+        """Returns a call as its tool takes it, without the arguments that the tool ignores.
+
+        A call of an unknown tool, or one without an argument that its tool requires, stays as it
+        is. Two calls that a tool takes for the same are equal.
+        """
+        if self.canonicalize is not None and not call.error:
+            call = self.canonicalize(call)
+        tool = self._tool_by_name.get(call.name)
+        if tool is None:
+            return call
+        parameters, arguments = tool.schema["function"]["parameters"], call.arguments
+        if not all(name in arguments for name in parameters["required"]):
+            return call
+        known = {n: value for n, value in arguments.items() if n in parameters["properties"]}
+        return replace(call, arguments=known)
+
+    def sample_call(self, rng: "Generator") -> ToolCall:
+        """Draws a valid call, for random agents and for ``action_space.sample()``."""
+        if self.draw is not None:
+            return self.draw(rng)
+        if rng.random() < _SUBMIT_PROBABILITY or not self.examples:
+            return self.submission
+        return self.examples[int(rng.integers(len(self.examples)))]
+
+
+def tool_names(toolset: Toolset) -> tuple[str, ...]:
+    """Returns the names of a toolset's tools, in the order of its schemas."""
+    return tuple(tool.name for tool in toolset.tools)
+
+
+def subset(toolset: Toolset, tools: Sequence[str]) -> Toolset:
+    """Returns a toolset with only some of its tools; the others are unknown tools.
+
+    Args:
+        toolset: The whole.
+        tools: Names of the tools that stay.
+
+    Raises:
+        InvalidArgumentError: None is left.
+        UnknownNameError: One is not there.
+    """
+    known = tool_names(toolset)
+    for name in tools:
+        if name not in known:
+            raise unknown_name(f"tool of the toolset {toolset.name}", name, known)
+    if not tools:
+        raise InvalidArgumentError(f"name at least one tool of {toolset.name}: {', '.join(known)}")
+    kept = tuple(tool for tool in toolset.tools if tool.name in tools)
+    names = tuple(tool.name for tool in kept)
+    left_out = set(known) - set(names)
+    notice = f"Of these tools only the following are there: {', '.join(names)}."
+    prompt = toolset.system_prompt
+
+    def on_no_call(context: ToolContext) -> NoCall:
+        reaction = toolset.on_no_call(context)
+        if any(name in reaction.reply for name in left_out):
+            return replace(reaction, reply=f"{reaction.reply} {notice}")
+        return reaction
+
+    def draw(rng: "Generator") -> ToolCall:
+        calls = (toolset.sample_call(rng) for _ in range(_MAX_DRAWS))
+        return next((call for call in calls if call.name in names), ToolCall(names[0]))
+
+    def canonicalize(call: ToolCall) -> ToolCall:
+        canonical = toolset.canonicalize(call) if toolset.canonicalize else call
+        return canonical if canonical.name in names else call
+
+    return replace(
+        toolset,
+        name=f"{toolset.name}[{','.join(names)}]",
+        system_prompt=f"{prompt.rstrip()}\n\n{notice}\n" if left_out else prompt,
+        tools=kept,
+        on_no_call=on_no_call,
+        draw=draw,
+        canonicalize=canonicalize if toolset.canonicalize else None,
+    )
+
+
+def answer(call: ToolCall, content: str, *, ok: bool = True, raw: str = "") -> ToolResult:
+    """Returns the answer to a call.
+
+    Args:
+        call: The call.
+        content: The text for the policy, already bounded.
+        ok: Whether the tool did what was asked.
+        raw: The sandbox's output; kept where ``content`` may not have it all.
+    """
+    kept = "" if raw.strip() in content else well_formed(raw)
+    return ToolResult(well_formed(content), ok=ok, call_id=call.call_id, raw=kept)
+
+
+def submitted(call: ToolCall, content: str = "submitted") -> ToolResult:
+    """Returns the answer to a call that ends the episode."""
+    return ToolResult(well_formed(content), call_id=call.call_id, submitted=True)
+
+
+SUBMIT = Tool(
+    name="submit",
+    description="Say that the work is done. The repository is then graded as it stands.",
+    run=lambda call, _: submitted(call),
+)
+"""The tool that ends an episode, as most toolsets have it."""
+
+
+def quoted(text: object) -> str:
+    """Returns a value for use in an answer: on one line, and short.
+
+    >>> quoted("a" * 1000)[-6:]
+    "aaaa…'"
+    """
+    whole = repr(text)
+    if len(whole) <= _MAX_QUOTED_CHARS:
+        return whole
+    return f"{whole[: _MAX_QUOTED_CHARS - 2]}…{whole[-1]}"
+
+
+def name_of(path: str) -> str:
+    """Returns a path or a name for use in an answer: on one line, and short."""
+    plain = path if len(path) <= _MAX_QUOTED_CHARS else f"{path[:_MAX_QUOTED_CHARS]}…"
+    return well_formed(plain.replace("\0", "\\0").replace("\n", "\\n"))
