@@ -21,7 +21,7 @@ from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.task import Task
-from coding_gym.tools.bash_prompt import SUBMIT_LINE
+from coding_gym.tools.bash import SUBMIT_LINE
 
 _UNAME = ("system", "node", "release", "version", "machine")
 _ASK_UNAME = "for option in -s -n -r -v -m; do uname $option; done"

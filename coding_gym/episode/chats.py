@@ -7,8 +7,8 @@ from coding_gym.calls import ToolCall
 from coding_gym.text.chat import Chat
 from coding_gym.text.chat_layout import ChatMLLayout, Layout, get_layout
 from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.tools import Toolset
 from coding_gym.tools.formats import render_calls, tells_format
-from coding_gym.tools.protocol import Toolset
 
 # Compiling and trying out a template takes longer than a reset.
 _chats: dict[tuple[str, str, str], tuple[Tokenizer, Chat]] = {}

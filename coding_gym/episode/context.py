@@ -10,7 +10,7 @@ from coding_gym.workspace import Template, is_changed
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The open sandbox of one episode; a `coding_gym.tools.protocol.ToolContext`.
+    """The open sandbox of one episode; a `coding_gym.tools.ToolContext`.
 
     Attributes:
         sandbox: Where tools work.

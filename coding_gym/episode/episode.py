@@ -23,8 +23,8 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.tools import Toolset
 from coding_gym.tools.formats import with_instructions
-from coding_gym.tools.protocol import Toolset
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 

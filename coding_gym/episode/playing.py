@@ -14,8 +14,8 @@ from coding_gym.episode.limits import Limits
 from coding_gym.episode.usage import Usage
 from coding_gym.errors import MachineryError
 from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.tools import Toolset
 from coding_gym.tools.formats import parse_action
-from coding_gym.tools.protocol import Toolset, meant
 from coding_gym.trajectory import Message, StopReason
 
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
@@ -139,7 +139,7 @@ class Player:
     def _execute(self, call: ToolCall, context: Context) -> ToolResult:
         """Runs one call; a warning stands in front of the answer, of every kind of it."""
         if self._limits.max_repeats is not None:
-            self._usage.note_call(meant(call, self._toolset))
+            self._usage.note_call(self._toolset.canonical(call))
         left = self._usage.seconds_left(self._limits)
         if left is not None and left < context.command_timeout_s:
             context = replace(context, command_timeout_s=max(left, _LEAST_S))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from coding_gym.tools.shells import COMMANDS, SHELLS
+from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
 # CodeRepairRL's: what ends like a source or text file, or begins like a usual folder.

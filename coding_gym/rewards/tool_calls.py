@@ -1,22 +1,9 @@
 """Whether tool calls are such as the tools can take."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from coding_gym.calls import ToolCall
+from coding_gym.tools.schemas import Schema, argument_errors
 from coding_gym.trajectory import Turn
-
-Schema = Mapping[str, Any]
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list, tuple),
-    "object": (Mapping,),
-    "null": (type(None),),
-}
 
 
 def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> float:
@@ -33,6 +20,7 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
         turns: The episode's turns.
         schemas: The tools as OpenAI function schemas, as in `Toolset.schemas`.
 
+    >>> from coding_gym.calls import ToolCall
     >>> run = {"function": {"name": "shell", "parameters": {"type": "object", "required": ["cmd"],
     ...     "properties": {"cmd": {"type": "string"}}}}}
     >>> good, unknown, missing = (
@@ -44,41 +32,15 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
     >>> tool_call_validity([Turn(action="Let me see."), good, Turn(action="Done.")], [run])
     0.5
     """
-    tools = {schema["function"]["name"]: schema["function"] for schema in schemas}
+    schema_of = {schema["function"]["name"]: schema for schema in schemas}
     calls = [call for turn in turns for call in turn.calls]
     num_silent = sum(not turn.calls for turn in turns[:-1])
     if not calls:
         return 0.0
-    return sum(_is_valid(call, tools) for call in calls) / (len(calls) + num_silent)
-
-
-def _is_valid(call: ToolCall, tools: Mapping[str, Schema]) -> bool:
-    if call.error or call.name not in tools:
-        return False
-    return _fits(call.arguments, tools[call.name].get("parameters", {}), is_closed=True)
-
-
-def _fits(value: Any, schema: Schema, *, is_closed: bool = False) -> bool:
-    """Whether a JSON value is what the commoner words of a JSON schema say."""
-    kinds = schema.get("type", ())
-    names = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    if names and not any(_is_a(value, name) for name in names):
-        return False
-    if "enum" in schema and value not in schema["enum"]:
-        return False
-    if isinstance(value, Mapping):
-        properties: Mapping[str, Schema] = schema.get("properties", {})
-        if not set(schema.get("required", ())) <= value.keys():
-            return False
-        if is_closed and not value.keys() <= properties.keys():
-            return False
-        return all(_fits(value[name], properties[name]) for name in value.keys() & properties)
-    if isinstance(value, list | tuple):
-        return all(_fits(item, schema.get("items", {})) for item in value)
-    return True
-
-
-def _is_a(value: Any, name: str) -> bool:
-    if isinstance(value, bool) and name != "boolean":  # which Python counts as a number
-        return False
-    return isinstance(value, _TYPES.get(name, (object,)))
+    valid = [
+        not call.error
+        and call.name in schema_of
+        and not argument_errors(schema_of[call.name], call.arguments)
+        for call in calls
+    ]
+    return sum(valid) / (len(calls) + num_silent)

@@ -23,9 +23,10 @@ import numpy as np
 
 from coding_gym.calls import ToolCall
 from coding_gym.testing.claims import expect
-from coding_gym.testing.tool_schemas import check_schema, misfit, plain_arguments
+from coding_gym.testing.tool_schemas import check_schema, plain_arguments
 from coding_gym.testing.toolset_scene import OUTSIDE, SECRET, ToolScene, answered, tool_scene
 from coding_gym.tools import NoCall, Toolset, tool_names
+from coding_gym.tools.schemas import argument_errors
 
 PATH_NAMES = ("path", "file", "file_path", "filename", "folder", "directory")
 _NUM_DRAWS = 300
@@ -66,7 +67,7 @@ class ToolsetCheck:
 
 
 def toolset_checks() -> tuple[ToolsetCheck, ...]:
-    """Returns the checks of the contract in `coding_gym.tools.protocol`."""
+    """Returns the checks of the contract in `coding_gym.tools.Toolset`."""
     return tuple(value for value in globals().values() if isinstance(value, ToolsetCheck))
 
 
@@ -84,13 +85,10 @@ def _drawn(toolset: Toolset) -> list[ToolCall]:
 @_claim
 def it_says_what_it_is(toolset: Toolset) -> None:
     expect("it has a name", bool(toolset.name.strip()), True)
-    for prompt in (toolset.system_prompt, *map(_prompt(toolset), (True, False))):
+    for keeps_shell in (True, False):
+        prompt = toolset.prompt(keeps_shell=keeps_shell)
         expect("a system prompt says something", bool(prompt.strip()), True)
     expect("text_formats", all(isinstance(name, str) for name in toolset.text_formats), True)
-
-
-def _prompt(toolset: Toolset) -> Callable[[bool], str]:
-    return lambda keeps_shell: toolset.prompt(keeps_shell=keeps_shell)
 
 
 @_claim
@@ -107,7 +105,8 @@ def drawn_calls_fit_the_schemas_and_follow_the_seed(toolset: Toolset) -> None:
     schemas = dict(zip(tool_names(toolset), toolset.schemas, strict=True))
     for call in _drawn(toolset):
         expect(f"{call.name} is a tool", call.name in schemas, True)
-        expect(f"misfit of {call.to_json()}", misfit(call.arguments, schemas[call.name]), "")
+        errors = argument_errors(schemas[call.name], call.arguments)
+        expect(f"misfit of {call.to_json()}", errors, [])
     expect("drawn again", _drawn(toolset), _drawn(toolset))
 
 

@@ -2,22 +2,36 @@
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.bash import BashToolset
-from coding_gym.tools.codex import CodexToolset
-from coding_gym.tools.editor import EditorToolset
-from coding_gym.tools.heavy import HeavyToolset
-from coding_gym.tools.nano import NanoToolset
-from coding_gym.tools.pdb import PdbToolset
-from coding_gym.tools.protocol import NoCall, ToolContext, Toolset, tool_names
-from coding_gym.tools.subset import ToolSubset
-from coding_gym.tools.thesis import ThesisToolset
+from coding_gym.tools.bash import BASH
+from coding_gym.tools.codex import CODEX
+from coding_gym.tools.editor import EDITOR
+from coding_gym.tools.heavy import HEAVY
+from coding_gym.tools.nano import NANO
+from coding_gym.tools.pdb import PDB
+from coding_gym.tools.thesis import THESIS
+from coding_gym.tools.toolset import (
+    SUBMIT,
+    NoCall,
+    Refusal,
+    Tool,
+    ToolContext,
+    Toolset,
+    nudge,
+    subset,
+    tool_names,
+)
 
 __all__ = [
+    "SUBMIT",
     "NoCall",
+    "Refusal",
+    "Tool",
     "ToolContext",
     "Toolset",
     "get_toolset",
+    "nudge",
     "register_toolset",
+    "subset",
     "tool_names",
     "toolset_names",
 ]
@@ -53,7 +67,7 @@ def get_toolset(name: str) -> Toolset:
     if not bracket:
         return _TOOLSETS[whole]
     chosen = [tool.strip() for tool in tools[:-1].split(",")]
-    return ToolSubset(_TOOLSETS[whole], [tool for tool in chosen if tool])
+    return subset(_TOOLSETS[whole], [tool for tool in chosen if tool])
 
 
 def toolset_names() -> tuple[str, ...]:
@@ -61,13 +75,5 @@ def toolset_names() -> tuple[str, ...]:
     return tuple(sorted(_TOOLSETS))
 
 
-for _toolset in (
-    BashToolset(),
-    CodexToolset(),
-    EditorToolset(),
-    HeavyToolset(),
-    NanoToolset(),
-    PdbToolset(),
-    ThesisToolset(),
-):
+for _toolset in (BASH, CODEX, EDITOR, HEAVY, NANO, PDB, THESIS):
     register_toolset(_toolset)

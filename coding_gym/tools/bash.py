@@ -5,84 +5,67 @@ and environments/local.py); the sentences in them are ours. There is no tool ``s
 submits whose first line of output is the submit line and that exits with 0.
 """
 
-from typing import TYPE_CHECKING
-
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import split_ends
-from coding_gym.tools import given
-from coding_gym.tools.answers import Refusal, answer, name_of, refusal, submitted
-from coding_gym.tools.bash_prompt import (
-    EXAMPLES,
-    GUIDANCE,
-    MAX_OUTPUT_CHARS,
-    OLD_SUBMIT_LINE,
-    SCHEMAS,
-    SUBMISSION,
-    SUBMIT_LINE,
-    SYSTEM_PROMPT,
-    TOO_LONG,
-)
+from coding_gym.tools import prompts
+from coding_gym.tools.call_arguments import text
 from coding_gym.tools.commands import CommandEnd, run_command
-from coding_gym.tools.prompt_parts import with_kept_shell
-from coding_gym.tools.protocol import NoCall, ToolContext
-from coding_gym.tools.samples import draw_call
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, Toolset, answer, nudge, submitted
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
+SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+OLD_SUBMIT_LINE = "MINI_SWE_AGENT_FINAL_OUTPUT"
+MAX_OUTPUT_CHARS = 10_000  # an output as long as this is cut
 
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
 
-class BashToolset:
-    """The tool ``bash``; a command that prints the submit line first ends the episode."""
+Each reply has a line or two of thought and exactly one bash command, as a call of the tool `bash` \
+with the argument `command`, or in one block:
 
-    name = "bash"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ("bash_block",)
+```bash
+grep -rn 'def parse' src
+```
 
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
+Commands
+- Each command {prompts.FRESH_SHELL}
+- Of an output of {MAX_OUTPUT_CHARS:,} characters or more only the first and the last \
+{MAX_OUTPUT_CHARS // 2:,} are shown, so read parts of files with sed, head or grep.
+- Nothing interactive works: edit files with sed, or write them with a here-document.
+- `echo {SUBMIT_LINE}`, alone in a command, submits: the work ends there.
 
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs a command and returns how it ended, in mini-swe-agent's form."""
-        try:
-            return _bash(_checked(call), context)
-        except Refusal as why:
-            said = f"Tool call error:\n\n<error>\n{why}\n</error>\n\n{GUIDANCE}"
-            return refusal(call, said)
+{prompts.HOW_TO_WORK}
 
-    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
-        """Says what was expected and counts a call."""
-        error = "Expected exactly 1 action, found 0."
-        reply = f"Format error:\n\n<error>\n{error}\n</error>\n\n{GUIDANCE}"
-        return NoCall(reply, ends=False, costs_call=True, is_format_error=True)
+{prompts.LAST_WORDS}"""
 
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return draw_call(rng, EXAMPLES, SUBMISSION)
+GUIDANCE = f"""\
+Each reply must have EXACTLY ONE bash command, as a call of the tool `bash` with the argument \
+`command`, or in a block:
 
+```bash
+your_command_here
+```
 
-def _checked(call: ToolCall) -> ToolCall:
-    if call.error:
-        raise Refusal(f"Error parsing tool call arguments: {call.error:.300}.")
-    if call.name != "bash":
-        raise Refusal(f"Unknown tool '{name_of(call.name)}'.")
-    if "command" not in call.arguments:
-        raise Refusal("Missing 'command' argument in bash tool call.")
-    return call
+To end the work, give this command alone: `echo {SUBMIT_LINE}`"""
+
+# The notice between the head and the tail of a long output.
+TOO_LONG = (
+    "The output was too long and its middle was left out. Use head, tail, sed or a narrower search "
+    "to see less at a time, or send the output to a file and search in that."
+)
 
 
 def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
-    end = run_command(given.text(call, "command"), context)
-    content = _observation(end)
+    if "command" not in call.arguments:
+        raise Refusal("Missing 'command' argument in bash tool call.")
+    end = run_command(text(call, "command"), context)
     lines = end.output.lstrip().split("\n", 1)
     if end.ok and lines[0].strip() in (SUBMIT_LINE, OLD_SUBMIT_LINE):
         return submitted(call)
-    return answer(call, content, ok=end.ok, raw=end.raw)
+    return answer(call, _observation(end), ok=end.ok, raw=end.raw)
 
 
 def _observation(end: CommandEnd) -> str:
-    """Returns how a command ended as mini-swe-agent shows it, what we add at the end."""
+    """Returns how a command ended in mini-swe-agent's form, and our notes behind it."""
     output, notes = end.output, "".join(f"\n{note}" for note in end.notes)
     head = f"<returncode>{end.exit_code}</returncode>\n"
     if end.timeout_s is not None:
@@ -97,3 +80,26 @@ def _observation(end: CommandEnd) -> str:
         f"<elided_chars>\n{len(output) - MAX_OUTPUT_CHARS} characters elided\n</elided_chars>\n"
         f"<output_tail>\n{last}\n</output_tail>{notes}"
     )
+
+
+BASH = Toolset(
+    name="bash",
+    system_prompt=SYSTEM_PROMPT,
+    tools=(
+        Tool(
+            name="bash",
+            description="Execute a bash command",
+            parameters={"command": "The bash command to execute"},
+            run=_bash,
+        ),
+    ),
+    on_no_call=nudge(
+        "Format error:\n\n<error>\nExpected exactly 1 action, found 0.\n</error>\n\n" + GUIDANCE
+    ),
+    text_formats=("bash_block",),
+    examples=tuple(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
+    submission=ToolCall("bash", {"command": f"echo {SUBMIT_LINE}"}),
+    refuse=lambda why: f"Tool call error:\n\n<error>\n{why}\n</error>\n\n{GUIDANCE}",
+    unreadable="Error parsing tool call arguments: {call.error:.300}.",
+    unknown="Unknown tool '{name}'.",
+)

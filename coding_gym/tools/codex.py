@@ -1,96 +1,207 @@
 """Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
 
 Names, arguments, caps and results are AReno's (its areno/agentic/coding); results are JSON with
-sorted keys, and errors ``{"error": …}``. Mended: patches are applied to all files or to none,
+sorted keys, and errors ``{"error": …}``. Repaired: patches are applied to all files or to none,
 deletions delete, renames work; standard output and error come in the order they were written; no
 command is refused by its text; results say where something was cut.
 """
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.tools import given
-from coding_gym.tools.answers import Refusal, answer, name_of, refusal, submitted
-from coding_gym.tools.codex_files import (
-    apply_patch,
-    inspect_tree,
-    list_files,
-    read_file,
-    replace_text,
-    write_file,
-)
-from coding_gym.tools.codex_prompt import (
-    EXAMPLES,
-    EXPECTED,
-    LEAST_SECONDS,
-    MAX_OUTPUT_CHARS,
-    MAX_SUMMARY_CHARS,
-    MOST_SECONDS,
-    SCHEMAS,
-    STATUSES,
-    SUBMISSION,
-    SYSTEM_PROMPT,
-)
-from coding_gym.tools.codex_repair import mended
-from coding_gym.tools.codex_search import rg
+from coding_gym.text.unicode import well_formed
+from coding_gym.tools import files, prompts
+from coding_gym.tools.call_arguments import one_of, seconds, text, truth, whole_number
 from coding_gym.tools.commands import elided, run_command
-from coding_gym.tools.prompt_parts import with_kept_shell
-from coding_gym.tools.protocol import NoCall, ToolContext
-from coding_gym.tools.samples import draw_call
+from coding_gym.tools.patches import read_patch
+from coding_gym.tools.patching import apply_patch
+from coding_gym.tools.schemas import boolean, integer
+from coding_gym.tools.toolset import (
+    Refusal,
+    Tool,
+    ToolContext,
+    Toolset,
+    answer,
+    name_of,
+    nudge,
+    submitted,
+)
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
+MAX_FILES = 200
+MAX_ROWS = 200
+DEFAULT_DEPTH, MAX_DEPTH = 3, 6
+DEFAULT_LINES, MAX_LINES = 80, 200
+MAX_MATCHES = 50
+MAX_MATCH_CHARS = 240
+MAX_READ_CHARS = 6000
+MAX_OUTPUT_CHARS = 6000
+LEAST_SECONDS, MOST_SECONDS = 0.1, 10.0
+MAX_SUMMARY_CHARS = 500
+_STATUSES = ("solved", "blocked")
+_BAD_PATTERN = 2
+# Lines are cut before they leave the sandbox, long enough for a path and what is shown of them.
+_SEARCH = """\
+set -f
+echo x | grep -q -P x 2>/dev/null && kind=-P || kind=-E
+said=$(grep "$kind" $CASE -e "$PATTERN" </dev/null 2>&1)
+[ $? -le 1 ] || { printf %s "$said" | head -c 300; exit 2; }
+cd -- "$ROOT" || exit 3
+find "$BASE" $TESTS -type f -printf '%p\\0' 2>/dev/null | tr / '\\001' |
+    LC_ALL=C sort -z | tr '\\001' / |
+    xargs -0 -r grep "$kind" $CASE -nIHZs -e "$PATTERN" -- | cut -b 1-6000 | head -n "$NUM"
+exit 0"""
+
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
+
+Tools, all of which answer in JSON, errors as {{"error": ...}}
+- `list_files` and `inspect_tree` show what there is below `path`, {MAX_FILES} rows at most, \
+`max_depth` or {MAX_DEPTH} folders deep.
+- `read_file` shows numbered lines of `path` from `start_line`, {DEFAULT_LINES} unless `max_lines` \
+asks for more, {MAX_LINES} at most.
+- `rg` searches below `path` for `pattern`, as `case_sensitive` says: {MAX_MATCHES} matches of \
+{MAX_MATCH_CHARS} characters at most.
+- `apply_patch` takes a `patch`: a unified diff, or an envelope from `*** Begin Patch` to \
+`*** End Patch`. All of it is applied or nothing.
+- `replace_text` changes `old_text` to `new_text` in the file `path`, `count` times. `write_file` \
+writes the `content` of `path`, or adds it with `append`.
+- `run_command` runs a `command` for `timeout_s`, {MOST_SECONDS:g} seconds at most; \
+{MAX_OUTPUT_CHARS:,} characters of its output are shown.
+- `submit` ends the work, with the `status` `solved` or `blocked` and a `summary`.
+
+{prompts.HOW_TO_WORK}
+
+{prompts.calls_as_json('{"name": "run_command", "arguments": {"command": "ls"}}')} Each command \
+{prompts.FRESH_SHELL}
+
+{prompts.LAST_WORDS}"""
 
 
-class CodexToolset:
-    """Nine tools to list, read, search, patch, write, run and submit, which answer in JSON."""
+def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    path = text(call, "path", ".")
+    place = files.find_place(context, path)
+    base = files.relative(context, place)
+    if not files.is_folder(context, place):
+        return {"files": [base], "truncated": False}
+    tests = f"{files.SKIP_IGNORED} -type f"
+    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_FILES)
+    paths = [entry.path if base == "." else f"{base}/{entry.path}" for entry in found]
+    return {"files": paths, "truncated": is_more}
 
-    name = "codex"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ("apply_patch",)
 
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
+def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    path = text(call, "path", ".")
+    depth = min(max(whole_number(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
+    place = files.find_place(context, path)
+    if not files.is_folder(context, place):
+        raise Refusal(f"{name_of(path)} is a file, not a folder")
+    tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
+    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_ROWS)
+    rows = [
+        f"{'  ' * (entry.depth - 1)}{entry.path.rpartition('/')[2]}{'/' * entry.is_folder}"
+        for entry in found
+    ]
+    return {"tree": rows, "truncated": is_more}
 
-    def meant(self, call: ToolCall) -> ToolCall:
-        """Returns a call with its arguments mended."""
-        return mended(call)
 
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer, a JSON object."""
-        call = self.meant(call)
-        if call.error:
-            return _failed(call, f"invalid JSON arguments: {call.error:.300}")
-        try:
-            if call.name == "submit":
-                return submitted(call, _json(_submission(call)))
-            if call.name == "run_command":
-                return _run_command(call, context)
-            if call.name not in _TOOLS:
-                known = ", ".join((*_TOOLS, "run_command", "submit"))
-                raise Refusal(f"unknown tool: {name_of(call.name)}; there are {known}")
-            return answer(call, _json(_TOOLS[call.name](call, context)))
-        except Refusal as why:
-            return _failed(call, str(why))
+def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    first = max(whole_number(call, "start_line", 1), 1)
+    count = min(max(whole_number(call, "max_lines", DEFAULT_LINES), 1), MAX_LINES)
+    file = files.open_file(context, text(call, "path"))
+    lines = files.lines_of(file.text)
+    wanted = lines[first - 1 : first - 1 + count]
+    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(wanted)]
+    return {
+        "path": files.relative(context, file.place),
+        "start_line": first,
+        "end_line": first + len(wanted) - 1,
+        "total_lines": len(lines),
+        "content": elided("\n".join(rows), MAX_READ_CHARS),
+    }
 
-    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
-        """Says what was expected and counts a call."""
-        return NoCall(EXPECTED, ends=False, costs_call=True, is_format_error=True)
 
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return draw_call(rng, EXAMPLES, SUBMISSION)
+def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    """Returns the lines that match: ripgrep's answers from grep, which every sandbox has."""
+    pattern, path = text(call, "pattern"), text(call, "path", ".")
+    case = "" if truth(call, "case_sensitive", default=True) else "-i"
+    if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
+        raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
+    base = files.relative(context, files.find_place(context, path))
+    env = {
+        "BASE": "." if base == "." else f"./{base}",
+        "ROOT": context.sandbox.workdir,
+        "CASE": case,
+        "NUM": str(MAX_MATCHES + 1),
+        "PATTERN": pattern,
+        "TESTS": files.SKIP_IGNORED,
+    }
+    result = files.run_own(context, _SEARCH, env=env)
+    if result.timed_out:
+        raise Refusal("the search took too long; narrow the path or the pattern")
+    if result.exit_code == _BAD_PATTERN:
+        raise Refusal(f"invalid `pattern`: {result.output.removeprefix('grep: ')}")
+    if not result.ok:
+        raise Refusal(f"{name_of(path)} cannot be searched")
+    matches = [match for row in result.output.split("\n") if (match := _match(row))]
+    return {"matches": matches[:MAX_MATCHES], "truncated": len(matches) > MAX_MATCHES}
+
+
+def _match(row: str) -> dict[str, Any] | None:
+    path, nul, rest = row.partition("\0")
+    number, colon, line = rest.partition(":")
+    if not nul or not colon or not number.isdecimal():  # the rest of a name with a line feed
+        return None
+    line = line.rstrip("\r")[:MAX_MATCH_CHARS]
+    return {"path": well_formed(path.removeprefix("./")), "line": int(number), "text": line}
+
+
+def _apply_patch(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    patch = text(call, "patch")
+    if not patch.strip():
+        raise Refusal("`patch` must not be empty")
+    return {"applied": True, "files": apply_patch(context, read_patch(patch))}
+
+
+def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    path, old, new = (text(call, name) for name in ("path", "old_text", "new_text"))
+    count = whole_number(call, "count", 0)
+    if not old:
+        raise Refusal("`old_text` must not be empty")
+    if count < 0:
+        raise Refusal(f"`count` must be at least 0, got {count}")
+    file = files.open_file(context, path)
+    old, found = files.occurrences(file, old)
+    if not found:
+        raise Refusal(f"`old_text` does not occur in {name_of(path)}")
+    num_there = file.text.count(old)
+    num_replaced = min(count, num_there) if count else num_there
+    growth = (len(new) - len(old)) * num_replaced
+    if len(file.text) + growth > files.MAX_FILE_BYTES:
+        raise Refusal(f"{name_of(path)} would be larger than {files.MAX_FILE_BYTES >> 20} MiB")
+    files.save(
+        context, file, file.text.replace(old, files.in_place_of(file, old, new), num_replaced)
+    )
+    return {"path": files.relative(context, file.place), "replaced": num_replaced}
+
+
+def _write_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
+    path, content = text(call, "path"), text(call, "content")
+    appends = truth(call, "append", default=False)
+    place, before, data = files.write_text(context, path, content, appends=appends)
+    return {
+        "append": appends,
+        "bytes": len(data),
+        "created": before is None,
+        "path": files.relative(context, place),
+    }
 
 
 def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
-    timeout_s = given.seconds(
-        call, "timeout_s", MOST_SECONDS, least=LEAST_SECONDS, most=MOST_SECONDS
-    )
-    end = run_command(given.text(call, "command"), context, timeout_s=timeout_s)
+    timeout_s = seconds(call, "timeout_s", MOST_SECONDS, least=LEAST_SECONDS, most=MOST_SECONDS)
+    end = run_command(text(call, "command"), context, timeout_s=timeout_s)
     result: dict[str, Any] = {
         "output": elided(end.output, MAX_OUTPUT_CHARS),
         "returncode": end.exit_code,
@@ -102,26 +213,215 @@ def _run_command(call: ToolCall, context: ToolContext) -> ToolResult:
     return answer(call, _json(result), ok=end.ok, raw=raw)
 
 
-def _submission(call: ToolCall) -> dict[str, Any]:
-    status = given.one_of(call, "status", STATUSES)
-    summary = given.text(call, "summary", "")[:MAX_SUMMARY_CHARS]
-    return {"submitted": {"status": status, "summary": summary}}
-
-
-def _failed(call: ToolCall, why: str) -> ToolResult:
-    return refusal(call, _json({"error": why}))
+def _submit(call: ToolCall, _: ToolContext) -> ToolResult:
+    status = one_of(call, "status", _STATUSES)
+    summary = text(call, "summary", "")[:MAX_SUMMARY_CHARS]
+    return submitted(call, _json({"submitted": {"status": status, "summary": summary}}))
 
 
 def _json(result: Mapping[str, Any]) -> str:
     return json.dumps(result, ensure_ascii=False, sort_keys=True)
 
 
-_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], dict[str, Any]]] = {
-    "list_files": list_files,
-    "inspect_tree": inspect_tree,
-    "read_file": read_file,
-    "rg": rg,
-    "apply_patch": apply_patch,
-    "replace_text": replace_text,
-    "write_file": write_file,
-}
+def _in_json(
+    run: Callable[[ToolCall, ToolContext], dict[str, Any]],
+) -> Callable[[ToolCall, ToolContext], str]:
+    return lambda call, context: _json(run(call, context))
+
+
+# Arguments as small models write them, repaired where the meaning is plain: names and values that
+# are JSON once more, leftover quotes. Unlike in AReno, text for files or searches is never touched,
+# and a quote at the end is removed only where it has no partner.
+_REPAIRED = frozenset({"path", "status", "command", "patch"})
+_MAX_ROUNDS = 3
+
+
+def repaired(call: ToolCall) -> ToolCall:
+    """Returns a call with its arguments repaired; with an error where two would get one name.
+
+    >>> dict(repaired(ToolCall("read_file", {'"path"': 'src/a.py"'})).arguments)
+    {'path': 'src/a.py'}
+    """
+    arguments: Mapping[str, Any] = call.arguments
+    if list(arguments) == ["arguments"]:  # wrapped once more
+        inner = _from_json(arguments["arguments"])
+        arguments = inner if isinstance(inner, dict) else arguments
+    found: dict[str, Any] = {}
+    for key, value in arguments.items():
+        name = str(key).strip().lstrip("{").rstrip("}").strip().strip("\"'").strip()
+        if name != key and name in arguments:  # the one that needs no repair is intended
+            continue
+        if name in found:
+            return replace(call, error=call.error or f"`{name:.80}` is there twice")
+        found[name] = _repaired_value(name, value)
+    return replace(call, arguments=found)
+
+
+def _repaired_value(name: str, value: Any) -> Any:
+    if name not in _REPAIRED or not isinstance(value, str):
+        return value
+    for _ in range(_MAX_ROUNDS):
+        inner = _from_json(value) if value.strip().startswith('"') else None
+        if not isinstance(inner, str):
+            break
+        value = inner
+    if name == "patch" and "\n" not in value and "\\n" in value:  # escaped once too often
+        inner = _from_json(f'"{value}"')
+        return inner if isinstance(inner, str) else value
+    if name != "patch" and value.endswith('"') and value.count('"') % 2:
+        return value[:-1]
+    return value
+
+
+def _from_json(value: Any) -> Any:
+    """Returns the JSON value of a text, or None."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+_PATH = "The file's path relative to the repository"
+_FOLDER = "Relative to the repository; its top by default"
+_EXAMPLE = "--- a/README.md\n+++ b/README.md\n@@ -1 +1,2 @@\n+A line.\n # no such title\n"
+_EXAMPLE_ENVELOPE = "*** Begin Patch\n*** Add File: notes.txt\n+a note\n*** End Patch"
+
+CODEX = Toolset(
+    name="codex",
+    system_prompt=SYSTEM_PROMPT,
+    text_formats=("apply_patch",),
+    tools=(
+        Tool(
+            name="list_files",
+            description=f"List the files below a folder, at most {MAX_FILES}.",
+            optional=("path",),
+            parameters={"path": _FOLDER},
+            run=_in_json(_list_files),
+        ),
+        Tool(
+            name="inspect_tree",
+            description=f"Show the tree of folders and files below a folder, at most {MAX_ROWS} "
+            "rows.",
+            optional=("path", "max_depth"),
+            parameters={
+                "path": _FOLDER,
+                "max_depth": integer(
+                    f"How deep to look, 1 to {MAX_DEPTH}; {DEFAULT_DEPTH} by default"
+                ),
+            },
+            run=_in_json(_inspect_tree),
+        ),
+        Tool(
+            name="read_file",
+            description="Read numbered lines of a file.",
+            optional=("start_line", "max_lines"),
+            parameters={
+                "path": f"{_PATH}, for example: src/parser.py",
+                "start_line": integer("The first line, from 1; 1 by default"),
+                "max_lines": integer(
+                    f"How many lines, at most {MAX_LINES}; {DEFAULT_LINES} by default"
+                ),
+            },
+            run=_in_json(_read_file),
+        ),
+        Tool(
+            name="rg",
+            description="Search files for a regular expression, at most "
+            f"{MAX_MATCHES} lines that match.",
+            optional=("path", "case_sensitive"),
+            parameters={
+                "pattern": "The expression, in Perl's syntax",
+                "path": "A file or a folder, relative to the repository; its top by default",
+                "case_sensitive": boolean("Whether case counts; true by default"),
+            },
+            run=_in_json(_rg),
+        ),
+        Tool(
+            name="apply_patch",
+            description="Change, add, delete or rename files: all that the patch says, or nothing.",
+            parameters={
+                "patch": "A unified diff with ---, +++ and @@ lines, or *** Begin Patch … *** End "
+                "Patch"
+            },
+            run=_in_json(_apply_patch),
+        ),
+        Tool(
+            name="replace_text",
+            description="Replace a text in a file, wherever it occurs.",
+            optional=("count",),
+            parameters={
+                "path": _PATH,
+                "old_text": "The text to find, copied exactly, with its whitespace",
+                "new_text": "The text to put in its place",
+                "count": integer("At most so many times, from the top; 0, the default, for all"),
+            },
+            run=_in_json(_replace_text),
+        ),
+        Tool(
+            name="write_file",
+            description="Write a whole file, new or not, or add to its end. Folders that are "
+            "missing are made.",
+            optional=("append",),
+            parameters={
+                "path": _PATH,
+                "content": "All that the file will hold, or what is added",
+                "append": boolean("Whether to add to the end; false by default"),
+            },
+            run=_in_json(_write_file),
+        ),
+        Tool(
+            name="run_command",
+            description="Run a bash command in the repository. Standard output and error come back "
+            f"together, at most {MAX_OUTPUT_CHARS} characters.",
+            optional=("timeout_s",),
+            parameters={
+                "command": "The command, for example: python -m pytest -q tests",
+                "timeout_s": {
+                    "type": "number",
+                    "description": "Seconds after which it is killed, "
+                    f"{LEAST_SECONDS:g} to {MOST_SECONDS:g}; {MOST_SECONDS:g} by default",
+                },
+            },
+            run=_run_command,
+        ),
+        Tool(
+            name="submit",
+            description="End the work. The repository is then graded as it stands.",
+            optional=("summary",),
+            parameters={
+                "status": {
+                    "type": "string",
+                    "description": "How it went",
+                    "enum": list(_STATUSES),
+                },
+                "summary": f"What was done, at most {MAX_SUMMARY_CHARS} characters",
+            },
+            run=_submit,
+        ),
+    ),
+    on_no_call=nudge(
+        "No tool call was found in your reply. Reply with one call of a tool to go on, or call "
+        "submit with the status solved or blocked."
+    ),
+    examples=(
+        *(ToolCall("run_command", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
+        ToolCall("list_files"),
+        ToolCall("inspect_tree", {"max_depth": 2}),
+        ToolCall("read_file", {"path": "README.md"}),
+        ToolCall("read_file", {"path": "no-such-file", "start_line": 3, "max_lines": 5}),
+        ToolCall("rg", {"pattern": r"def \w+\("}),
+        ToolCall("rg", {"pattern": "todo", "path": ".", "case_sensitive": False}),
+        ToolCall("apply_patch", {"patch": _EXAMPLE}),
+        ToolCall("apply_patch", {"patch": _EXAMPLE_ENVELOPE}),
+        ToolCall(
+            "replace_text", {"path": "README.md", "old_text": "the", "new_text": "a", "count": 1}
+        ),
+        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n", "append": True}),
+    ),
+    submission=ToolCall("submit", {"status": "solved", "summary": "Nothing in particular."}),
+    canonicalize=repaired,
+    refuse=lambda why: _json({"error": why}),
+    unreadable="invalid JSON arguments: {call.error:.300}",
+)

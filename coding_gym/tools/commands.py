@@ -2,23 +2,31 @@
 
 from dataclasses import dataclass
 
-from coding_gym.calls import ExecResult
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import ends, scrub_runner_times
-from coding_gym.tools.answers import Refusal
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.call_arguments import text
+from coding_gym.tools.toolset import Refusal, Tool, ToolContext, answer
+
+SHELLS = ("shell", "bash", "run_command", "execute_bash")
+"""Names of tools that run a shell command, here and in other projects, the preferred one first."""
+
+COMMANDS = ("cmd", "command")
+"""The names of the argument that holds the command."""
+
+_EXAMPLE = "grep -rn 'def parse' src"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandEnd:
-    """How a command ended, as a policy may be told.
+    """How a command ended.
 
     Attributes:
         exit_code: The shell's exit status; 124 after a timeout.
-        output: What it printed, durations of test runs zeroed, not yet cut.
-        notes: What has to be said beside it, one line each: processes killed, a shell lost.
+        output: Its output, durations of test runs zeroed, not yet cut.
+        notes: Notices beside it, one line each: processes killed, a shell lost.
         timeout_s: The seconds after which it was killed, or None where it ended by itself.
-        raw: What the sandbox gave.
+        raw: The sandbox's output.
     """
 
     exit_code: int
@@ -44,7 +52,7 @@ def run_command(
         timeout_s: A time limit below the episode's own.
 
     Raises:
-        Refusal: No shell can be given this text.
+        Refusal: No shell takes this text.
         SandboxError: The sandbox is closed or died.
     """
     limit_s = min(timeout_s or context.command_timeout_s, context.command_timeout_s)
@@ -53,11 +61,6 @@ def run_command(
         result = context.sandbox.run(command, timeout_s=limit_s)
     except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
         raise Refusal(f"the command cannot be run: {error!s:.300}") from error
-    return command_end(result, limit_s)
-
-
-def command_end(result: ExecResult, limit_s: float) -> CommandEnd:
-    """Returns how a command that was given so many seconds ended."""
     output, notes = result.output, []
     if result.num_leftovers and not result.timed_out:
         what = "process was" if result.num_leftovers == 1 else "processes were"
@@ -76,7 +79,28 @@ def command_end(result: ExecResult, limit_s: float) -> CommandEnd:
     )
 
 
-def told(end: CommandEnd, max_chars: int) -> str:
+def bash_tool(max_chars: int, description: str = "", example: str = _EXAMPLE) -> Tool:
+    """Returns a tool ``bash`` that runs the argument ``command`` and reports how it ended.
+
+    Args:
+        max_chars: The most characters of output in an answer.
+        description: The tool's description where it is not the usual one.
+        example: An example of a command, for the policy.
+    """
+
+    def run(call: ToolCall, context: ToolContext) -> ToolResult:
+        end = run_command(text(call, "command"), context)
+        return answer(call, report(end, max_chars), ok=end.ok, raw=end.raw)
+
+    usual = (
+        "Run a bash command in the repository. Standard output and error come back together; of "
+        f"more than {max_chars} characters the middle is left out."
+    )
+    parameters = {"command": f"The command, for example: {example}"}
+    return Tool(name="bash", description=description or usual, parameters=parameters, run=run)
+
+
+def report(end: CommandEnd, max_chars: int) -> str:
     """Returns a command's end as text: its output, cut, and below it how it ended."""
     lines = [elided(end.output.strip("\n"), max_chars) or "(no output)"]
     if end.timeout_s is not None:
@@ -86,10 +110,10 @@ def told(end: CommandEnd, max_chars: int) -> str:
     return "\n".join((*lines, *end.notes))
 
 
-def elided(text: str, max_chars: int) -> str:
+def elided(output: str, max_chars: int) -> str:
     r"""Returns the head and the tail of a text, and between them how much is left out.
 
     >>> elided("abcdefgh", 4)
     'ab\n[... 4 characters left out ...]\ngh'
     """
-    return ends(text, max_chars, "\n[... {left_out} characters left out ...]\n")
+    return ends(output, max_chars, "\n[... {left_out} characters left out ...]\n")

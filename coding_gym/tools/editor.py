@@ -1,97 +1,299 @@
 """Toolset ``editor``: ``str_replace_editor`` and ``bash``, as many policies were trained with them.
 
 Names, arguments, the layout of views and the sentences around them are those that SWE-agent (its
-tools/edit_anthropic), R2E-Gym and OpenHands share. Mended: paths may be relative; tabs stay tabs;
-encodings, line ends and modes stay; what is created can be undone; links are not followed out of
-the repository. The shell is called ``bash``, as SWE-agent and the models trained on its data have
-it; ``execute_bash`` and ``finish``, as OpenHands and R2E-Gym say, are taken for ``bash`` and
+tools/edit_anthropic), R2E-Gym and OpenHands share. Repaired: paths may be relative; tabs stay tabs;
+encodings, line ends and modes stay; a created file can be undone; links are not followed out of the
+repository. The shell is called ``bash``, as SWE-agent and the models trained on its data have it;
+the names ``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and
 ``submit``.
+
+Earlier versions of files, for ``undo_edit``, are in the episode's state: per file, and bounded in
+number and in bytes over all files. The oldest are dropped first and counted.
 """
 
-from collections.abc import Callable, Mapping
+import base64
+import hashlib
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
-from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.tools import given
-from coding_gym.tools.answers import answer, dispatched, submitted
-from coding_gym.tools.commands import run_command, told
-from coding_gym.tools.editor_files import create, insert, str_replace, undo_edit, view
-from coding_gym.tools.editor_prompt import (
-    COMMAND_NAMES,
-    EXAMPLES,
-    EXPECTED,
-    MAX_REPLY_CHARS,
-    SCHEMAS,
-    SYSTEM_PROMPT,
+from coding_gym.calls import ToolCall
+from coding_gym.text.truncate import head
+from coding_gym.tools import files, prompts
+from coding_gym.tools.call_arguments import line_range, one_of, text, whole_number
+from coding_gym.tools.commands import bash_tool
+from coding_gym.tools.schemas import array, integer
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, nudge
+
+MAX_REPLY_CHARS = 16_000
+MAX_LISTED = 400
+MAX_VERSIONS = 10  # of one file
+MAX_VERSION_BYTES = 2 << 20  # of all files
+
+_NUM_CONTEXT_LINES = 4
+_VERSIONS, _NUM_DROPPED = "editor_history", "editor_history_dropped"
+_ALIASES: Mapping[str, str] = {"execute_bash": "bash", "finish": "submit"}
+
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
+
+Tools
+- `str_replace_editor` views, creates and edits text files: its `command` for a `path` is `view` \
+(of a `view_range`), `create` (with `file_text`), `str_replace` (of `old_str` by `new_str`), \
+`insert` (of `new_str` behind `insert_line`) or `undo_edit`.
+- `bash` runs a command, `command`. Replies of both are cut to {MAX_REPLY_CHARS:,} characters.
+- `submit` ends the work.
+
+{prompts.HOW_TO_WORK}
+
+{prompts.calls_as_json('{"name": "bash", "arguments": {"command": "ls"}}')} Each command \
+{prompts.FRESH_SHELL}
+
+{prompts.LAST_WORDS}"""
+
+_REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
+_CLIPPED = (
+    "<response clipped><NOTE>Only a part is shown. Search with `grep -n`, then view the lines that "
+    "you need with `view_range`.</NOTE>"
 )
-from coding_gym.tools.prompt_parts import with_kept_shell
-from coding_gym.tools.protocol import NoCall, ToolContext
-from coding_gym.tools.samples import draw_call
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-ALIASES: Mapping[str, str] = {"execute_bash": "bash", "finish": "submit"}
 
 
-class EditorToolset:
-    """The tools ``str_replace_editor``, ``bash`` and ``submit``."""
-
-    name = "editor"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ()
-
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
-
-    def meant(self, call: ToolCall) -> ToolCall:
-        """Returns a call with the names that the schemas have for its tool and its argument."""
-        call = replace(call, name=ALIASES.get(call.name, call.name))
-        if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
-            return replace(call, arguments={"command": call.arguments["cmd"]})  # R2E-Gym's name
-        return call
-
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer."""
-        return dispatched(_TOOLS, self.meant(call), context, error="ERROR")
-
-    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
-        """Says what was expected and counts a call."""
-        return NoCall(EXPECTED, ends=False, costs_call=True, is_format_error=True)
-
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return draw_call(rng, EXAMPLES, ToolCall("submit"))
+def _view(path: str, call: ToolCall, context: ToolContext) -> str:
+    """Shows a file's lines, or the content of a folder two levels deep."""
+    lines = line_range(call, "view_range")
+    place = files.find_place(context, path)
+    if files.is_folder(context, place):
+        if lines is not None:
+            raise Refusal("`view_range` is for files, and this path is a folder")
+        return _folder(path, place, context)
+    found = files.lines_of(files.open_file(context, path).text)
+    if lines is None:
+        return _cat(found, path, 1)
+    first, last = lines
+    last = len(found) if last == -1 else last
+    if not 1 <= first <= max(len(found), 1):
+        raise Refusal(
+            f"Invalid `view_range`: {list(lines)}. Its first element must be a line of the file, "
+            f"1 to {len(found)}"
+        )
+    if last < first:
+        raise Refusal(
+            f"Invalid `view_range`: {list(lines)}. Its second element must be at least the first, "
+            "or -1 for the end"
+        )
+    return _cat(found[first - 1 : last], path, first)
 
 
-_COMMANDS: Mapping[str, Callable[[ToolCall, ToolContext], str]] = {
-    "view": view,
-    "create": create,
-    "str_replace": str_replace,
-    "insert": insert,
-    "undo_edit": undo_edit,
+def _folder(path: str, place: str, context: ToolContext) -> str:
+    tests = f"-maxdepth 2 {files.SKIP_HIDDEN}"
+    found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_LISTED)
+    base = place.rstrip("/")
+    rows = [f"{base}/{entry.path}{'/' if entry.is_folder else ''}" for entry in found]
+    more = f"\n[only the first {MAX_LISTED} are listed]" if is_more else ""
+    title = (
+        f"Here's the files and directories up to 2 levels deep in {name_of(path)}, "
+        "excluding hidden items:"
+    )
+    return head("\n".join([title, f"{base}/", *rows]) + more, MAX_REPLY_CHARS, _CLIPPED)
+
+
+def _create(path: str, call: ToolCall, context: ToolContext) -> str:
+    """Makes a file that does not exist yet."""
+    data = text(call, "file_text").encode()
+    place = files.find_place(context, path, may_be_new=True)
+    if files.run_own(context, 'test -e "$PLACE"', env={"PLACE": place}).ok:
+        raise Refusal(
+            f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
+            "`create`; use `str_replace` or `insert`"
+        )
+    files.write_bytes(context, path, place, data)
+    _remember(context.state, place, before=None, mode="", after=data)
+    return f"File created successfully at: {name_of(path)}"
+
+
+def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
+    """Replaces a text that occurs exactly once."""
+    old, new = text(call, "old_str"), text(call, "new_str", "")
+    if not old:
+        raise Refusal("`old_str` must not be empty; `insert` puts lines in")
+    if old == new:
+        raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
+    file = files.open_file(context, path)
+    old, position = files.only_occurrence(
+        file,
+        old,
+        missing="No replacement was performed, old_str did not appear verbatim in {name}.",
+        several="No replacement was performed. Multiple occurrences of old_str in lines "
+        "{distinct}. Please ensure it is unique.",
+    )
+    new = files.in_place_of(file, old, new)
+    first = files.line_of(file.text, position)
+    return _edited(file, file.text.replace(old, new, 1), first, first + new.count("\n"), context)
+
+
+def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
+    """Puts lines behind a line."""
+    after, new = whole_number(call, "insert_line"), text(call, "new_str")
+    file = files.open_file(context, path)
+    lines = file.text.split("\n")
+    num_lines = len(files.lines_of(file.text))
+    if not 0 <= after <= num_lines:
+        raise Refusal(
+            f"Invalid `insert_line` parameter: {after}. It must be from 0 to {num_lines}, the "
+            "number of lines of the file"
+        )
+    if file.content.newline == "\n" and lines[0].endswith("\r"):
+        new = new.replace("\r\n", "\n").replace("\n", "\r\n") + "\r"
+    # As a line each: one line feed at its end is the policy's way to say so, not an empty line.
+    added = new.removesuffix("\n").split("\n")
+    changed = "\n".join(lines[:after] + added + lines[after:])
+    return _edited(file, changed, after + 1, after + len(added), context)
+
+
+def _undo_edit(path: str, _: ToolCall, context: ToolContext) -> str:
+    """Takes back the last edit of a file, as far as it is remembered."""
+    place = files.find_place(context, path, may_be_new=True)
+    versions = context.state.get(_VERSIONS, [])
+    at = next((i for i in reversed(range(len(versions))) if versions[i]["place"] == place), None)
+    if at is None:
+        num_dropped = int(context.state.get(_NUM_DROPPED, {}).get(place, 0))
+        why = f"; {num_dropped} older ones were not kept" if num_dropped else ""
+        raise Refusal(f"No edit history found for {name_of(path)}{why}.")
+    last = versions[at]
+    now, mode = files.read_if_there(context, path, place), files.mode_of(context, place)
+    before = None if last["data"] is None else base64.b64decode(last["data"])
+    files.put(context, path, place, before, "" if last["mode"] == mode else last["mode"])
+    del versions[at]
+    said = f"Last edit to {name_of(path)} undone successfully."
+    if now is None or _digest(now) != last["after"] or last["mode"] not in ("", mode):
+        said += " What was changed in it since, by other means, is undone with it."
+    if before is None:
+        return f"{said} The file is gone again."
+    return f"{said} {_cat(files.lines_of(files.TextFile.decode(before).text), path, 1)}"
+
+
+def _remember(
+    state: MutableMapping[str, Any], place: str, *, before: bytes | None, mode: str, after: bytes
+) -> None:
+    """Keeps a file's bytes from before an edit, its mode, and a digest of what the edit wrote."""
+    kept = state.setdefault(_VERSIONS, [])
+    data = None if before is None else base64.b64encode(before).decode()
+    kept.append({"place": place, "data": data, "mode": mode, "after": _digest(after)})
+    of_this_file = [entry for entry in kept if entry["place"] == place]
+    if len(of_this_file) > MAX_VERSIONS:
+        _drop(state, kept.index(of_this_file[0]))
+    while kept and sum(len(entry["data"] or "") for entry in kept) > MAX_VERSION_BYTES // 3 * 4:
+        _drop(state, 0)
+
+
+def _drop(state: MutableMapping[str, Any], index: int) -> None:
+    place = state[_VERSIONS].pop(index)["place"]
+    dropped = state.setdefault(_NUM_DROPPED, {})
+    dropped[place] = dropped.get(place, 0) + 1
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _edited(file: files.OpenedFile, text: str, first: int, last: int, context: ToolContext) -> str:
+    """Writes a file's new text and shows the new lines with some around them."""
+    after = files.save(context, file, text)
+    mode = files.mode_of(context, file.place)
+    _remember(context.state, file.place, before=file.data, mode=mode, after=after)
+    begin = max(first - _NUM_CONTEXT_LINES, 1)
+    snippet = files.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
+    name = name_of(file.path)
+    return (
+        f"The file {name} has been edited. {_cat(snippet, f'a snippet of {name}', begin)}{_REVIEW}"
+    )
+
+
+def _cat(lines: list[str], what: str, first: int) -> str:
+    # With its number each line has more than seven characters: no more fit.
+    rows = files.numbered(lines[: MAX_REPLY_CHARS // 7], first)
+    view = head(rows, MAX_REPLY_CHARS, _CLIPPED)
+    return f"Here's the result of running `cat -n` on {name_of(what)}:\n{view}\n"
+
+
+_COMMANDS: Mapping[str, Callable[[str, ToolCall, ToolContext], str]] = {
+    "view": _view,
+    "create": _create,
+    "str_replace": _str_replace,
+    "insert": _insert,
+    "undo_edit": _undo_edit,
 }
 
 
-def _editor(call: ToolCall, context: ToolContext) -> ToolResult:
-    command = given.one_of(call, "command", COMMAND_NAMES)
-    return answer(call, _COMMANDS[command](call, context))
+def _edit(call: ToolCall, context: ToolContext) -> str:
+    command = one_of(call, "command", tuple(_COMMANDS))
+    return _COMMANDS[command](text(call, "path"), call, context)
 
 
-def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
-    end = run_command(given.text(call, "command"), context)
-    return answer(call, told(end, MAX_REPLY_CHARS), ok=end.ok, raw=end.raw)
+def _canonicalize(call: ToolCall) -> ToolCall:
+    call = replace(call, name=_ALIASES.get(call.name, call.name))
+    if call.name == "bash" and "command" not in call.arguments and "cmd" in call.arguments:
+        return replace(call, arguments={"command": call.arguments["cmd"]})  # R2E-Gym's name
+    return call
 
 
-def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
-    return submitted(call)
+def _example(command: str, path: str, **rest: object) -> ToolCall:
+    return ToolCall("str_replace_editor", {"command": command, "path": path, **rest})
 
 
-_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
-    "str_replace_editor": _editor,
-    "bash": _bash,
-    "submit": _submit,
-}
+EDITOR = Toolset(
+    name="editor",
+    system_prompt=SYSTEM_PROMPT,
+    tools=(
+        Tool(
+            name="str_replace_editor",
+            description="View, create and edit text files. `view` shows a file with line numbers, "
+            "or what a folder holds two levels deep; `create` makes a file that does not exist "
+            "yet; `str_replace` replaces a text that occurs exactly once; `insert` puts lines "
+            "behind a line; `undo_edit` takes back the last edit of a file. Replies are cut at "
+            f"{MAX_REPLY_CHARS} characters.",
+            optional=("file_text", "old_str", "new_str", "insert_line", "view_range"),
+            parameters={
+                "command": {
+                    "type": "string",
+                    "description": "What to do",
+                    "enum": list(_COMMANDS),
+                },
+                "path": "The file or folder, absolute or relative to the repository",
+                "file_text": "For `create`: all that the file will hold",
+                "old_str": "For `str_replace`: the text to find, copied exactly, with its "
+                "whitespace",
+                "new_str": "For `str_replace`: the text to put in its place, none by default; for "
+                "`insert`: the lines to put in",
+                "insert_line": integer(
+                    "For `insert`: the line behind which they go; 0 for the top"
+                ),
+                "view_range": array(
+                    "For `view` of a file: first and last line, from 1; [40, -1] shows line 40 to "
+                    "the end",
+                    "integer",
+                ),
+            },
+            run=_edit,
+        ),
+        bash_tool(MAX_REPLY_CHARS),
+        SUBMIT,
+    ),
+    on_no_call=nudge(
+        "No tool call was found in your reply. Call str_replace_editor or bash to go on, or submit "
+        "when the work is done."
+    ),
+    examples=(
+        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
+        _example("view", "."),
+        _example("view", "README.md"),
+        _example("view", "README.md", view_range=[1, 5]),
+        _example("view", "no-such-file"),
+        _example("create", "notes.txt", file_text="a note\n"),
+        _example("str_replace", "README.md", old_str="# ", new_str="## "),
+        _example("insert", "README.md", insert_line=0, new_str="A line."),
+        _example("undo_edit", "README.md"),
+    ),
+    canonicalize=_canonicalize,
+    refuse="ERROR: {}".format,
+)

@@ -1,24 +1,49 @@
-"""Files of the workspace as tools read and change them, inside the sandbox.
+"""Files and folders of the workspace: resolve, read, search, replace, write, list.
 
-Paths are resolved by the sandbox itself, links and all, and what is outside the workspace is
-refused. Content is kept as it is but for what a tool changes: bytes that are no text, line ends, a
-byte order mark, the mode.
+All toolsets edit files with these functions. Paths are resolved inside the sandbox, links and all,
+and paths outside the workspace are refused. An edit keeps everything else: bytes that are not text,
+line ends, a byte order mark, the mode. Each function raises `Refusal` where a file cannot be used
+as the policy asks, and `SandboxError` where the sandbox is closed or died.
 """
 
 import codecs
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Self
 
-from coding_gym.tools.own_commands import run_own
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.calls import ExecResult
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.unicode import well_formed
+from coding_gym.tools.toolset import Refusal, ToolContext, name_of
+
+MAX_FILE_BYTES = 4 << 20
+MAX_LINE_CHARS = 2000
+MAX_FOUND = 1000
+_MAX_PATH_BYTES = 4096
+_OWN_COMMAND_S = 30.0
+_MAX_OWN_OUTPUT_BYTES = 1 << 20
+_MAX_LISTING_BYTES = 2 << 20
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-
+_REASONS = {
+    errno.ENOENT: "{} does not exist",
+    errno.EISDIR: "{} is a folder, not a file",
+    errno.ENOTDIR: "{}: a part of this path is a file, not a folder",
+    errno.EACCES: "{}: permission denied",
+    errno.EPERM: "{}: permission denied",
+    errno.EROFS: "{}: permission denied",
+    errno.EFBIG: f"{{}} is larger than {MAX_FILE_BYTES >> 20} MiB; use a command instead",
+    errno.EINVAL: "{} is not a regular file",
+    errno.ENOSPC: "{}: no space is left",
+    errno.EDQUOT: "{}: no space is left",
+}
 # Prints which folder above a place is the workspace itself, if one is.
 _SECOND_NAME = """\
 above=$PLACE
@@ -27,19 +52,68 @@ while [ "$above" ]; do
     above=${above%/*}
 done"""
 
+# Folders of tools, not of the project.
+_IGNORED = (
+    ".git",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    "node_modules",
+    ".venv",
+    "venv",
+)
+SKIP_IGNORED = "( " + " -o ".join(f"-name {name}" for name in _IGNORED) + " ) -prune -o"
+SKIP_HIDDEN = "-name .* -prune -o"
+# The tests of find are words of our own, split at blanks; `set -f` keeps their patterns as they
+# are. A folder sorts right before its content, as slashes sort below all else.
+_LIST = """\
+set -f
+cd -- "$BASE" || exit 3
+find . -mindepth 1 $TESTS -printf '%y %d %P\\0' 2>/dev/null | tr / '\\001' |
+    LC_ALL=C sort -z -k 3 | head -z -n "$NUM" | tr '\\001' /"""
+
+
+def run_own(
+    context: ToolContext,
+    command: str,
+    *,
+    bound_s: float = _OWN_COMMAND_S,
+    max_output_bytes: int = _MAX_OWN_OUTPUT_BYTES,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+) -> ExecResult:
+    """Runs a tool's own command, for at most as long as a command of the policy may take now.
+
+    Args:
+        context: The episode.
+        command: The command; text from a policy comes in ``env`` or ``stdin``.
+        bound_s: Seconds that it may take where the episode has more.
+        max_output_bytes: The limit of its output.
+        env: Its variables.
+        stdin: Its input.
+    """
+    return context.sandbox.run(
+        command,
+        timeout_s=min(bound_s, context.command_timeout_s),
+        max_output_bytes=max_output_bytes,
+        env=dict(env or {}),
+        stdin=stdin,
+    )
+
 
 def resolve(context: ToolContext, file: str, *, may_be_new: bool = False) -> str | None:
     """Returns a path's real place as the sandbox sees it, or None where that is outside.
 
     Args:
-        context: The episode, in whose sandbox the path leads somewhere.
+        context: The episode.
         file: A path, relative to the workspace or absolute.
-        may_be_new: Whether nothing need be there, nor in the folders above it.
+        may_be_new: Whether the file and the folders above it may be missing.
 
     Raises:
         FileNotFoundError: The path leads nowhere.
         TimeoutError: There was no time to find out.
-        UnicodeEncodeError: It holds what no file name can.
+        UnicodeEncodeError: No file can have this name.
         SandboxError: The sandbox is closed or died.
     """
     if "\0" in file or not file:
@@ -58,34 +132,21 @@ def resolve(context: ToolContext, file: str, *, may_be_new: bool = False) -> str
         raise FileNotFoundError(file)
     if PurePosixPath(path).is_relative_to(root):
         return path
-    # An image may show the workspace at a second path, as a mount: the same folder, another name.
+    # An image may have the workspace at a second path, as a mount: the same folder, another name.
     second = run_own(context, _SECOND_NAME, env={"ROOT": root, "PLACE": path}).output
     return root + path.removeprefix(second) if second else None
 
 
-def with_line_ends_of(data: bytes, search: bytes, replace: bytes) -> tuple[bytes, bytes]:
-    """Gives what is searched for, and what replaces it, the line ends of a file.
-
-    A policy sees and writes plain line feeds. In a file that has only CRLF, and in a mixed one that
-    does not hold the text as given, it means CRLF.
-    """
-    num_crlf = data.count(b"\r\n")
-    if not num_crlf or (num_crlf < data.count(b"\n") and search in data):
-        return search, replace
-    as_crlf = (text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") for text in (search, replace))
-    return next(as_crlf), next(as_crlf)
-
-
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file's content as text, and how to write other text in its way.
+    """A file's content as text, and how other text is written in the same way.
 
     Attributes:
-        text: Its text with line feeds for line ends. Bytes that are no text are lone surrogates,
-            which `encode` turns into the same bytes again; see `shown` for what a policy may read.
-        encoding: ``utf-8``, or what the byte order mark says.
+        text: Its text with line feeds for line ends. Bytes that are not text are lone surrogates,
+            which `encode` turns into the same bytes again.
+        encoding: ``utf-8``, or the encoding that the byte order mark names.
         mark: The byte order mark, or b"".
-        newline: What ends its lines: CRLF where all of them end so, else a line feed.
+        newline: CRLF where all lines end so, else a line feed.
     """
 
     text: str = ""
@@ -126,10 +187,263 @@ class TextFile:
         return "\0" in self.text
 
 
-def shown(text: str) -> str:
-    r"""Returns text that a policy may read: U+FFFD stands for each byte that is no text.
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file of the workspace that a tool has read.
 
-    >>> print(ascii(shown("caf\udce9")))
-    'caf\ufffd'
+    Attributes:
+        path: The path in the call.
+        place: Its real place, links resolved.
+        data: Its bytes.
+        content: These as text.
     """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    path: str
+    place: str
+    data: bytes
+    content: TextFile
+
+    @property
+    def text(self) -> str:
+        """Its text, with line feeds for line ends."""
+        return self.content.text
+
+
+@contextmanager
+def refusals(path: str) -> Iterator[None]:
+    """Turns the system's errors about a path into a `Refusal` that names it."""
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(error.errno or 0, f"{{}}: {error.strerror or error}")
+        if isinstance(error, FileNotFoundError):
+            reason = _REASONS[errno.ENOENT]
+        raise Refusal(reason.format(name_of(path))) from error
+    except InvalidArgumentError as error:  # too much for one file, or no path at all
+        raise Refusal(f"{name_of(path)}: {error}") from error
+
+
+def find_place(context: ToolContext, path: str, *, may_be_new: bool = False) -> str:
+    """Returns the real place of a path in the workspace, which may be missing if so allowed."""
+    if not path or "\0" in path:
+        raise Refusal("a path must not be empty" if not path else "a path must not hold a NUL")
+    if len(path.encode("utf-8", "surrogatepass")) > _MAX_PATH_BYTES:
+        raise Refusal(f"a path of more than {_MAX_PATH_BYTES} bytes")
+    try:
+        with refusals(path):
+            place = resolve(context, path, may_be_new=may_be_new)
+    except UnicodeEncodeError as error:
+        raise Refusal("a path must not hold a lone surrogate") from error
+    if place is None:
+        raise Refusal(
+            f"{name_of(path)} is outside the repository, which is {context.sandbox.workdir}"
+        )
+    return place
+
+
+def relative(context: ToolContext, place: str) -> str:
+    """Returns a place as a path relative to the workspace."""
+    return place.removeprefix(find_place(context, ".")).lstrip("/") or "."
+
+
+def mode_of(context: ToolContext, place: str) -> str:
+    """Returns a file's mode as chmod takes it, or "" where there is none."""
+    found = run_own(context, 'stat -c %a -- "$PLACE"', env={"PLACE": place})
+    return found.output.strip() if found.ok else ""
+
+
+def open_file(context: ToolContext, path: str) -> OpenedFile:
+    """Reads a text file."""
+    place = find_place(context, path)
+    with refusals(path):
+        data = context.sandbox.read_file(place, max_bytes=MAX_FILE_BYTES)
+    content = TextFile.decode(data)
+    if content.is_binary:
+        raise Refusal(f"{name_of(path)} is a binary file; use a command instead")
+    return OpenedFile(path, place, data, content)
+
+
+def read_if_there(context: ToolContext, path: str, place: str) -> bytes | None:
+    """Returns the bytes of a file whose place is known, or None where nothing is."""
+    with refusals(path):
+        try:
+            return context.sandbox.read_file(place, max_bytes=MAX_FILE_BYTES)
+        except FileNotFoundError:
+            return None
+
+
+def write_bytes(context: ToolContext, path: str, place: str, data: bytes) -> None:
+    """Writes a file whose place is known; where it fails, the file is what it was."""
+    if len(data) > MAX_FILE_BYTES:
+        raise Refusal(f"{name_of(path)} would be larger than {MAX_FILE_BYTES >> 20} MiB")
+    with refusals(path):
+        context.sandbox.write_file(place, data)
+
+
+def put(context: ToolContext, path: str, place: str, data: bytes | None, mode: str = "") -> None:
+    """Makes a place hold some bytes, with a mode unless it is "", or nothing."""
+    if data is None:
+        if not run_own(context, 'rm -f -- "$PLACE"', env={"PLACE": place}).ok:
+            raise Refusal(f"{name_of(path)} cannot be removed")
+        return
+    write_bytes(context, path, place, data)
+    env = {"MODE": mode, "PLACE": place}
+    if mode and not run_own(context, 'chmod -- "$MODE" "$PLACE"', env=env).ok:
+        raise Refusal(f"the mode of {name_of(path)} cannot be set")
+
+
+def write_text(
+    context: ToolContext, path: str, text: str, *, appends: bool = False
+) -> tuple[str, bytes | None, bytes]:
+    """Writes a whole file, or adds to its end, in the encoding and line ends that it has.
+
+    Returns:
+        Its place, its bytes before (None where it is new), and its bytes now.
+    """
+    place = find_place(context, path, may_be_new=True)
+    before = read_if_there(context, path, place)
+    old = TextFile.decode(before or b"")
+    if appends and old.is_binary:
+        raise Refusal(f"{name_of(path)} is a binary file; use a command instead")
+    data = (TextFile() if old.is_binary else old).encode(old.text + text if appends else text)
+    write_bytes(context, path, place, data)
+    return place, before, data
+
+
+def save(context: ToolContext, file: OpenedFile, text: str) -> bytes:
+    """Writes a file's new text in the file's own way, and returns its new bytes."""
+    try:
+        data = file.content.encode(text)
+    except UnicodeEncodeError as error:
+        raise Refusal(f"{name_of(file.path)}: the text does not fit its encoding") from error
+    write_bytes(context, file.path, file.place, data)
+    return data
+
+
+def occurrences(file: OpenedFile, wanted: str) -> tuple[str, list[int]]:
+    r"""Returns a text as it stands in a file, and the first positions where it does.
+
+    At most `MAX_FOUND` are looked for. A policy sees and writes plain line feeds; in a file of
+    mixed line ends that does not hold the text as written, CRLF is intended.
+    """
+    text = file.text
+    if file.content.newline != "\n":
+        wanted = wanted.replace("\r\n", "\n")
+    elif wanted not in text and "\r\n" in text:
+        wanted = wanted.replace("\r\n", "\n").replace("\n", "\r\n")
+    found: list[int] = []
+    position = text.find(wanted)
+    while position >= 0 and len(found) < MAX_FOUND:
+        found.append(position)
+        position = text.find(wanted, position + len(wanted))
+    return wanted, found
+
+
+def only_occurrence(
+    file: OpenedFile, wanted: str, *, missing: str, several: str
+) -> tuple[str, int]:
+    """Returns a text as it stands in a file, and the one position where it does.
+
+    Args:
+        file: The file.
+        wanted: The text.
+        missing: The refusal where it is not there; `str.format` fills in ``name``.
+        several: The refusal where it is there more than once; `str.format` fills in ``name``,
+            ``num``, and the lines of the first ten: ``lines``, or each once as ``distinct``.
+    """
+    wanted, found = occurrences(file, wanted)
+    if len(found) == 1:
+        return wanted, found[0]
+    name, at = name_of(file.path), [line_of(file.text, position) for position in found[:10]]
+    if not found:
+        raise Refusal(missing.format(name=name))
+    lines, num = ", ".join(map(str, at)), file.text.count(wanted)
+    raise Refusal(several.format(name=name, num=num, lines=lines, distinct=sorted(set(at))))
+
+
+def in_place_of(file: OpenedFile, wanted: str, replacement: str) -> str:
+    """Returns a replacement with the line ends of the text that it replaces."""
+    if "\r\n" in wanted and file.content.newline == "\n":
+        return replacement.replace("\r\n", "\n").replace("\n", "\r\n")
+    return replacement
+
+
+def line_of(text: str, position: int) -> int:
+    """Returns the number of the line, from 1, that a position is on."""
+    return text.count("\n", 0, position) + 1
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Returns a text's lines without their ends.
+
+    >>> lines_of("a\nb\n"), lines_of("")
+    (['a', 'b'], [])
+    """
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def numbered(lines: list[str], first: int) -> str:
+    r"""Returns lines with their numbers, as ``cat -n`` prints them.
+
+    >>> numbered(["a", "b"], 9)
+    '     9\ta\n    10\tb'
+    """
+    return "\n".join(f"{first + i:6}\t{cut_line(line)}" for i, line in enumerate(lines))
+
+
+def cut_line(line: str) -> str:
+    """Returns a line of at most `MAX_LINE_CHARS` characters and a notice."""
+    if len(line) <= MAX_LINE_CHARS:
+        return line
+    return f"{line[:MAX_LINE_CHARS]}[... {len(line) - MAX_LINE_CHARS} more characters]"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder in a folder.
+
+    Attributes:
+        path: Relative to the listed folder.
+        depth: Levels below it, from 1.
+        is_folder: Whether it is a folder.
+    """
+
+    path: str
+    depth: int
+    is_folder: bool
+
+
+def is_folder(context: ToolContext, place: str) -> bool:
+    """Returns whether a place is a folder."""
+    return run_own(context, 'test -d "$PLACE"', env={"PLACE": place}).ok
+
+
+def entries(
+    context: ToolContext, path: str, place: str, *, tests: str, max_entries: int
+) -> tuple[list[Entry], bool]:
+    """Returns the content of a folder, sorted by path, and whether there is more.
+
+    Args:
+        context: The episode.
+        path: The path in the call, for refusals.
+        place: Its real place.
+        tests: Tests of ``find``: `SKIP_IGNORED` or `SKIP_HIDDEN`, and others around it. Links are
+            not followed.
+        max_entries: The most that are returned.
+    """
+    result = run_own(
+        context,
+        _LIST,
+        max_output_bytes=_MAX_LISTING_BYTES,
+        env={"BASE": place, "NUM": str(max_entries + 1), "TESTS": tests},
+    )
+    if not result.ok:
+        why = "it took too long" if result.timed_out else "permission denied"
+        raise Refusal(f"{name_of(path)} cannot be listed: {why}")
+    found = []
+    for row in result.output.split("\0")[:-1]:
+        kind, _, rest = row.partition(" ")
+        depth, _, name = rest.partition(" ")
+        if depth.isdecimal():
+            found.append(Entry(well_formed(name), int(depth), kind == "d"))
+    return found[:max_entries], len(found) > max_entries

@@ -14,15 +14,8 @@ from typing import Any, Literal
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools.schemas import JSON_TYPES
 
-_HINTS: Mapping[str, type] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-}
 # Where a reader of Google docstrings stops reading a description.
 _SECTION = re.compile(r"\b(Args|Returns|Raises):")
 
@@ -32,13 +25,11 @@ def function_from_schema(
 ) -> Callable[..., str]:
     """Returns a function that is called with a tool's arguments, by name.
 
-    The function hands on whatever arguments it is given, also wrong ones: what a model gets wrong
-    is answered by the toolset, in its own words.
+    The function hands on all arguments, also wrong ones: the toolset answers them in its own words.
 
     Args:
         schema: An OpenAI function schema, as in `Toolset.schemas`.
-        call: What the function does: it is called with a `ToolCall`, and with the instance before
-            that if ``is_method``.
+        call: Answers the call: takes a `ToolCall`, and the instance before it if ``is_method``.
         is_method: Whether the function is to be put into a class.
 
     Raises:
@@ -83,11 +74,11 @@ def _hint(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type")
     if schema.get("enum"):
         return Literal[tuple(schema["enum"])]
-    if not isinstance(kind, str) or kind not in _HINTS:
+    if not isinstance(kind, str) or kind not in JSON_TYPES:
         return Any
     if kind == "array" and "items" in schema:
         return GenericAlias(list, _hint(schema["items"]))
-    return _HINTS[kind]
+    return JSON_TYPES[kind]
 
 
 def _docstring(description: str, properties: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,23 +1,20 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
 
 The replies are nano-agent's own, character for character (its tools.py, env.py and agent.py), so
-that policies trained there meet nothing new. What is mended: paths are resolved inside the
-sandbox and compared as paths; an empty ``search`` is refused; files are edited as bytes, so line
-endings and encodings survive; durations of test runs are zeroed; what was killed is mentioned.
-New is ``submit``.
+that policies trained there see the same text. Repaired: paths are resolved inside the sandbox and
+compared as paths; an empty ``search`` is refused; line endings and encodings survive an edit;
+durations of test runs are zeroed; killed processes are mentioned. New: ``submit``.
 """
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from coding_gym.calls import ExecResult, ToolCall, ToolResult
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
-from coding_gym.tools.commands import command_end
-from coding_gym.tools.files import resolve, with_line_ends_of
-from coding_gym.tools.nano_prompt import FRESH, KEPT, SCHEMAS, SYSTEM_PROMPT
-from coding_gym.tools.nano_sample import sample_call
-from coding_gym.tools.protocol import NoCall, ToolContext
+from coding_gym.tools import prompts
+from coding_gym.tools.commands import run_command
+from coding_gym.tools.files import OpenedFile, TextFile, in_place_of, occurrences, resolve
+from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -28,111 +25,157 @@ NUDGE = "Use shell to explore or apply_patch to make changes. Do not stop workin
 INVALID_PATCH = "invalid `apply_patch` arguments"
 OUTSIDE = "Path must be inside the repository"
 
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
 
-class NanoToolset:
-    """The tools ``shell``, ``apply_patch`` and ``submit``, with nano-agent's replies."""
+Tools
+- `shell` runs a bash command, `cmd`. Only the first 2000 characters of its output are shown, so \
+look for what you need with grep or find and read parts of files with sed or head.
+- `apply_patch` replaces the text `search` by the text `replace` in one file, `file`. The text to \
+find must occur exactly once: include enough of the lines around it, and keep whitespace as it is \
+in the file.
+- `submit` ends the work.
 
-    name = "nano"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ()
+{prompts.HOW_TO_WORK}
 
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return SYSTEM_PROMPT.replace(FRESH, KEPT) if keeps_shell else SYSTEM_PROMPT
+{prompts.calls_as_json('{"name": "shell", "arguments": {"cmd": "ls"}}')} Each shell \
+command {prompts.FRESH_SHELL}
 
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer, cut to 2,000 characters and nano's suffix."""
-        if call.error:
-            return _answer(call, f"Malformed tool arguments JSON: {call.error}", ok=False)
-        if call.name not in _TOOLS:
-            return _answer(call, f"unknown tool: {call.name}", ok=False)
-        return _TOOLS[call.name](call, context)
+Nobody can answer questions, and the number of replies is limited. A reply \
+without a call after you have changed something ends the work. The repair is judged by tests that \
+you cannot see, so do not edit tests to make them pass.
+"""
 
-    def on_no_call(self, context: ToolContext) -> NoCall:
-        """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
-        if context.is_changed():
-            return NoCall("", ends=True, costs_call=False)
-        return NoCall(NUDGE, ends=False, costs_call=True)
-
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return sample_call(rng)
+_COMMANDS = (
+    *prompts.EXAMPLE_COMMANDS[:6],
+    "grep -rn 'TODO' . --include='*.py' | sort",
+    *prompts.EXAMPLE_COMMANDS[6:8],
+    "git ls-files '*.py' | head -n 1 | xargs sed -n '1,40p'",
+    *prompts.EXAMPLE_COMMANDS[8:],
+)
+_PATCHES = (
+    ("README.md", "the", "a"),
+    ("README.md", "# ", "## "),
+    ("notes.txt", "a note\n", "another note\n"),
+    ("setup.py", "version", "release"),
+)
+_SUBMIT_PROBABILITY = 0.05
+_PATCH_PROBABILITY = 0.25
 
 
 def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
     if "cmd" not in call.arguments:
-        return _answer(call, "shell tool missing required 'cmd' parameter", ok=False)
+        raise Refusal("shell tool missing required 'cmd' parameter")
     command = call.arguments["cmd"]
     if not isinstance(command, str):
-        return _answer(call, "shell tool parameter 'cmd' must be a string", ok=False)
+        raise Refusal("shell tool parameter 'cmd' must be a string")
     try:
-        command.encode()
-        result = context.sandbox.run(command, timeout_s=context.command_timeout_s)
-    except (InvalidArgumentError, UnicodeEncodeError) as error:  # a NUL, too long, a surrogate
-        result = ExecResult(exit_code=1, output=f"Execution failed: {error}")
-    end = command_end(result, context.command_timeout_s)
+        end = run_command(command, context)
+    except Refusal as why:
+        failure = "command failed with exit code 1. Error output:\nExecution failed: "
+        raise Refusal(f"{failure}{why.__cause__}") from why
+    ok, output = end.ok, end.output.strip()
     if end.timeout_s is not None:  # nano shows nothing of what the command had printed
         output = f"Command timed out after {end.timeout_s:g}s"
-    else:
-        output = end.output.strip()
-    if end.ok:
+    if ok:
         reply = output or "command succeeded"
     else:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
-    # What nano has no words for stands in lines that are never cut off.
-    note = "".join(f"\n{line}" for line in end.notes)
-    return _answer(call, reply, ok=end.ok, note=note, raw=end.raw)
+    # Lines for what nano has no words for are never cut off.
+    content = "\n".join((_cut(reply), *end.notes))
+    raw = "" if end.raw.strip() in content else end.raw
+    return ToolResult(content, ok=ok, call_id=call.call_id, raw=raw)
 
 
-def _apply_patch(call: ToolCall, context: ToolContext) -> ToolResult:
+def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     arguments = [call.arguments.get(name) for name in ("search", "replace", "file")]
     if not all(isinstance(value, str) for value in arguments) or not arguments[0]:
-        return _answer(call, INVALID_PATCH, ok=False)
+        raise Refusal(INVALID_PATCH)
     search, replace, file = (str(value) for value in arguments)
     try:
-        file.encode()
-        reply = _edit(context, file, search.encode(), replace.encode())
-    except UnicodeEncodeError:
-        reply = INVALID_PATCH
-    except FileNotFoundError:
-        reply = f"file {file} not found"
+        for value in (file, search, replace):
+            value.encode()
+        _edit(context, file, search, replace)
+    except UnicodeEncodeError as error:
+        raise Refusal(INVALID_PATCH) from error
+    except FileNotFoundError as error:
+        raise Refusal(f"file {file} not found") from error
     except OSError as error:
-        reply = f"patch operation failed: {error.strerror or error}"
+        raise Refusal(f"patch operation failed: {error.strerror or error}") from error
     except InvalidArgumentError as error:  # too large a file
-        reply = f"patch operation failed: {error}"
-    return _answer(call, reply or "patch applied successfully", ok=not reply)
+        raise Refusal(f"patch operation failed: {error}") from error
+    return "patch applied successfully"
 
 
-def _edit(context: ToolContext, file: str, search: bytes, replace: bytes) -> str:
-    """Replaces the only occurrence of ``search``; returns why it did not, or ""."""
-    path = resolve(context, file)
-    if path is None:
-        return OUTSIDE
-    data = context.sandbox.read_file(path)
-    search, replace = with_line_ends_of(data, search, replace)
-    num_matches = data.count(search)
+def _edit(context: ToolContext, path: str, search: str, replace: str) -> None:
+    """Replaces the only occurrence of ``search``."""
+    place = resolve(context, path)
+    if place is None:
+        raise Refusal(OUTSIDE)
+    data = context.sandbox.read_file(place)
+    file = OpenedFile(path, place, data, TextFile.decode(data))
+    search, _ = occurrences(file, search)
+    num_matches = file.text.count(search)
     if num_matches == 0:
-        return "search string not found - try using grep to find the exact text"
+        raise Refusal("search string not found - try using grep to find the exact text")
     if num_matches > 1:
-        return f"search ambiguous: {num_matches} matches - add more context to make search unique"
-    context.sandbox.write_file(path, data.replace(search, replace, 1))
-    return ""
+        raise Refusal(
+            f"search ambiguous: {num_matches} matches - add more context to make search unique"
+        )
+    text = file.text.replace(search, in_place_of(file, search, replace), 1)
+    context.sandbox.write_file(place, file.content.encode(text))
 
 
-def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
-    return ToolResult("submitted", call_id=call.call_id, submitted=True)
+def _on_no_call(context: ToolContext) -> NoCall:
+    """Ends the episode if the tree is changed; otherwise nudges and counts a call."""
+    if context.is_changed():
+        return NoCall("", ends=True, costs_call=False)
+    return NoCall(NUDGE, ends=False, costs_call=True)
 
 
-def _answer(call: ToolCall, reply: str, *, ok: bool, note: str = "", raw: str = "") -> ToolResult:
-    content = head(reply, MAX_REPLY_CHARS, CUT_SUFFIX) + note
-    kept = "" if raw.strip() in content else raw
-    return ToolResult(content, ok=ok, call_id=call.call_id, raw=kept)
+def _draw(rng: "Generator") -> ToolCall:
+    """Draws a call: mostly ``shell``, a quarter ``apply_patch``, now and then ``submit``."""
+    draw = rng.random()
+    if draw < _SUBMIT_PROBABILITY:
+        return ToolCall("submit")
+    if draw < _SUBMIT_PROBABILITY + _PATCH_PROBABILITY:
+        file, search, replace = _PATCHES[rng.integers(len(_PATCHES))]
+        return ToolCall("apply_patch", {"search": search, "replace": replace, "file": file})
+    return ToolCall("shell", {"cmd": _COMMANDS[rng.integers(len(_COMMANDS))]})
 
 
-_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
-    "shell": _shell,
-    "apply_patch": _apply_patch,
-    "submit": _submit,
-}
+def _cut(reply: str) -> str:
+    return head(reply, MAX_REPLY_CHARS, CUT_SUFFIX)
+
+
+NANO = Toolset(
+    name="nano",
+    system_prompt=SYSTEM_PROMPT,
+    tools=(
+        Tool(
+            name="shell",
+            description="Run a bash command in the repository. Standard output and error come "
+            "back together, cut to the first 2000 characters.",
+            parameters={"cmd": "The command, for example: grep -rn 'def parse' src"},
+            run=_shell,
+        ),
+        Tool(
+            name="apply_patch",
+            description="Replace one piece of text in one file. The text to find must occur "
+            "exactly once.",
+            parameters={
+                "search": "The text to find, copied exactly, with its whitespace and indentation",
+                "replace": "The text to put in its place",
+                "file": "The file's path relative to the repository, for example: src/parser.py",
+            },
+            run=_apply_patch,
+        ),
+        SUBMIT,
+    ),
+    on_no_call=_on_no_call,
+    draw=_draw,
+    refuse=_cut,
+    unreadable="Malformed tool arguments JSON: {call.error}",
+    unknown="unknown tool: {call.name}",
+)

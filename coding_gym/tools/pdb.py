@@ -1,23 +1,26 @@
 """Toolset ``pdb``: Python's debugger on the program inside the sandbox, after debug-gym's idea."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import scrub_runner_times
-from coding_gym.tools.answers import Refusal, answer, dispatched, name_of, submitted
-from coding_gym.tools.commands import elided, run_command, told
-from coding_gym.tools.editing import lines_of, numbered, open_file, save
-from coding_gym.tools.given import is_given, text, whole_number
+from coding_gym.tools.call_arguments import is_given, text, whole_number
+from coding_gym.tools.commands import elided, report, run_command
+from coding_gym.tools.files import lines_of, numbered, open_file, save
 from coding_gym.tools.pdb_prompt import SCHEMAS, SYSTEM_PROMPT
 from coding_gym.tools.pdb_session import pdb_answer
 from coding_gym.tools.programs import ask, int_of, rows_of, text_of
-from coding_gym.tools.prompt_parts import with_kept_shell
-from coding_gym.tools.protocol import NoCall, ToolContext
-from coding_gym.tools.samples import COMMANDS, draw_call
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
+from coding_gym.tools.prompts import EXAMPLE_COMMANDS
+from coding_gym.tools.toolset import (
+    SUBMIT,
+    Refusal,
+    ToolContext,
+    Toolset,
+    answer,
+    name_of,
+    nudge,
+    tools_of,
+)
 
 MAX_REPLY_CHARS = 8000
 NUDGE = (
@@ -25,31 +28,6 @@ NUDGE = (
 )
 _MAX_LINES = 200
 _TESTS = "python -m pytest -q"
-
-
-class PdbToolset:
-    """The tools ``pdb``, ``bash``, ``view``, ``rewrite``, ``eval`` and ``submit``."""
-
-    name = "pdb"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ()
-
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
-
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer."""
-        return dispatched(_TOOLS, call, context)
-
-    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - the protocol's signature
-        """Says what was expected, and counts a call."""
-        return NoCall(NUDGE, ends=False, costs_call=True, is_format_error=True)
-
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return draw_call(rng, _EXAMPLES, ToolCall("submit"))
 
 
 def _pdb(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -67,7 +45,7 @@ def _eval(call: ToolCall, context: ToolContext) -> ToolResult:
 
 def _run(call: ToolCall, command: str, context: ToolContext) -> ToolResult:
     end = run_command(command, context)
-    return answer(call, told(end, MAX_REPLY_CHARS), ok=end.ok, raw=end.raw)
+    return answer(call, report(end, MAX_REPLY_CHARS), ok=end.ok, raw=end.raw)
 
 
 def _view(call: ToolCall, context: ToolContext) -> ToolResult:
@@ -105,7 +83,7 @@ def _rewrite(call: ToolCall, context: ToolContext) -> ToolResult:
     ends_line = file.text.endswith("\n") or last == len(lines)  # its end stays as it is, elsewhere
     lines[first - 1 : last] = new_lines
     changed = "\n".join(lines) + ("\n" if lines and ends_line else "")
-    save(context.sandbox, file, changed)
+    save(context, file, changed)
     now = elided(numbered(new_lines, first), MAX_REPLY_CHARS) if new_lines else "(deleted)"
     said = f"{name_of(path)}: lines {first} to {last} are now\n{now}"
     return answer(call, said + _complaint(file.place, changed, context))
@@ -122,17 +100,13 @@ def _complaint(place: str, code: str, context: ToolContext) -> str:
     return f"\n[{text_of(found[0].get('message'))}, line {int_of(found[0].get('line'))}]"
 
 
-def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
-    return submitted(call)
-
-
-_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
+_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult | str]] = {
     "pdb": _pdb,
     "bash": _bash,
     "view": _view,
     "rewrite": _rewrite,
     "eval": _eval,
-    "submit": _submit,
+    "submit": SUBMIT.run,
 }
 
 _EXAMPLES = (
@@ -143,5 +117,13 @@ _EXAMPLES = (
     ToolCall("view", {"path": "README.md", "start": 1, "end": 5}),
     ToolCall("rewrite", {"path": "README.md", "start": 1, "end": 1, "new_code": "# Notes"}),
     ToolCall("eval", {"command": "python -m pytest -q no_such_test.py"}),
-    *(ToolCall("bash", {"command": command}) for command in COMMANDS),
+    *(ToolCall("bash", {"command": command}) for command in EXAMPLE_COMMANDS),
+)
+
+PDB = Toolset(
+    name="pdb",
+    system_prompt=SYSTEM_PROMPT,
+    tools=tools_of(SCHEMAS, _TOOLS),
+    on_no_call=nudge(NUDGE),
+    examples=_EXAMPLES,
 )

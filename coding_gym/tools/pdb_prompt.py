@@ -1,6 +1,6 @@
 """What a policy is told about the toolset ``pdb``: its schemas and its system prompt."""
 
-from coding_gym.tools.prompt_parts import FRESH, INTRODUCTION, LAST_WORDS, calls_as_json
+from coding_gym.tools.prompts import FRESH_SHELL, INTRODUCTION, LAST_WORDS, calls_as_json
 from coding_gym.tools.schemas import Schema, function, integer
 
 SCHEMAS: tuple[Schema, ...] = (
@@ -58,5 +58,5 @@ Work with the debugger: look at what the program does before you change it.
 The debugger runs the program again from its start for each call and plays your earlier commands \
 again, so they should have no effects that last. When code changes, the session begins anew with \
 its breakpoints. {LAST_WORDS}
-{calls_as_json('{"name": "pdb", "arguments": {"command": "w"}}')} Each `bash` command {FRESH}
+{calls_as_json('{"name": "pdb", "arguments": {"command": "w"}}')} Each `bash` command {FRESH_SHELL}
 """

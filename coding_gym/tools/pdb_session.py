@@ -10,9 +10,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.tools.answers import Refusal, quoted
 from coding_gym.tools.programs import Reply, ask, int_of, ints_of, rows_of, strings_of, text_of
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import Refusal, ToolContext, quoted
 
 _MAX_COMMANDS = 60  # in one session: each call plays them all again
 _MAX_LINES = 10  # in one call

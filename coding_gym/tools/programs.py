@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from coding_gym.arguments import is_integer
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import ToolContext
 
 _PACKAGE = "coding_gym_inside"
 # The tree may hold a json.py: its folder leaves the path before anything is imported.

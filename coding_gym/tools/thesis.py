@@ -3,122 +3,130 @@
 The tools of CodeRepairRL's second scaffold, by their names and arguments. The replies are ours.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from coding_gym.calls import ToolCall
+from coding_gym.tools import files, prompts
+from coding_gym.tools.call_arguments import is_given, text, whole_number
+from coding_gym.tools.commands import bash_tool, elided
+from coding_gym.tools.schemas import integer
+from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset, name_of, nudge
 
-from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.tools import editing, given
-from coding_gym.tools.answers import Refusal, answer, dispatched, name_of, submitted
-from coding_gym.tools.commands import elided, run_command, told
-from coding_gym.tools.prompt_parts import with_kept_shell
-from coding_gym.tools.protocol import NoCall, ToolContext
-from coding_gym.tools.samples import draw_call
-from coding_gym.tools.thesis_prompt import (
-    EXAMPLES,
-    EXPECTED,
-    MAX_COMMAND_CHARS,
-    MAX_VIEW_CHARS,
-    MAX_VIEW_LINES,
-    SCHEMAS,
-    SYSTEM_PROMPT,
-)
+MAX_COMMAND_CHARS = 8000
+MAX_VIEW_LINES = 400
+MAX_VIEW_CHARS = 16_000
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
+SYSTEM_PROMPT = f"""\
+{prompts.INTRODUCTION}
 
+Tools
+- `bash` runs a command, `command`; of an output longer than {MAX_COMMAND_CHARS} characters the \
+middle is left out.
+- `view_file` shows lines of the file `path` with their numbers, from `start_line` to `end_line` \
+where they are given, {MAX_VIEW_LINES} at most.
+- `str_replace` replaces the text `old_str`, which occurs exactly once in the file `path`, by \
+`new_str`.
+- `write_file` writes the whole file `path`: its `content`.
+- `submit` ends the work.
 
-class ThesisToolset:
-    """The tools ``bash``, ``str_replace``, ``view_file``, ``write_file`` and ``submit``."""
+{prompts.HOW_TO_WORK}
 
-    name = "thesis"
-    system_prompt = SYSTEM_PROMPT
-    schemas = SCHEMAS
-    text_formats = ()
+{prompts.calls_as_json('{"name": "bash", "arguments": {"command": "ls"}}')} Each command \
+{prompts.FRESH_SHELL}
 
-    def prompt(self, *, keeps_shell: bool) -> str:
-        """Returns the system prompt; ``keeps_shell`` says that one shell runs all commands."""
-        return with_kept_shell(SYSTEM_PROMPT, keeps_shell=keeps_shell)
-
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call and returns its answer."""
-        return dispatched(_TOOLS, call, context)
-
-    def on_no_call(self, context: ToolContext) -> NoCall:  # noqa: ARG002 - as the protocol has it
-        """Says what was expected and counts a call."""
-        return NoCall(EXPECTED, ends=False, costs_call=True, is_format_error=True)
-
-    def sample_call(self, rng: "Generator") -> ToolCall:
-        """Draws a valid call whose answer does not depend on clock or machine."""
-        return draw_call(rng, EXAMPLES, ToolCall("submit"))
+{prompts.LAST_WORDS}"""
 
 
-def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
-    end = run_command(given.text(call, "command"), context)
-    content = told(end, MAX_COMMAND_CHARS)
-    return answer(call, content, ok=end.ok, raw=end.raw)
-
-
-def _str_replace(call: ToolCall, context: ToolContext) -> ToolResult:
-    path, old, new = (given.text(call, name) for name in ("path", "old_str", "new_str"))
+def _str_replace(call: ToolCall, context: ToolContext) -> str:
+    path, old, new = (text(call, name) for name in ("path", "old_str", "new_str"))
     if not old:
         raise Refusal("`old_str` must not be empty; write_file makes new files")
-    file = editing.open_file(context, path)
-    old, found = editing.occurrences(file, old)
-    if not found:
-        raise Refusal(
-            f"`old_str` does not occur in {name_of(path)}; view the file and copy it exactly"
-        )
-    if len(found) > 1:
-        lines = ", ".join(str(editing.line_of(file.text, at)) for at in found[:10])
-        raise Refusal(
-            f"`old_str` occurs {file.text.count(old)} times in {name_of(path)}, at lines {lines}; "
-            "give more of the text around the one that is meant"
-        )
-    new = editing.in_place_of(file, old, new)
-    editing.save(context.sandbox, file, file.text.replace(old, new, 1))
-    line = editing.line_of(file.text, found[0])
-    return answer(call, f"Replaced the text at line {line} of {name_of(path)}.")
+    file = files.open_file(context, path)
+    old, position = files.only_occurrence(
+        file,
+        old,
+        missing="`old_str` does not occur in {name}; view the file and copy it exactly",
+        several="`old_str` occurs {num} times in {name}, at lines {lines}; give more of the text "
+        "around the one that is meant",
+    )
+    files.save(context, file, file.text.replace(old, files.in_place_of(file, old, new), 1))
+    return f"Replaced the text at line {files.line_of(file.text, position)} of {name_of(path)}."
 
 
-def _view_file(call: ToolCall, context: ToolContext) -> ToolResult:
-    path = given.text(call, "path")
-    first = given.whole_number(call, "start_line", 1)
-    last = given.whole_number(call, "end_line", None)
+def _view_file(call: ToolCall, context: ToolContext) -> str:
+    path, first = text(call, "path"), whole_number(call, "start_line", 1)
+    last = whole_number(call, "end_line") if is_given(call, "end_line") else None
     if first < 1:
         raise Refusal(f"`start_line` must be at least 1, got {first}")
     if last is not None and last < first:
         raise Refusal(f"`end_line` must be at least `start_line`, got {last} and {first}")
-    file = editing.open_file(context, path)
-    lines = editing.lines_of(file.text)
+    lines = files.lines_of(files.open_file(context, path).text)
     if not lines:
-        return answer(call, f"{name_of(path)} is empty.")
+        return f"{name_of(path)} is empty."
     if first > len(lines):
         raise Refusal(f"{name_of(path)} has {len(lines)} lines, got `start_line` {first}")
     end = min(last or len(lines), len(lines), first + MAX_VIEW_LINES - 1)
-    shown = elided(editing.numbered(lines[first - 1 : end], first), MAX_VIEW_CHARS)
-    where = f"Lines {first} to {end} of {len(lines)} in {name_of(path)}"
-    return answer(call, f"{where}:\n{shown}")
+    view = elided(files.numbered(lines[first - 1 : end], first), MAX_VIEW_CHARS)
+    return f"Lines {first} to {end} of {len(lines)} in {name_of(path)}:\n{view}"
 
 
-def _write_file(call: ToolCall, context: ToolContext) -> ToolResult:
-    path, content = given.text(call, "path"), given.text(call, "content")
-    place = editing.find_place(context, path, may_be_new=True)
-    before = editing.read_if_there(context.sandbox, path, place)
-    data = editing.written_as(before, content)
-    editing.write_bytes(context.sandbox, path, place, data)
-    num_lines = len(editing.lines_of(content))
+def _write_file(call: ToolCall, context: ToolContext) -> str:
+    path, content = text(call, "path"), text(call, "content")
+    _, before, _ = files.write_text(context, path, content)
+    num_lines = len(files.lines_of(content))
     done = "Created" if before is None else "Wrote"
-    return answer(call, f"{done} {name_of(path)}, {num_lines} line{'s' * (num_lines != 1)}.")
+    return f"{done} {name_of(path)}, {num_lines} line{'s' * (num_lines != 1)}."
 
 
-def _submit(call: ToolCall, context: ToolContext) -> ToolResult:  # noqa: ARG001 - one signature
-    return submitted(call)
+_PATH = "The file's path relative to the repository"
 
-
-_TOOLS: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult]] = {
-    "bash": _bash,
-    "str_replace": _str_replace,
-    "view_file": _view_file,
-    "write_file": _write_file,
-    "submit": _submit,
-}
+THESIS = Toolset(
+    name="thesis",
+    system_prompt=SYSTEM_PROMPT,
+    tools=(
+        bash_tool(MAX_COMMAND_CHARS),
+        Tool(
+            name="str_replace",
+            description="Replace one piece of text in one file. The text to find must occur "
+            "exactly once.",
+            parameters={
+                "path": f"{_PATH}, for example: src/parser.py",
+                "old_str": "The text to find, copied exactly, with its whitespace and indentation",
+                "new_str": "The text to put in its place",
+            },
+            run=_str_replace,
+        ),
+        Tool(
+            name="view_file",
+            description=f"Show lines of a file with their numbers, at most {MAX_VIEW_LINES} at a "
+            "time.",
+            optional=("start_line", "end_line"),
+            parameters={
+                "path": _PATH,
+                "start_line": integer("The first line to show, from 1; 1 by default"),
+                "end_line": integer("The last line to show; the end of the file by default"),
+            },
+            run=_view_file,
+        ),
+        Tool(
+            name="write_file",
+            description="Write a whole file, new or not. Folders that are missing are made.",
+            parameters={"path": _PATH, "content": "All that the file will hold"},
+            run=_write_file,
+        ),
+        SUBMIT,
+    ),
+    on_no_call=nudge(
+        "No tool call was found in your reply. Call bash, view_file, str_replace or write_file to "
+        "go on, or submit when the work is done."
+    ),
+    examples=(
+        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
+        ToolCall("view_file", {"path": "README.md"}),
+        ToolCall("view_file", {"path": "README.md", "start_line": 2, "end_line": 6}),
+        ToolCall("view_file", {"path": "no-such-file"}),
+        ToolCall("str_replace", {"path": "README.md", "old_str": "# ", "new_str": "## "}),
+        ToolCall(
+            "str_replace", {"path": "notes.txt", "old_str": "a note\n", "new_str": "a word\n"}
+        ),
+        ToolCall("write_file", {"path": "notes.txt", "content": "a note\n"}),
+    ),
+)

@@ -238,7 +238,7 @@ def test_there_is_no_moment_within_an_action(
         go_on.wait(30)
         return execute(call, context)
 
-    monkeypatch.setattr(toolset, "execute", slowly)
+    monkeypatch.setitem(vars(toolset), "execute", slowly)
     thread = threading.Thread(target=env.step, args=(shell("touch new.py"),))
     thread.start()
     begun.wait(30)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.tools import get_toolset, register_toolset, tool_names, toolset_names
-from coding_gym.tools.nano import NanoToolset
+from coding_gym.tools.schemas import argument_errors, array, function, integer
 
 
 @pytest.mark.parametrize("name", toolset_names())
@@ -30,7 +31,7 @@ def test_an_unknown_toolset_is_named_with_the_known_ones() -> None:
 def test_a_name_belongs_to_one_toolset() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="already a toolset named 'nano'"):
-        register_toolset(NanoToolset())
+        register_toolset(replace(get_toolset("nano")))
 
 
 def test_a_subset_has_only_its_tools_and_says_so() -> None:
@@ -59,3 +60,40 @@ def test_a_subset_has_only_its_tools_and_says_so() -> None:
 def test_a_subset_that_cannot_be_is_refused(name: Any, said: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=re.escape(said)):
         get_toolset(name)
+
+
+@pytest.mark.parametrize("name", sorted({*toolset_names()} - {"heavy", "pdb"}))
+def test_a_prompt_names_every_argument_of_every_tool(name: str) -> None:
+    toolset = get_toolset(name)
+    for tool in toolset.tools:
+        for argument in tool.parameters:
+            assert f"`{argument}`" in toolset.system_prompt, (tool.name, argument)
+
+
+def test_arguments_are_checked_against_a_schema() -> None:
+    schema = function(
+        "look",
+        "Looks.",
+        optional=("depth", "names", "mode", "rest"),
+        path="Where",
+        depth=integer("How deep", minimum=1, maximum=6),
+        names=array("Which", "string"),
+        mode={"type": ["string", "null"], "enum": ["a", None]},
+        rest={"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]},
+    )
+    good = {"depth": 1, "names": ["a"], "mode": None, "rest": {"x": 1, "more": 2}}
+    assert argument_errors(schema, {"path": "src"} | good) == []
+    assert argument_errors(schema, {"size": 1}) == ["there is no size", "path is missing"]
+    for wrong in (
+        {"path": 3},
+        {"depth": 0},
+        {"depth": 7},
+        {"depth": True},
+        {"depth": 1.5},
+        {"names": "a"},
+        {"names": ["a", 2]},
+        {"mode": "b"},
+        {"rest": {"x": "1"}},
+        {"rest": {}},
+    ):
+        assert len(argument_errors(schema, {"path": "src"} | wrong)) == 1, wrong

@@ -5,7 +5,7 @@ from scene import Scene
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.codex_repair import mended
+from coding_gym.tools.codex import repaired
 
 CODEX = get_toolset("codex")
 
@@ -163,7 +163,7 @@ def test_submit_has_a_status_and_a_short_summary(scene: Scene) -> None:
     assert "needs the argument `status`" in error(scene, "submit")
 
 
-def test_arguments_are_mended_where_the_meaning_is_plain() -> None:
+def test_arguments_are_repaired_where_the_meaning_is_plain() -> None:
     for arguments, meant in [
         ({"path": '"pkg/area.py"'}, {"path": "pkg/area.py"}),
         ({"path": 'pkg/area.py"'}, {"path": "pkg/area.py"}),
@@ -176,11 +176,11 @@ def test_arguments_are_mended_where_the_meaning_is_plain() -> None:
         ({"patch": '"*** Begin\\n"'}, {"patch": "*** Begin\n"}),
         ({"patch": "--- a\\n+++ b\\n"}, {"patch": "--- a\n+++ b\n"}),
     ]:
-        assert dict(mended(ToolCall("any", arguments)).arguments) == meant, (arguments, meant)
+        assert dict(repaired(ToolCall("any", arguments)).arguments) == meant, (arguments, meant)
 
 
 def test_a_name_that_is_there_twice_is_the_exact_one_or_an_error(scene: Scene) -> None:
-    both = mended(ToolCall("any", {"path": "a.py", '"path"': "b.py"}))
+    both = repaired(ToolCall("any", {"path": "a.py", '"path"': "b.py"}))
     assert dict(both.arguments) == {"path": "a.py"}
     assert not both.error
     assert "`path` is there twice" in error(scene, "list_files", **{'"path"': ".", "{path": "pkg"})

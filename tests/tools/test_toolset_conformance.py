@@ -2,19 +2,30 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.testing import toolset_checks
+from coding_gym.testing.debug import restored_toolsets
+from coding_gym.testing.tool_schemas import check_schema
 from coding_gym.testing.toolset_scene import OUTSIDE
-from coding_gym.tools import NoCall, ToolContext, Toolset, get_toolset, toolset_names
-from coding_gym.tools.schemas import function
+from coding_gym.tools import (
+    SUBMIT,
+    NoCall,
+    Refusal,
+    Tool,
+    ToolContext,
+    Toolset,
+    get_toolset,
+    nudge,
+    toolset_names,
+)
 
-GOOD = {"path": "README.md"}
 CHECKS = {check.name: check for check in toolset_checks()}
 
 
@@ -24,83 +35,90 @@ def test_toolset_keeps_the_contract(check: str, name: str) -> None:
     CHECKS[check](get_toolset(name))
 
 
-class Reader:
-    """A toolset that keeps the contract: it reads two files, and submits."""
-
-    name = "reader"
-    system_prompt = "Read files."
-    schemas: tuple[dict[str, Any], ...] = (
-        function("read", "Read a file.", path="One of the two files."),
-        function("submit", "End."),
-    )
-    text_formats = ()
-    no_call = NoCall("Call a tool.", ends=False, costs_call=True, is_format_error=True)
-    draws: Iterator[ToolCall] = itertools.cycle([ToolCall("submit"), ToolCall("read", GOOD)])
-
-    def prompt(self, **_: bool) -> str:
-        return self.system_prompt
-
-    def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        return replace(self.answer(call, context), call_id=call.call_id)
-
-    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        if call.error or call.name not in ("read", "submit"):
-            return ToolResult(f"cannot run {call.name!r:.100}", ok=False)
-        if call.name == "submit":
-            return ToolResult("submitted", submitted=True)
-        path = call.arguments.get("path")
-        if path not in ("README.md", "area.py"):
-            return ToolResult("read: path is not one of the two files", ok=False)
-        return ToolResult(context.sandbox.read_file(path).decode())
-
-    def on_no_call(self, _: ToolContext) -> NoCall:
-        return self.no_call
-
-    def sample_call(self, _: Any) -> ToolCall:
-        return next(self.draws)
-
-
-def having(**attributes: Any) -> Toolset:
-    """Returns a Reader with other attributes."""
-    toolset: Toolset = type("Changed", (Reader,), attributes)()
+def of_the_docs() -> Toolset:
+    """Returns the toolset that the page about toolsets registers."""
+    page = (Path(__file__).parents[2] / "docs" / "toolsets.md").read_text(encoding="utf-8")
+    (code,) = (c for c in re.findall(r"(?ms)^```python\n(.*?)^```", page) if "count_bash" in c)
+    namespace: dict[str, Any] = {}
+    with restored_toolsets():
+        exec(compile(code, "docs/toolsets.md", "exec"), namespace)  # noqa: S102 - our own
+    toolset: Toolset = namespace["counting"]
     return toolset
 
 
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_toolset_of_the_docs_keeps_the_contract(check: str) -> None:
+    CHECKS[check](of_the_docs())
+
+
+def read(call: ToolCall, context: ToolContext) -> ToolResult | str:
+    path = call.arguments.get("path")
+    if path not in ("README.md", "area.py"):
+        raise Refusal("read: path is not one of the two files")
+    return context.sandbox.read_file(path).decode()
+
+
+READ = Tool(
+    name="read",
+    description="Read a file.",
+    parameters={"path": "One of the two files."},
+    run=read,
+)
+READER = Toolset(
+    name="reader",
+    system_prompt="Read files.",
+    tools=(READ, SUBMIT),
+    examples=(ToolCall("read", {"path": "README.md"}),),
+)
+SILENT = NoCall("", ends=False, costs_call=True, is_format_error=True)
+
+
+def having(**attributes: Any) -> Toolset:
+    """Returns the small toolset with other attributes."""
+    return replace(READER, **attributes)
+
+
+def drawing(calls: Iterator[ToolCall]) -> Toolset:
+    return having(draw=lambda _: next(calls))
+
+
 def answering(**changes: Any) -> Toolset:
-    """Returns a Reader whose answers are changed; functions are called for each answer."""
+    """Returns one whose answers are changed; functions are called for each answer."""
 
-    class Changed(Reader):
-        def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-            values = {name: v() if callable(v) else v for name, v in changes.items()}
-            return replace(super().execute(call, context), **values)
+    def finish(_: ToolCall, result: ToolResult, __: ToolContext) -> ToolResult:
+        return replace(result, **{name: v() if callable(v) else v for name, v in changes.items()})
 
-    return Changed()
+    return having(finish=finish)
 
 
-class WritesOutside(Reader):
-    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        path = str(call.arguments.get("path"))
-        if "no_such_argument" in call.arguments or path.endswith("/new"):
-            context.sandbox.write_file(f"{OUTSIDE}/new", b"new")
-        return super().answer(call, context)
+def reading(before: Callable[[ToolCall, ToolContext], ToolResult | None]) -> Toolset:
+    """Returns one whose tool does something else first."""
+
+    def run(call: ToolCall, context: ToolContext) -> ToolResult | str:
+        return before(call, context) or read(call, context)
+
+    return having(tools=(replace(READ, run=run), SUBMIT))
 
 
-class TellsSecrets(Reader):
-    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        if str(call.arguments.get("path")).endswith("/secret"):
-            secret = context.sandbox.read_file(f"{OUTSIDE}/secret").decode()
-            return ToolResult(secret, ok=False)
-        return super().answer(call, context)
+def writes_outside(call: ToolCall, context: ToolContext) -> None:
+    path = str(call.arguments.get("path"))
+    if "no_such_argument" in call.arguments or path.endswith("/new"):
+        context.sandbox.write_file(f"{OUTSIDE}/new", b"new")
 
 
-class Raises(Reader):
-    def answer(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        if call.arguments.get("path", "") is None:
-            raise KeyError(call.name)
-        return super().answer(call, context)
+def tells_secrets(call: ToolCall, context: ToolContext) -> ToolResult | None:
+    if not str(call.arguments.get("path")).endswith("/secret"):
+        return None
+    return ToolResult(context.sandbox.read_file(f"{OUTSIDE}/secret").decode(), ok=False)
+
+
+def raises(call: ToolCall, _: ToolContext) -> None:
+    if call.arguments.get("path", "") is None:
+        raise KeyError(call.name)
 
 
 NUMBERS = map(str, itertools.count())
+NAMELESS = replace(READ, parameters={"path": ""})
 
 # By check: toolsets with one defect, and words of the check about it.
 DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
@@ -110,14 +128,14 @@ DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
         (having(text_formats=(3,)), "text_formats"),
     ],
     "its_schemas_are_openai_functions": [
-        (having(schemas=()), "there are tools"),
-        (having(schemas=Reader.schemas * 2), "names are there once"),
-        (having(schemas=(function("read", "R", path=""),)), "path of read has a description"),
+        (having(tools=()), "there are tools"),
+        (having(tools=(READ, READ)), "names are there once"),
+        (having(tools=(NAMELESS,)), "path of read has a description"),
     ],
     "drawn_calls_fit_the_schemas_and_follow_the_seed": [
-        (having(draws=itertools.repeat(ToolCall("write"))), "write is a tool"),
-        (having(draws=itertools.repeat(ToolCall("read", {"path": 3}))), "misfit of"),
-        (having(draws=(ToolCall("read", {"path": n}) for n in NUMBERS)), "drawn again"),
+        (drawing(itertools.repeat(ToolCall("write"))), "write is a tool"),
+        (drawing(itertools.repeat(ToolCall("read", {"path": 3}))), "misfit of"),
+        (drawing(ToolCall("read", {"path": n}) for n in NUMBERS), "drawn again"),
     ],
     "drawn_calls_have_the_same_answers_in_another_sandbox": [
         (answering(content=lambda: next(NUMBERS)), "the answer to"),
@@ -135,19 +153,19 @@ DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
         (answering(content="no"), "is told what is wrong"),
     ],
     "garbage_for_arguments_raises_nothing_and_stays_inside": [
-        (WritesOutside(), "what is outside"),
+        (reading(writes_outside), "what is outside"),
         (answering(content=""), "wanted 1 to"),
-        (Raises(), "read"),
+        (reading(raises), "read"),
     ],
     "paths_outside_the_workspace_are_refused": [
         (answering(ok=True), "is refused"),
-        (TellsSecrets(), "tells no secret"),
-        (WritesOutside(), "what is outside"),
+        (reading(tells_secrets), "tells no secret"),
+        (reading(writes_outside), "what is outside"),
     ],
     "a_reply_without_a_call_is_answered": [
-        (having(no_call=replace(Reader.no_call, reply="")), "it says something, or ends"),
+        (having(on_no_call=nudge("")), "it says something, or ends"),
         (
-            having(no_call=replace(Reader.no_call, is_format_error=False)),
+            having(on_no_call=lambda _: replace(SILENT, reply="Go on.", is_format_error=False)),
             "going on after it is a format error",
         ),
     ],
@@ -156,9 +174,17 @@ DEFECTS: dict[str, list[tuple[Toolset, str]]] = {
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_passes_a_small_toolset_and_names_each_defect(check: str) -> None:
-    CHECKS[check](Reader())
+    CHECKS[check](READER)
     assert DEFECTS[check]
     for toolset, words in DEFECTS[check]:
-        kind = KeyError if isinstance(toolset, Raises) else AssertionError
+        kind = KeyError if words == "read" else AssertionError
         with pytest.raises(kind, match=re.escape(words)):
             CHECKS[check](toolset)
+
+
+@pytest.mark.parametrize("part", ["function", "name", "parameters"])
+def test_a_schema_without_a_part_is_no_function(part: str) -> None:
+    whole: dict[str, Any] = {"type": "function", "function": dict(READ.schema["function"])}
+    (whole if part == "function" else whole["function"]).pop(part)
+    with pytest.raises(AssertionError, match=part):
+        check_schema(whole)

@@ -4,7 +4,7 @@ import pytest
 from scene import Scene
 
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.editor_history import MAX_BYTES, MAX_VERSIONS
+from coding_gym.tools.editor import MAX_VERSION_BYTES, MAX_VERSIONS
 
 REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 
@@ -173,7 +173,7 @@ def test_the_history_is_bounded_and_says_so(scene: Scene) -> None:
     assert edit(scene, "undo_edit") == (
         "ERROR: No edit history found for pkg/area.py; 3 older ones were not kept."
     )
-    scene.sandbox.write_file("big", b"x" * (MAX_BYTES + 1))
+    scene.sandbox.write_file("big", b"x" * (MAX_VERSION_BYTES + 1))
     edit(scene, "insert", "big", insert_line=0, new_str="y")
     assert len(json.dumps(scene.state)) < 10_000
     assert edit(scene, "undo_edit", "big").endswith("1 older ones were not kept.")

@@ -88,7 +88,7 @@ def test_a_subset_goes_by_the_names_of_the_whole(tiny_row: dict[str, Any]) -> No
     with made(tiny_row, "editor[bash,submit]") as env:
         assert text(env, call("execute_bash", command="echo 1")) == "1"
         unknown = text(env, call("x" * 100_000))
-        assert unknown.startswith("unknown tool: xxx")
+        assert unknown.startswith("ERROR: unknown tool: xxx")
         assert len(unknown) < 500
         silent = text(env, "I am done.")
         assert silent.endswith("Of these tools only the following are there: bash, submit.")

@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from coding_gym.tools.answers import Refusal
 from coding_gym.tools.heavy.faults import pytest_arguments
+from coding_gym.tools.toolset import Refusal
 
 PROGRAM = """\
 def sign(x):

@@ -15,8 +15,6 @@ from coding_gym.episode import Limits
 from coding_gym.episode.notices import call_digest, collapse_warning
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import NoCall, get_toolset
-from coding_gym.tools.nano import NanoToolset
-from coding_gym.tools.protocol import meant
 from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudget
 
 BROKEN = "<tool_call>{</tool_call>"
@@ -128,7 +126,7 @@ def test_what_a_tool_may_read_makes_another_call() -> None:
     ]:
         for toolset in ["nano", "editor", "codex", "editor[bash,submit]"]:
             tools = get_toolset(toolset)
-            one, other = (call_digest(meant(ToolCall(*call), tools)) for call in calls)
+            one, other = (call_digest(tools.canonical(ToolCall(*call))) for call in calls)
             assert one != other, (calls, toolset)
 
 
@@ -216,7 +214,7 @@ def test_words_alone_are_an_error_where_the_toolset_says_so(
     for _ in range(3):  # nano nudges
         assert not wrapped.step("Hm.")[3]
     strict = NoCall("Call a tool.", ends=False, costs_call=False, is_format_error=True)
-    monkeypatch.setattr(NanoToolset, "on_no_call", lambda *_: strict)
+    monkeypatch.setitem(vars(get_toolset("nano")), "on_no_call", lambda _: strict)
     assert not wrapped.step("Hm.")[3]
     assert wrapped.step("Hm.")[4]["stop_reason"] == "format_errors"
 

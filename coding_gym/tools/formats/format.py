@@ -17,7 +17,7 @@ from coding_gym.tools.formats.json_text import (
     repair_work,
 )
 from coding_gym.tools.schemas import Schema
-from coding_gym.tools.shells import COMMANDS, SHELLS
+from coding_gym.tools.commands import COMMANDS, SHELLS
 
 # A tool that takes one of these, or of `COMMANDS`, and requires nothing else takes a whole text.
 _PATCHES = ("patch", "diff", "input")

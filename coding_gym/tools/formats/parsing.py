@@ -11,7 +11,7 @@ from coding_gym.text.unicode import well_formed
 from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
 from coding_gym.tools.formats.format import Format, ParsedAction, Reading
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode
-from coding_gym.tools.patch_envelope import BEGIN
+from coding_gym.tools.patches import BEGIN
 
 AUTO = "auto"
 STRICT = "[strict]"

@@ -13,7 +13,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading
 from coding_gym.tools.formats.json_text import FormatError
-from coding_gym.tools.patch_envelope import BEGIN, BEGIN_LINE, END, END_LINE
+from coding_gym.tools.patches import BEGIN, BEGIN_LINE, END, END_LINE
 
 _FENCE = "```"
 _OPENINGS = ("```bash", "```mswea_bash_command")  # the second is that of mini-swe-agent 2

@@ -8,7 +8,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats.format import Format, KnownTools
 from coding_gym.tools.formats.parsing import AUTO, FORMATS, STRICT, parse_action, split_format
-from coding_gym.tools.patch_envelope import BEGIN, END
+from coding_gym.tools.patches import BEGIN, END
 from coding_gym.tools.schemas import Schema
 
 _TEXT = """\

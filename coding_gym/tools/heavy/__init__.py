@@ -1,5 +1,5 @@
 """Toolset ``heavy``: a repository map, fault localisation, checked edits, notes."""
 
-from coding_gym.tools.heavy.toolset import HeavyToolset
+from coding_gym.tools.heavy.toolset import HEAVY
 
-__all__ = ["HeavyToolset"]
+__all__ = ["HEAVY"]

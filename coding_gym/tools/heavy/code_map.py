@@ -3,10 +3,9 @@
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.answers import Refusal, quoted
-from coding_gym.tools.given import text, whole_number
+from coding_gym.tools.call_arguments import text, whole_number
 from coding_gym.tools.programs import ask, int_of, rows_of, strings_of, text_of
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import Refusal, ToolContext, quoted
 
 CHARS_PER_TOKEN = 4
 MAX_TOKENS = 8000

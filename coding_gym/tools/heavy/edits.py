@@ -1,8 +1,8 @@
 """The tools that change files: ``edit`` and ``create``, which leave no new syntax error behind."""
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.answers import Refusal, name_of
-from coding_gym.tools.editing import (
+from coding_gym.tools.call_arguments import text
+from coding_gym.tools.files import (
     OpenedFile,
     find_place,
     in_place_of,
@@ -11,13 +11,12 @@ from coding_gym.tools.editing import (
     numbered,
     occurrences,
     open_file,
+    run_own,
     save,
     write_bytes,
 )
-from coding_gym.tools.given import text
 from coding_gym.tools.heavy.lint import syntax_error
-from coding_gym.tools.own_commands import run_own
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 _NEIGHBOURS = 2  # lines shown on each side of an edit
 _MAX_SHOWN_LINES = 40
@@ -47,7 +46,7 @@ def edit(call: ToolCall, context: ToolContext) -> str:
     error, remark = syntax_error(context, file.place, file.text, changed)
     if error:
         raise Refusal(f"not edited: it would leave a syntax error in {name_of(path)}\n{error}")
-    save(context.sandbox, file, changed)
+    save(context, file, changed)
     shown = _around(changed, start, start + len(new))
     return "\n".join(part for part in (f"{name_of(path)} was edited:", shown, remark) if part)
 
@@ -62,7 +61,7 @@ def create(call: ToolCall, context: ToolContext) -> str:
     error, remark = syntax_error(context, place, None, content)
     if error:
         raise Refusal(f"not created: there is a syntax error in it\n{error}")
-    write_bytes(context.sandbox, path, place, content.encode())
+    write_bytes(context, path, place, content.encode())
     num_lines = len(lines_of(content))
     said = f"{name_of(path)} was created, {num_lines} line{'' if num_lines == 1 else 's'}."
     return f"{said}\n{remark}" if remark else said

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.answers import Refusal, quoted
-from coding_gym.tools.given import text
+from coding_gym.tools.call_arguments import text
 from coding_gym.tools.programs import ask, int_of, rows_of, strings_of, text_of
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import Refusal, ToolContext, quoted
 
 _MAX_TEST_CHARS = 2000
 _MAX_LINES = 15

@@ -2,9 +2,9 @@
 
 from pathlib import PurePosixPath
 
-from coding_gym.tools.own_commands import run_own
+from coding_gym.tools.files import run_own
 from coding_gym.tools.programs import ask, int_of, rows_of, text_of
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.toolset import ToolContext
 
 _OWN = {".py": "python", ".pyi": "python", ".json": "json"}
 # Each reads the text on standard input and only parses it; the name of the program is its first

@@ -8,9 +8,8 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.answers import Refusal
-from coding_gym.tools.given import text
-from coding_gym.tools.protocol import ToolContext
+from coding_gym.tools.call_arguments import text
+from coding_gym.tools.toolset import Refusal, ToolContext
 
 _MIN_CHARS = 200  # shorter answers are as short as saying that they are the same
 _RECENT = 20  # calls; what came before may have left the policy's context

@@ -1,6 +1,6 @@
 """What a policy is told about the toolset ``heavy``: its schemas and its system prompt."""
 
-from coding_gym.tools.prompt_parts import FRESH, INTRODUCTION, LAST_WORDS, calls_as_json
+from coding_gym.tools.prompts import FRESH_SHELL, INTRODUCTION, LAST_WORDS, calls_as_json
 from coding_gym.tools.schemas import Schema, array, function, integer
 
 SCHEMAS: tuple[Schema, ...] = (
@@ -72,5 +72,5 @@ at `find_references` when you change what a function takes or gives.
 6. Submit: call `submit`.
 
 Answers are numbered. One that is the same as a recent one says only which. {LAST_WORDS}
-{calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command {FRESH}
+{calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command {FRESH_SHELL}
 """

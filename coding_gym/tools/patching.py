@@ -1,4 +1,4 @@
-"""How hunks are put into a text: exactly, or with white space forgiven.
+"""Patches applied to the workspace: all changes are worked out first, then made; all or none.
 
 A hunk goes where the patch says if the text there fits. Otherwise it goes where it fits, if that is
 one place only; a hunk of a Codex envelope, which has no line numbers, goes to the first such place
@@ -7,13 +7,17 @@ behind the hunk before it, as Codex does.
 
 import bisect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
+from typing import Any
 
-from coding_gym.tools.answers import Refusal
 from coding_gym.tools.effort import Effort
-from coding_gym.tools.file_patch import Hunk
+from coding_gym.tools.files import TextFile, find_place, put, read_if_there, run_own
+from coding_gym.tools.patches import FilePatch, Hunk
+from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
+MAX_BYTES = 32 << 20  # of all files that a patch touches
 # How lines are compared, in this order; the first way that finds a place wins.
 STRICT: tuple[Callable[[str], str], ...] = (str, str.rstrip)
 LOOSE: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip)
@@ -206,3 +210,155 @@ def _place_of_addition(source: _Lines, hunk: Hunk, begin: int, drift: int) -> in
             raise Refusal(f"it adds behind line {hunk.start}, and the file has {len(source.lines)}")
         return at
     return begin if hunk.anchors else len(source.lines)
+
+
+# What is at $PLACE: its mode, and the first folder above it that is missing.
+_SURVEY = """\
+stat -L -c %a -- "$PLACE" 2>/dev/null || echo
+folder=${PLACE%/*} missing=
+while [ "$folder" ] && [ ! -e "$folder" ]; do missing=$folder folder=${folder%/*}; done
+printf '%s' "$missing\""""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A place that the patch touches.
+
+    Attributes:
+        path: The path in the patch.
+        place: Its real place, links resolved.
+        before: Its bytes, or None where nothing is.
+        mode: Its mode, or "".
+        missing: The topmost folder that has to be made for it, or "".
+        after: Its bytes after the patch, or None where nothing shall be.
+        new_mode: The mode after the patch, or "" to leave it.
+    """
+
+    path: str
+    place: str
+    before: bytes | None
+    mode: str
+    missing: str
+    after: bytes | None = None
+    new_mode: str = ""
+
+    @property
+    def sets_mode(self) -> bool:
+        return self.after is not None and self.new_mode not in ("", self.mode)
+
+
+def apply_patch(context: ToolContext, files: Sequence[FilePatch]) -> list[dict[str, Any]]:
+    """Applies a patch, all of it or nothing, and returns its effect on each file.
+
+    Returns:
+        One mapping per file: ``path``, ``action``, ``hunks`` (the lines at which they went in).
+
+    Raises:
+        Refusal: It does not apply, and why.
+        SandboxError: The sandbox is closed or died.
+    """
+    plan = _Plan(context)
+    done = [plan.add(file) for file in files]
+    plan.write()
+    return done
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The changes that a patch comes to in a workspace; nothing is written before `write`."""
+
+    context: ToolContext
+    entries: dict[str, _Entry] = field(default_factory=dict)
+    effort: Effort = field(default_factory=lambda: Effort(MAX_WORK))
+
+    def add(self, patch: FilePatch) -> dict[str, Any]:
+        """Works out one file's part, on top of those before it."""
+        name = name_of(patch.new_path or patch.old_path or "")
+        try:
+            action, numbers = self._change(patch)
+        except Refusal as why:
+            said = str(why)
+            raise Refusal(said if said.startswith(name) else f"{name}: {said}") from why
+        return {"action": action, "path": name} | ({"hunks": numbers} if patch.hunks else {})
+
+    def _change(self, patch: FilePatch) -> tuple[str, list[int]]:
+        old = None if patch.old_path is None else self._entry(patch.old_path)
+        new = None if patch.new_path is None else self._entry(patch.new_path)
+        if old is not None and old.after is None:
+            raise Refusal(f"{name_of(old.path)} does not exist")
+        if new is not None and new is not old and new.after is not None:
+            raise Refusal(f"{name_of(new.path)} is there already")
+        leaves = old is not None and new is not old and not patch.is_copy
+        if old is not None and leaves and self._is_link(old.path):
+            raise Refusal(f"{name_of(old.path)} is a symbolic link; use a command instead")
+        data, numbers = self._edited(old, patch)
+        if new is not None:
+            new.after = data
+            kept = "" if old is None else old.new_mode or ("" if old is new else old.mode)
+            new.new_mode = patch.mode or kept
+        if old is not None and leaves:
+            old.after = None
+        if old is None or new is None:
+            return ("added" if old is None else "deleted"), numbers
+        renamed = "copied" if patch.is_copy else "renamed"
+        return ("updated" if old is new else renamed), numbers
+
+    def _edited(self, old: _Entry | None, patch: FilePatch) -> tuple[bytes, list[int]]:
+        data = b"" if old is None or old.after is None else old.after
+        if not patch.hunks:
+            return data, []
+        content = TextFile.decode(data)
+        if content.is_binary:
+            raise Refusal("it is a binary file; use a command instead")
+        ways = LOOSE if patch.is_loose else STRICT
+        text, numbers = apply_hunks(content.text, patch.hunks, ways, self.effort)
+        if patch.new_path is None and text:
+            raise Refusal("the patch deletes this file, but not all of its lines")
+        try:
+            return content.encode(text), numbers
+        except UnicodeEncodeError as error:
+            raise Refusal("the new text does not fit the file's encoding") from error
+
+    def _entry(self, path: str) -> _Entry:
+        place = find_place(self.context, path, may_be_new=True)
+        if place not in self.entries:
+            before = read_if_there(self.context, path, place)
+            survey = run_own(self.context, _SURVEY, env={"PLACE": place}).output
+            mode, _, missing = survey.partition("\n")
+            self.entries[place] = _Entry(path, place, before, mode, missing, after=before)
+            if sum(len(entry.before or b"") for entry in self.entries.values()) > MAX_BYTES:
+                raise Refusal(f"files of more than {MAX_BYTES >> 20} MiB in one patch; split it")
+        return self.entries[place]
+
+    def _is_link(self, path: str) -> bool:
+        return run_own(self.context, 'test -L "$FILE"', env={"FILE": path}).ok
+
+    def write(self) -> None:
+        """Makes all changes; where one cannot be made, those before it are taken back."""
+        changed = [e for e in self.entries.values() if e.after != e.before or e.sets_mode]
+        # Deletions come last, so that a full disk is found before anything is lost.
+        changed.sort(key=lambda entry: entry.after is None)
+        for number, entry in enumerate(changed):
+            mode = entry.new_mode if entry.sets_mode else ""
+            try:
+                put(self.context, entry.path, entry.place, entry.after, mode)
+            except Refusal as why:
+                lost = self._take_back(changed[: number + 1])
+                kept = f"not restored: {', '.join(lost)}" if lost else "nothing was changed"
+                raise Refusal(f"{why}; {kept}") from why
+
+    def _take_back(self, done: Sequence[_Entry]) -> list[str]:
+        """Brings places back to what they were; returns the paths of those that resist."""
+        lost = []
+        # New files go first: they hold the space that old content may need.
+        for entry in sorted(done, key=lambda entry: entry.before is not None):
+            try:
+                now = read_if_there(self.context, entry.path, entry.place)
+                if now != entry.before or entry.sets_mode:
+                    put(self.context, entry.path, entry.place, entry.before, entry.mode)
+                if entry.missing:
+                    command = 'find "$TOP" -depth -type d -empty -delete'
+                    run_own(self.context, command, env={"TOP": entry.missing})
+            except Refusal:
+                lost.append(name_of(entry.path))
+        return lost

@@ -1,16 +1,6 @@
-"""Sentences that the system prompts of several toolsets share."""
+"""Sentences and examples that several toolsets share."""
 
-from coding_gym.tools.nano_prompt import FRESH, KEPT
-
-__all__ = [
-    "FRESH",
-    "HOW_TO_WORK",
-    "INTRODUCTION",
-    "KEPT",
-    "LAST_WORDS",
-    "calls_as_json",
-    "with_kept_shell",
-]
+from coding_gym.tools.toolset import FRESH_SHELL as FRESH_SHELL
 
 INTRODUCTION = """\
 You are a software engineer working alone in a terminal. You are given a report of a problem in \
@@ -28,6 +18,21 @@ Nobody can answer questions, and the number of replies is limited. The repair is
 that you cannot see, so do not edit tests to make them pass.
 """
 
+# None of these reads a clock, an inode's number or an unsorted folder, so that a seeded random
+# agent gets the same answers everywhere.
+EXAMPLE_COMMANDS = (
+    "ls",
+    "git status --short",
+    "git log --oneline -n 3",
+    "git ls-files | head -n 40",
+    "find . -name '*.py' -not -path './.git/*' | sort | head -n 20",
+    "grep -rn 'def ' --include='*.py' . | sort | head -n 20",
+    "head -n 20 README.md",
+    "cat no-such-file",
+    "echo 'a note' >> notes.txt",
+    "true",
+)
+
 
 def calls_as_json(example: str) -> str:
     """Returns how a call is written where a chat format has no way of its own."""
@@ -35,8 +40,3 @@ def calls_as_json(example: str) -> str:
         "Unless your chat format has a way of its own to call tools, reply with a call as a JSON "
         f"object and nothing else: {example}, or several in a list."
     )
-
-
-def with_kept_shell(prompt: str, *, keeps_shell: bool) -> str:
-    """Returns a prompt that says `FRESH`, or says `KEPT` instead where one shell runs it all."""
-    return prompt.replace(FRESH, KEPT) if keeps_shell else prompt

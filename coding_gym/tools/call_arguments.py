@@ -1,46 +1,31 @@
-"""The arguments of a call, read by type: what is missing or wrong is refused by name.
+"""The arguments of a call, read by type; a missing or wrong one raises a `Refusal` that names it.
 
-Where a policy's way of writing leaves the meaning plain it is taken: XML formats give every value
-as text, so ``"12"`` is a whole number and ``"true"`` a truth value.
+Values are accepted as text where their meaning is plain: XML formats write every value as text, so
+``"12"`` is a whole number and ``"true"`` a truth value. Null counts as left out.
 """
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.answers import Refusal, quoted
+from coding_gym.tools.toolset import Refusal, quoted
 
 _NUMBER = re.compile(r"[+-]?\d{1,18}")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def is_given(call: ToolCall, name: str) -> bool:
-    """Returns whether an argument is there; null counts as left out."""
+    """Returns whether an argument is there."""
     return call.arguments.get(name) is not None
 
 
-@overload
-def text(call: ToolCall, name: str) -> str: ...
-@overload
-def text(call: ToolCall, name: str, default: str) -> str: ...
-@overload
-def text(call: ToolCall, name: str, default: None) -> str | None: ...
-def text(call: ToolCall, name: str, default: str | None = "\0") -> str | None:
-    """Returns an argument that is a string.
-
-    Args:
-        call: The call.
-        name: The argument's name.
-        default: What it is where it is left out; a NUL, which no tool takes, for "it must not be".
-
-    Raises:
-        Refusal: It is missing, no string, or not what a file can hold.
-    """
+def text(call: ToolCall, name: str, default: str | None = None) -> str:
+    """Returns an argument that is a string of Unicode text; without a default it is required."""
     value = call.arguments.get(name)
     if value is None:
-        if default == "\0":
+        if default is None:
             raise _missing(call, name)
         return default
     if not isinstance(value, str):
@@ -52,21 +37,11 @@ def text(call: ToolCall, name: str, default: str | None = "\0") -> str | None:
     return value
 
 
-@overload
-def whole_number(call: ToolCall, name: str) -> int: ...
-@overload
-def whole_number(call: ToolCall, name: str, default: int) -> int: ...
-@overload
-def whole_number(call: ToolCall, name: str, default: None) -> int | None: ...
-def whole_number(call: ToolCall, name: str, default: int | None = -1 << 64) -> int | None:
-    """Returns an argument that is a whole number, or says one.
-
-    Raises:
-        Refusal: It is missing (where ``default`` is left out), or no whole number.
-    """
+def whole_number(call: ToolCall, name: str, default: int | None = None) -> int:
+    """Returns an argument that is a whole number; without a default it is required."""
     value = call.arguments.get(name)
     if value is None:
-        if default == -1 << 64:
+        if default is None:
             raise _missing(call, name)
         return default
     number = as_integer(value)
@@ -76,11 +51,7 @@ def whole_number(call: ToolCall, name: str, default: int | None = -1 << 64) -> i
 
 
 def truth(call: ToolCall, name: str, *, default: bool) -> bool:
-    """Returns an argument that is true or false, or says so.
-
-    Raises:
-        Refusal: It is neither.
-    """
+    """Returns an argument that is true or false."""
     value = call.arguments.get(name)
     if value is None:
         return default
@@ -93,18 +64,12 @@ def truth(call: ToolCall, name: str, *, default: bool) -> bool:
 
 
 def seconds(call: ToolCall, name: str, default: float, *, least: float, most: float) -> float:
-    """Returns an argument that is a number of seconds, brought into bounds.
-
-    Raises:
-        Refusal: It is no number.
-    """
+    """Returns an argument that is a number of seconds, brought into bounds."""
     value = call.arguments.get(name)
-    if value is None or isinstance(value, bool):
-        if value is None:
-            return default
-        raise _wrong(name, "a number of seconds", value)
+    if value is None:
+        return default
     try:
-        number = float(value)
+        number = float("nan" if isinstance(value, bool) else value)
     except (TypeError, ValueError, OverflowError) as error:
         raise _wrong(name, "a number of seconds", value) from error
     if number != number:  # NaN
@@ -113,11 +78,7 @@ def seconds(call: ToolCall, name: str, default: float, *, least: float, most: fl
 
 
 def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
-    """Returns an argument that is a list of two whole numbers, or None where it is left out.
-
-    Raises:
-        Refusal: It is anything else.
-    """
+    """Returns an argument that is a list of two whole numbers, or None where it is left out."""
     value: Any = call.arguments.get(name)
     if isinstance(value, str):
         try:
@@ -133,11 +94,7 @@ def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
 
 
 def one_of(call: ToolCall, name: str, choices: Sequence[str]) -> str:
-    """Returns an argument that is one of some words.
-
-    Raises:
-        Refusal: It is not.
-    """
+    """Returns an argument that is one of some words."""
     value = text(call, name).strip()
     if value not in choices:
         raise Refusal(f"`{name}` must be one of {', '.join(choices)}, got {quoted(value)}")
@@ -150,16 +107,11 @@ def as_integer(value: Any) -> int | None:
     >>> as_integer("12"), as_integer(3.0), as_integer(True), as_integer("3.5")
     (12, 3, None, None)
     """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value if abs(value) < 1 << 62 else None
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 62:
-        return int(value)
     if isinstance(value, str):
         plain = value.strip().strip("\"'")
         return int(plain) if _NUMBER.fullmatch(plain) else None
-    return None
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return int(value) if is_whole and not isinstance(value, bool) and abs(value) < 1 << 62 else None
 
 
 def _missing(call: ToolCall, name: str) -> Refusal:
