@@ -1,4 +1,4 @@
-"""Work that one action may still cause: counted, so that the same action always gets as far."""
+"""A work budget, so that results do not depend on timing."""
 
 from dataclasses import dataclass
 

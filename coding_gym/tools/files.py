@@ -85,13 +85,7 @@ def run_own(
 ) -> ExecResult:
     """Runs a tool's own command, for at most as long as a command of the policy may take now.
 
-    Args:
-        context: The episode.
-        command: The command; text from a policy comes in ``env`` or ``stdin``.
-        bound_s: Seconds that it may take where the episode has more.
-        max_output_bytes: The limit of its output.
-        env: Its variables.
-        stdin: Its input.
+    Text from a policy comes in ``env`` or ``stdin``, never in the command.
     """
     return context.sandbox.run(
         command,

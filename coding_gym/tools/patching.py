@@ -92,8 +92,7 @@ def apply_hunks(
         text: With line feeds for line ends.
         hunks: From the top of the text to its end.
         ways: `STRICT` or `LOOSE`.
-        effort: What finding places may cost, in characters looked at; all of `MAX_WORK` where it
-            is left out.
+        effort: A budget for the search, in characters; `MAX_WORK` by default.
 
     Returns:
         The new text, and the line of the old one, from 1, at which each hunk went in.
