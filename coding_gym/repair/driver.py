@@ -4,18 +4,19 @@ import base64
 import io
 import zipfile
 from collections.abc import Generator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.probe import wire
 from coding_gym.repair.source import Source
 from coding_gym.repair.units import Unit, units
+from coding_gym.tools.programs import sources
 
 Talk = Generator[str, str, dict[str, Any] | None]
 """Yields shell commands, is sent their output, returns the reply or None where there is none."""
 
 _PACKAGE = "template_repair_probe"
+_SHARED = ("coding_gym.tools.inside.tracing", "coding_gym.tasks.synthesis.inside.forking")
 _FOLDER = "${TMPDIR:-/tmp}/template-repair"
 _UNPACK = (
     "import base64, io, sys, zipfile; "
@@ -32,11 +33,10 @@ def install_command() -> str:
     """Returns the shell command that writes the driver to a fresh folder under /tmp."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for file in sorted(files("coding_gym.repair.probe").iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".py"):
-                entry = zipfile.ZipInfo(f"{_PACKAGE}/{file.name}", _EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, file.read_bytes())
+        for name, source in sources("coding_gym.repair.probe", *_SHARED).items():
+            entry = zipfile.ZipInfo(f"{_PACKAGE}/{name}.py", _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, source)
     text = base64.b85encode(packed.getvalue()).decode()
     folder = f"rm -rf {_FOLDER} && mkdir -p {_FOLDER} && cd {_FOLDER}"
     run = f"echo '{_RUN}' > run && chmod +x run"

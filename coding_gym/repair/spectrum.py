@@ -1,12 +1,12 @@
 """Spectrum-based fault localisation: which lines failing tests run and passing ones do not."""
 
 import ast
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from coding_gym.repair.sites import Site, sites
 from coding_gym.repair.source import FunctionNode, Source, own_nodes
+from coding_gym.tools.inside.tracing import ochiai_score
 
 Line = tuple[str, int]
 """A path and a line from 1."""
@@ -64,14 +64,12 @@ class SuspiciousLine:
 
 
 def ochiai(spectrum: Spectrum) -> list[SuspiciousLine]:
-    """Ranks the lines that failing tests executed, the most suspicious first.
+    """Ranks the lines that failing tests executed by Ochiai's score, the most suspicious first.
 
-    The score of a line is ``ef / sqrt(num_failed * (ef + ep))``, with ``ef`` and ``ep`` the failed
-    and passed tests that executed it (Abreu, Zoeteweij and van Gemund, "On the accuracy of
-    spectrum-based fault localization", TAIC PART 2007). Equal scores are ordered by path and line.
+    Equal scores are ordered by path and line.
     """
     ranked = [
-        SuspiciousLine(path, line, failed / math.sqrt(spectrum.num_failed * (failed + passed)))
+        SuspiciousLine(path, line, ochiai_score(spectrum.num_failed, failed, passed))
         for (path, line), (failed, passed) in spectrum.hits.items()
         if failed
     ]

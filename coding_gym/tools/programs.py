@@ -5,6 +5,7 @@ arrive on standard input and leave no file behind.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,6 +16,7 @@ from coding_gym.arguments import is_integer
 from coding_gym.tools.toolset import ToolContext
 
 _PACKAGE = "coding_gym_inside"
+_SHARED_IMPORT = re.compile(r"\bfrom coding_gym\.(?:\w+\.)*(\w+) import ")
 # The tree may hold a json.py: its folder leaves the path before anything is imported.
 _START = f"""\
 import sys
@@ -60,6 +62,22 @@ class Reply:
     problem: str = ""
 
 
+def sources(folder: str, *shared: str) -> dict[str, str]:
+    """Returns the sources of a package's modules, by name, as one package inside the sandbox.
+
+    Args:
+        folder: The package, such as ``coding_gym.tools.inside``.
+        shared: Full names of modules of other packages that its modules import; inside they are
+            modules of the same package.
+    """
+    found = {f.name[:-3]: f for f in files(folder).iterdir() if f.name.endswith(".py")}
+    for name in shared:
+        package, _, module = name.rpartition(".")
+        found[module] = files(package) / f"{module}.py"
+    texts = {name: found[name].read_text(encoding="utf-8") for name in sorted(found)}
+    return {name: _SHARED_IMPORT.sub(r"from .\1 import ", text) for name, text in texts.items()}
+
+
 def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply:
     """Runs a program inside the sandbox and returns its reply.
 
@@ -95,10 +113,8 @@ def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply
 
 @cache
 def _modules() -> dict[str, str]:
-    folder = files("coding_gym.tools.inside")
-    found = {file.name: file for file in folder.iterdir() if file.name.endswith(".py")}
-    sources = {name[:-3]: found[name].read_text(encoding="utf-8") for name in sorted(found)}
-    return sources | {_PACKAGE: sources.pop("__init__")}
+    found = sources("coding_gym.tools.inside")
+    return found | {_PACKAGE: found.pop("__init__")}
 
 
 # What a reply holds may be forged: each part is read by its type, and no more of it than there is

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING, Any
+
+from coding_gym.tasks.synthesis.inside.forking import run_forked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # What computes on a busy machine may last a few times longer by the clock.
 _WALL_PER_CPU = 3.0
@@ -11,6 +17,8 @@ _SLACK_S = 4.0
 # The shell ends a command, and with it this process and all it found, after 120 seconds.
 _REQUEST_S = 100.0
 _LATE_S = 20.0
+_MEMORY_BYTES = 2 << 30
+_FILE_BYTES = 64 << 20
 
 
 class _Request:
@@ -41,6 +49,24 @@ def wall_s(seconds: float) -> float:
 def until_answer_s(seconds: float) -> float:
     """Returns ``seconds``, or what is left of the request where that is less."""
     return max(0.0, min(seconds, _Request.end - time.monotonic()))
+
+
+def forked(function: Callable[[], Any], seconds: float, waits_s: float = 0.0) -> Any:
+    """Returns the result of a function in a forked child, or None if it died or took too long.
+
+    Args:
+        function: Gives a JSON value that is not None.
+        seconds: Processor seconds that the child may use; by the clock a few times that.
+        waits_s: Seconds of the clock besides.
+    """
+    end = time.monotonic() + until_answer_s(wall_s(seconds) + waits_s)
+    return run_forked(
+        function,
+        seconds,
+        lambda _: time.monotonic() > end,
+        memory_bytes=_MEMORY_BYTES,
+        file_bytes=_FILE_BYTES,
+    )
 
 
 class Stopwatch:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .forking import forked
+from .clock import forked
 from .hotpatch import Change, HotPatcher
 from .verdicts import BREAKS, DIED, UNTRIED, Verdict
 from .written import Written

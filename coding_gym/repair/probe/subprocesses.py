@@ -9,8 +9,9 @@ import json
 import os
 import shutil
 
+from coding_gym.tools.inside.tracing import LineTracer
+
 from .place import FOLDER, is_program
-from .tracing import Tracer
 
 _SITE = FOLDER / "site"
 _LINES = FOLDER / "lines"
@@ -29,9 +30,8 @@ def follow() -> None:
 
 def trace_this_process() -> None:
     """Traces until the process ends, then writes its lines to a file of its own."""
-    lines: set[tuple[str, int]] = set()
-    tracer = Tracer(is_program)
-    tracer.start()
+    lines: dict[tuple[str, int], None] = {}
+    tracer = LineTracer(is_program)
     tracer.collect_into(lines)
 
     def write() -> None:
@@ -43,10 +43,11 @@ def trace_this_process() -> None:
     atexit.register(write)
 
 
-def gather(lines: set[tuple[str, int]]) -> None:
+def gather(lines: dict[tuple[str, int], None]) -> None:
     """Moves what ended processes wrote down into ``lines``."""
     if not _LINES.is_dir():
         return
     for path in sorted(_LINES.glob("*.json")):
-        lines.update((name, line) for name, line in json.loads(path.read_text(encoding="utf-8")))
+        for name, line in json.loads(path.read_text(encoding="utf-8")):
+            lines.setdefault((name, line))
         path.unlink()

@@ -21,7 +21,7 @@ from .time_limit import TestTookTooLong, limited
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .tracing import Tracer
+    from coding_gym.tools.inside.tracing import LineTracer
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _MAX_MESSAGE = 600
@@ -49,7 +49,7 @@ class Recorder:
 
     def __init__(
         self,
-        tracer: Tracer | None = None,
+        tracer: LineTracer | None = None,
         limit_s: float = 10.0,
         total_s: float = 1e9,
         *,
@@ -59,8 +59,8 @@ class Recorder:
         self.outcomes: dict[str, str] = {}
         self.signatures: dict[str, str] = {}
         self.slowest = (0.0, 0.0)
-        self.lines: dict[str, set[tuple[str, int]]] = {}
-        self.imported: set[tuple[str, int]] = set()
+        self.lines: dict[str, dict[tuple[str, int], None]] = {}
+        self.imported: dict[tuple[str, int], None] = {}
         self.timed_out = False
         self._tracer = tracer
         self._limit_s = limit_s
@@ -77,14 +77,13 @@ class Recorder:
     def pytest_sessionstart(self) -> None:
         """Traces from before the tests are collected."""
         if self._tracer is not None:
-            self._tracer.start()
             self._tracer.collect_into(self.imported)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
         """Collects lines and limits time around one test."""
         if self._tracer is not None:
-            self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
+            self._tracer.collect_into(self.lines.setdefault(item.nodeid, {}))
         watch = Stopwatch()
         try:
             with limited(self._limit_s, self._waits_s):
@@ -94,7 +93,7 @@ class Recorder:
                 cpu, wall = watch.spent()
                 self.slowest = max(cpu, self.slowest[0]), max(wall, self.slowest[1])
             if self._tracer is not None:
-                self._tracer.collect_into(set())
+                self._tracer.collect_into({})
                 gather(self.lines[item.nodeid])
         if self._watch.is_past(self._total_s):
             item.session.shouldstop = "out of time"

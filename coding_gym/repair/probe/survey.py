@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .clock import Stopwatch
-from .forking import forked
+from coding_gym.tools.inside.tracing import LineTracer
+
+from .clock import Stopwatch, forked
 from .place import TREE, copy_tree, enter_tree, is_program, relative, remember
 from .subprocesses import follow
 from .suite import Recorder, plugin_flags, run_pytest
-from .tracing import Tracer
 
 _MAX_LINES = 2000
 _MAX_FAILING = 12
@@ -80,7 +80,7 @@ def survey(workspace: Path, arguments: list[str], *, seconds: float, test_s: flo
 
 def _traced(arguments: list[str], seconds: float, test_s: float) -> Any:
     follow()
-    tracer = Tracer(is_program)
+    tracer = LineTracer(is_program)
     recorder = Recorder(tracer, test_s, seconds)
     run_pytest(arguments, [recorder])
     tracer.stop()

@@ -10,9 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .clock import Stopwatch
+from .clock import Stopwatch, forked
 from .fast_loop import FastLoop
-from .forking import forked
 from .place import TREE, enter_tree
 from .suite import Recorder, run_pytest
 from .verdicts import BREAKS, DIED, PLAUSIBLE, UNTRIED, Judge, Verdict

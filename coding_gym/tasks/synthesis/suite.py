@@ -5,7 +5,6 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.errors import SandboxError, last_line
@@ -14,12 +13,15 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.tasks.synthesis.survey import Survey, read_survey
+from coding_gym.tools.programs import sources
 from coding_gym.workspace import apply_patch
 
 if TYPE_CHECKING:
     from coding_gym.tasks.synthesis.replies import AttemptReply
 
 _PACKAGE = "task_synthesis_inside"
+_PROGRAMS = "coding_gym.tasks.synthesis.inside"
+_TRACING = "coding_gym.tools.inside.tracing"
 _MAX_REPLY_BYTES = 64 << 20
 _SURVEY_CPU_S = 300.0
 _SURVEY_TIMEOUT_S = 3600.0
@@ -86,10 +88,9 @@ class TestSandbox:
         self._sandbox = open_sandbox(spec, backend=backend)
         try:
             self._folder = f"{self._sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 - inside
-            for file in resources.files("coding_gym.tasks.synthesis.inside").iterdir():
-                if file.name.endswith(".py"):
-                    name = f"{self._folder}/{_PACKAGE}/{file.name}"
-                    self._sandbox.write_file(name, file.read_bytes())
+            for name, source in sources(_PROGRAMS, _TRACING).items():
+                path = f"{self._folder}/{_PACKAGE}/{name}.py"
+                self._sandbox.write_file(path, source.encode())
         except BaseException:
             self._sandbox.close()
             raise

@@ -1,9 +1,6 @@
 """The tool ``locate_fault``: suspicious lines by spectrum-based fault localisation.
 
-The score of a line is Ochiai's, ``ef / sqrt(nf * (ef + ep))``, with ``nf`` the failed tests, ``ef``
-and ``ep`` the failed and passed tests that ran the line (Abreu, Zoeteweij and van Gemund, "On the
-accuracy of spectrum-based fault localization", TAIC PART 2007). Only tests that are in the working
-tree are run, and in its sandbox.
+Only tests that are in the working tree are run, and in its sandbox.
 """
 
 import re

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .tracing import ochiai_score
 from .tree import printable, read_regular
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _lines(
                 counts.setdefault(place, [0, 0])[column] += 1
     reached = {place: number for number, place in enumerate(ran.get(failed[0], ()))}
     rows = [
-        (ef / math.sqrt(len(failed) * (ef + ep)), reached.get(place, -1), place, ef, ep)
+        (ochiai_score(len(failed), ef, ep), reached.get(place, -1), place, ef, ep)
         for place, (ef, ep) in counts.items()
         if ef
     ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .line_tracer import LineTracer
+from .tracing import LineTracer
 from .tree import printable
 
 if TYPE_CHECKING:

@@ -10,14 +10,13 @@ import select
 import signal
 import sys
 import time
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MEMORY_BYTES = 3 << 30
-_FILE_BYTES = 256 << 20
 _CHUNK_BYTES = 1 << 16
 # Processor time is what counts, as it is the same on a busy machine. What sleeps and uses none for
 # so long waits for ever; the last limit is for what escapes both.
@@ -27,14 +26,44 @@ _MAX_WALL_S = 600.0
 
 
 def forked(function: Callable[[], Any], cpu_s: float) -> Any:
-    """Returns what ``function`` gives in a forked child, or None if it died or took too long.
+    """Returns the result of a function in a forked child, or None if it died or took too long.
+
+    Args:
+        function: Gives a JSON value that is not None.
+        cpu_s: Processor seconds that the child may use.
+    """
+    start = moved = time.monotonic()
+    used = ""
+
+    def is_late(child: int) -> bool:
+        nonlocal used, moved
+        now, using = time.monotonic(), _use(child)
+        if using != used or not using:
+            used, moved = using, now
+        return now - moved > _STILL_S or now - start > _MAX_WALL_S
+
+    return run_forked(function, cpu_s, is_late, memory_bytes=3 << 30, file_bytes=256 << 20)
+
+
+def run_forked(
+    function: Callable[[], Any],
+    cpu_s: float,
+    is_late: Callable[[int], bool],
+    *,
+    memory_bytes: int,
+    file_bytes: int,
+) -> Any:
+    """Returns the result of a function in a forked child, or None if it died or was late.
 
     The child leads a process group, which is killed when it has answered, so that nothing it
     started outlives it.
 
     Args:
         function: Gives a JSON value that is not None.
-        cpu_s: Processor seconds that the child may use.
+        cpu_s: Processor seconds that the child may use, up to a second more.
+        is_late: Called a few times a second with the child's id; says whether it is killed.
+        memory_bytes: Limit of the child's memory.
+        file_bytes: Limit of the size of each file that it writes.
     """
     sys.stdout.flush()
     reading, writing = os.pipe()
@@ -44,9 +73,9 @@ def forked(function: Callable[[], Any], cpu_s: float) -> Any:
         try:
             os.close(reading)
             os.setpgid(0, 0)
-            _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
-            _limit(resource.RLIMIT_FSIZE, _FILE_BYTES)
-            _limit(resource.RLIMIT_CPU, int(cpu_s) + 1)
+            _limit(resource.RLIMIT_AS, memory_bytes)
+            _limit(resource.RLIMIT_FSIZE, file_bytes)
+            _limit(resource.RLIMIT_CPU, ceil(cpu_s))
             answer = json.dumps(function()).encode() + b"\n"
             while answer:
                 answer = answer[os.write(writing, answer) :]
@@ -54,7 +83,7 @@ def forked(function: Callable[[], Any], cpu_s: float) -> Any:
             os._exit(0)
     os.close(writing)
     try:
-        return _read(reading, child)
+        return _read(reading, child, is_late)
     finally:
         os.close(reading)
         _kill(child)
@@ -66,9 +95,7 @@ def _limit(kind: int, value: int) -> None:
         resource.setrlimit(kind, (value, hard))
 
 
-def _read(pipe: int, child: int) -> Any:
-    start = moved = time.monotonic()
-    used = ""
+def _read(pipe: int, child: int, is_late: Callable[[int], bool]) -> Any:
     parts = []
     while True:
         ready, _, _ = select.select([pipe], [], [], _TICK_S)
@@ -78,10 +105,7 @@ def _read(pipe: int, child: int) -> Any:
         parts.append(chunk)
         if chunk.endswith(b"\n"):  # JSON itself holds no line feed
             return json.loads(b"".join(parts))
-        now, using = time.monotonic(), _use(child)
-        if using != used or not using:
-            used, moved = using, now
-        if now - moved > _STILL_S or now - start > _MAX_WALL_S:
+        if is_late(child):
             return None
 
 

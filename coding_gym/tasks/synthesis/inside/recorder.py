@@ -18,7 +18,7 @@ from .seen import describe
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Mapping
 
-    from .tracing import Tracer
+    from coding_gym.tools.inside.tracing import LineTracer
 
 _PROCESSES = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"}
 _MAX_DESCRIBED = 24
@@ -50,15 +50,15 @@ class Recorder:
         root: str,
         options: Mapping[str, object],
         selected: Collection[str] | None = None,
-        tracer: Tracer | None = None,
+        tracer: LineTracer | None = None,
         *,
         is_reversed: bool = False,
     ) -> None:
         self.outcomes: dict[str, str] = {}
         self.functions: dict[str, tuple[str, int]] = {}
         self.failures: dict[str, dict[str, Any]] = {}
-        self.lines: dict[str, set[tuple[str, int]]] = {}
-        self.imported: set[tuple[str, int]] = set()
+        self.lines: dict[str, dict[tuple[str, int], None]] = {}
+        self.imported: dict[tuple[str, int], None] = {}
         self.spawning: set[str] = set()
         self.chancy: set[str] = set()
         self.collect_error = ""
@@ -101,7 +101,7 @@ class Recorder:
         self._current = item.nodeid
         before = random.getstate()
         if self._tracer is not None:
-            self._tracer.collect_into(self.lines.setdefault(item.nodeid, set()))
+            self._tracer.collect_into(self.lines.setdefault(item.nodeid, {}))
         yield
         self._current = ""
         if random.getstate() != before:

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from coding_gym.tools.inside.tracing import LineTracer
+
 from .forking import forked
 from .recorder import Recorder
 from .session import NUM_CHANCES, foreign_modules, root_folder, run_pytest
-from .tracing import Tracer
 
 
 def survey(request: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _traced(
     arguments: list[str], root: str, options: dict[str, object], chance: int
 ) -> dict[str, Any]:
     random.seed(chance)
-    recorder = Recorder(root, options, tracer=Tracer(root))
+    recorder = Recorder(root, options, tracer=LineTracer(lambda name: name.startswith(root)))
     run_pytest(arguments, [recorder])
     lines = {test: sorted(found) for test, found in recorder.lines.items()}
     return {

@@ -1,7 +1,8 @@
-"""Which lines run, into whatever dict is current, in the order of their first execution."""
+"""Which lines run, test by test, and how suspicious that makes them."""
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,25 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 
+def ochiai_score(num_failed: int, failed: int, passed: int) -> float:
+    """Returns Ochiai's suspicion of a line, ``failed / sqrt(num_failed * (failed + passed))``.
+
+    After Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault localization",
+    TAIC PART 2007.
+
+    Args:
+        num_failed: Tests that failed, at least 1.
+        failed: Those of them that ran the line; with ``passed`` at least 1.
+        passed: Tests that passed and ran the line.
+    """
+    return failed / math.sqrt(num_failed * (failed + passed))
+
+
 class LineTracer:
-    """Notes executed lines as keys ``(file name, line)`` of the current dict.
+    """Notes executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
+
+    Uses ``sys.monitoring`` where it exists (3.12), where each line reports once per dict, and
+    ``sys.settrace`` before.
 
     Args:
         wants: Tells by file name whether a file's lines are noted.
@@ -25,13 +43,24 @@ class LineTracer:
         self._tool = -1
 
     def collect_into(self, lines: dict[tuple[str, int], None]) -> None:
-        """Begins to trace where that is not done, and notes lines into ``lines`` from now on."""
+        """Adds every line that runs from now on to ``lines``; begins to trace where needed."""
         self._lines = lines
         if sys.version_info >= (3, 12):
             self._monitor()
         elif sys.gettrace() != self._on_call:  # a test may have put its own in place
             threading.settrace(self._on_call)
             sys.settrace(self._on_call)
+
+    def stop(self) -> None:
+        """Ends tracing."""
+        self._lines = {}
+        if sys.version_info < (3, 12):
+            sys.settrace(None)
+            threading.settrace(None)
+        elif self._tool >= 0:
+            sys.monitoring.set_events(self._tool, 0)
+            sys.monitoring.free_tool_id(self._tool)
+            self._tool = -1
 
     def _is_wanted(self, name: str) -> bool:
         wanted = self._known.get(name)
@@ -55,7 +84,7 @@ class LineTracer:
             monitoring = sys.monitoring
             if self._tool < 0:
                 self._tool = next(i for i in (3, 4, 1, 5, 0, 2) if monitoring.get_tool(i) is None)
-                monitoring.use_tool_id(self._tool, "locate-fault")
+                monitoring.use_tool_id(self._tool, "line-tracer")
                 monitoring.register_callback(self._tool, monitoring.events.LINE, self._on_event)
                 monitoring.set_events(self._tool, monitoring.events.LINE)
             monitoring.restart_events()
