@@ -1,27 +1,29 @@
-"""Asks the programs of ``inside`` something: they are sent into the sandbox and run by its Python.
+"""Programs that run inside the sandbox: their sources are sent there and its Python runs them.
 
-What a policy wrote is parsed, imported and traced there and never by this process. The programs
-arrive on standard input and leave no file behind.
+The code that a policy wrote is parsed, imported and traced there, never in this process. `ask`
+sends a program on standard input, which leaves no file behind.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from coding_gym.arguments import is_integer
-from coding_gym.tools.toolset import ToolContext
+from coding_gym.tools.toolset import Refusal, ToolContext
 
 _PACKAGE = "coding_gym_inside"
+_FOLDER = "coding_gym.tools.inside"
 _SHARED_IMPORT = re.compile(r"\bfrom coding_gym\.(?:\w+\.)*(\w+) import ")
 # The tree may hold a json.py: its folder leaves the path before anything is imported.
 _START = f"""\
+import os; del os.environ['CODING_GYM_START']
 import sys
 if sys.path and sys.path[0] == "": del sys.path[0]
-import importlib.abc, importlib.util, json, os
+import importlib.abc, importlib.util, json
 sent = json.loads(sys.stdin.buffer.read().decode())
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
@@ -40,21 +42,23 @@ def reply(value):
     rest = b"\\n" + json.dumps(value).encode("ascii")
     while rest: rest = rest[os.write(out, rest):]
     os._exit(0)
-importlib.import_module({_PACKAGE!r} + "." + sent["ask"]).answer(sent["request"], reply)
+module, _, function = sent["program"].partition(".")
+try: program = importlib.import_module({_PACKAGE!r} + "." + module)
+except ImportError as error: reply({{"problem": "there is no " + str(error.name) + " here"}})
+getattr(program, function)(sent["request"], reply)
 """
 _NO_PYTHON = 127
-MAX_FIELD_CHARS = 400  # the programs cut their texts at less
-MAX_ROWS = 60
-_MAX_INT = 1 << 53
+_MAX_MESSAGE_CHARS = 400
+_MAX_LINE = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a program replied.
+    """The reply of a program.
 
     Attributes:
-        value: Its reply. The tree's own code may have run beside it: whoever reads it checks what
-            is in it, with the readers below.
+        value: Its JSON object. The tree's own code may have run beside the program and forged it:
+            each value in it is checked before use.
         problem: Why there is none, in words for the policy; "" where there is one.
     """
 
@@ -82,18 +86,18 @@ def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply
     """Runs a program inside the sandbox and returns its reply.
 
     Args:
-        context: Whose sandbox and time limit.
-        program: A module of ``coding_gym.tools.inside``.
-        request: What it is asked, JSON values.
+        context: The episode.
+        program: A module of ``coding_gym.tools.inside`` and a function of it, ``module.function``.
+        request: The function's request, JSON values.
 
     Raises:
         SandboxError: The sandbox is closed or died.
     """
-    sent = {"modules": _modules(), "ask": program, "request": request}
+    sent = {"modules": _modules(), "program": program, "request": request}
     done = context.sandbox.run(
         'PYTHONDONTWRITEBYTECODE=1 exec python -c "$CODING_GYM_START"',
         timeout_s=context.command_timeout_s,
-        env={"CODING_GYM_START": f"import os; del os.environ['CODING_GYM_START']\n{_START}"},
+        env={"CODING_GYM_START": _START},
         stdin=json.dumps(sent).encode("ascii"),
     )
     if done.timed_out:
@@ -108,45 +112,57 @@ def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply
         value = None
     if not isinstance(value, dict):
         return Reply(problem=f"its process ended early (exit code {done.exit_code})")
-    return Reply(value)
+    return Reply(value, str(value.get("problem", ""))[:_MAX_MESSAGE_CHARS])
+
+
+def text_of(reply: Reply, max_chars: int, trouble: str) -> str:
+    """Returns the text of a reply that holds one.
+
+    Args:
+        reply: The reply: ``text`` and ``ok``.
+        max_chars: The most characters of it that are returned.
+        trouble: The beginning of the refusal where there is no reply.
+
+    Raises:
+        Refusal: There is no reply, or it says that the request cannot be served.
+    """
+    if reply.problem:
+        raise Refusal(f"{trouble}: {reply.problem}")
+    value = reply.value.get("text")
+    text = value[:max_chars] if isinstance(value, str) and value else "(no answer)"
+    if reply.value.get("ok") is not True:
+        raise Refusal(text)
+    return text
+
+
+def syntax_errors(
+    context: ToolContext, texts: Sequence[str], language: str = "python"
+) -> tuple[list[tuple[str, int]], str]:
+    """Returns the first syntax error of each text, and why the texts could not be checked, or "".
+
+    Args:
+        context: The episode.
+        texts: Contents of files.
+        language: ``python`` or ``json``.
+
+    Returns:
+        By text the message, "" where there is no error, and its line, 0 where it is not known.
+    """
+    reply = ask(context, "syntax.check", {"texts": list(texts), "language": language})
+    errors = reply.value.get("errors")
+    if reply.problem or not isinstance(errors, list) or len(errors) != len(texts):
+        return [("", 0)] * len(texts), reply.problem or "no reply"
+    return [_error(row) for row in errors], ""
+
+
+def _error(row: object) -> tuple[str, int]:
+    if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], str):
+        return "", 0
+    is_line = is_integer(row[1]) and 0 <= row[1] <= _MAX_LINE
+    return row[0][:_MAX_MESSAGE_CHARS], row[1] if is_line else 0
 
 
 @cache
 def _modules() -> dict[str, str]:
-    found = sources("coding_gym.tools.inside")
+    found = sources(_FOLDER)
     return found | {_PACKAGE: found.pop("__init__")}
-
-
-# What a reply holds may be forged: each part is read by its type, and no more of it than there is
-# room for.
-
-
-def text_of(value: object, max_chars: int = MAX_FIELD_CHARS) -> str:
-    """Returns a part of a reply that should be text, cut; "" where it is none."""
-    return value[:max_chars] if isinstance(value, str) else ""
-
-
-def int_of(value: object) -> int:
-    """Returns a part of a reply that should be a whole number; 0 where it is none."""
-    if not is_integer(value):
-        return 0
-    return value if abs(value) <= _MAX_INT else 0
-
-
-def strings_of(value: object, *, max_chars: int = MAX_FIELD_CHARS) -> list[str]:
-    """Returns a part of a reply that should be a list of texts, without what is none."""
-    return [text_of(row, max_chars) for row in _rows(value) if isinstance(row, str)]
-
-
-def ints_of(value: object) -> list[int]:
-    """Returns a part of a reply that should be a list of whole numbers, without what is none."""
-    return [row for row in _rows(value) if is_integer(row)]
-
-
-def rows_of(value: object) -> list[dict[str, Any]]:
-    """Returns a part of a reply that should be a list of objects, without what is none."""
-    return [row for row in _rows(value) if isinstance(row, dict)]
-
-
-def _rows(value: object) -> list[Any]:
-    return value[:MAX_ROWS] if isinstance(value, list) else []

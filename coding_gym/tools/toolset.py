@@ -215,23 +215,6 @@ class Toolset:
         return self.examples[int(rng.integers(len(self.examples)))]
 
 
-def tools_of(
-    schemas: Sequence[Schema],
-    run: Mapping[str, Callable[[ToolCall, ToolContext], ToolResult | str]],
-) -> tuple[Tool, ...]:
-    """Returns the tools that OpenAI function schemas describe, with a function for each name."""
-    return tuple(
-        Tool(
-            name=spec["name"],
-            description=spec["description"],
-            parameters=spec["parameters"]["properties"],
-            optional=spec["parameters"]["properties"].keys() - spec["parameters"]["required"],
-            run=run[spec["name"]],
-        )
-        for spec in (schema["function"] for schema in schemas)
-    )
-
-
 def tool_names(toolset: Toolset) -> tuple[str, ...]:
     """Returns the names of a toolset's tools, in the order of its schemas."""
     return tuple(tool.name for tool in toolset.tools)

@@ -13,16 +13,8 @@ if TYPE_CHECKING:
     from coding_gym.sandbox import Sandbox
 
 
-KEYS = (
-    *("text", "shown", "definitions", "files", "left_out", "places", "similar", "more", "error"),
-    *("lines", "failures", "failed", "passed", "other_failed", "met", "broken", "errors", "how"),
-    *("outputs", "digests", "changed", "consumed", "breakpoints", "refused", "fingerprint"),
-    "restarted",
-)
-ROW_KEYS = (
-    *("path", "line", "kind", "text", "score", "failed", "passed", "test", "error", "place"),
-    *("message", "file", "condition", "enabled", "temporary"),
-)
+KEYS = ("text", "ok", "problem", "errors", "session")
+ROW_KEYS = ("entry", "commands", "digests", "first", "current", "fingerprint", "file", "line")
 ATOMS: tuple[Any, ...] = (
     *(None, True, False, 0, 1, 5, -1, 10**30, 1.5, 1e308, float("nan"), float("inf")),
     *("", "x", "\ud800", "a\nb\0", "x" * 5000, "stopped", "late", "ended", [], {}, [[]], [{}]),
@@ -92,18 +84,16 @@ def test_whatever_a_reply_holds_is_answered_and_bounded(seed: int) -> None:
 
 
 LONG = "x" * 900_000
-ROWS = [dict.fromkeys(ROW_KEYS, "x" * 5000)] * 60
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "value"),
     [
-        ("repo_map", {}, {"text": LONG, "definitions": 1}),
-        ("find_definition", {"name": "f"}, {"places": ROWS}),
-        ("find_references", {"name": "f"}, {"similar": [LONG] * 5}),
-        ("locate_fault", {}, {"failed": 1, "lines": ROWS, "failures": ROWS, "broken": [LONG] * 9}),
-        ("locate_fault", {}, {"error": LONG}),
-        ("edit", {"path": "a.py", "old": "old", "new": "new"}, {"errors": [{"message": LONG}, 0]}),
+        ("repo_map", {}, {"text": LONG}),
+        ("find_definition", {"name": "f"}, {"ok": True, "text": LONG}),
+        ("locate_fault", {}, {"text": LONG}),
+        ("locate_fault", {}, {"problem": LONG}),
+        ("edit", {"path": "a.py", "old": "old", "new": "new"}, {"errors": [[LONG, 1], ["", 0]]}),
         ("edit", {"path": "a", "old": "old", "new": "\n".join(["y" * 3000] * 50)}, {}),
     ],
 )
@@ -113,3 +103,12 @@ def test_answers_of_heavy_are_bounded(
     sandbox = ForgingSandbox()
     sandbox.value = value
     assert 0 < len(scenes(sandbox)["heavy"].told(tool, **arguments)) < 13_000
+
+
+@pytest.mark.parametrize("session", [LONG, {"commands": [LONG]}, [float("nan")], [[[]] * 99_999]])
+def test_a_forged_session_is_not_kept(session: Any) -> None:
+    sandbox = ForgingSandbox()
+    sandbox.value = {"ok": True, "text": "played", "session": session}
+    scene = scenes(sandbox)["pdb"]
+    assert "became too large" in scene.told("pdb", command="w")
+    assert scene.state == {}

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from coding_gym.tools.heavy.faults import pytest_arguments
+from coding_gym.tools.heavy import pytest_arguments
 from coding_gym.tools.toolset import Refusal
 
 PROGRAM = """\
@@ -117,11 +117,11 @@ def test_what_cannot_be_located_says_why(ask: Ask) -> None:
 
 
 def test_a_test_that_forges_the_reply_gets_an_answer(ask: Ask) -> None:
-    forged = "\\n" + '{"failed":1,"broken":5}'
+    forged = "\\n" + '{"ok":true,"text":[1],"problem":5}'
     code = f"import os\nfor f in range(3, 40):\n    try: os.write(f, b'{forged}')\n"
     code += "    except OSError: pass\nos._exit(0)\n"
     ask("create", path="test_e.py", content=code)
-    assert ask("locate_fault", test="test_e.py").startswith("1 failing and 0 passing tests")
+    assert ask("locate_fault", test="test_e.py").endswith("line by line: 5")
 
 
 def test_an_episode_is_solved_with_it(env: gym.Env[Any, str], ask: Ask) -> None:

@@ -172,12 +172,30 @@ def test_a_program_that_attacks_its_debugger_harms_only_itself(scene: Scene) -> 
 
 
 def test_a_program_that_forges_its_reply_gets_an_answer(scene: Scene) -> None:
-    forged = b"\\n" + b'{"how":"stopped","changed":[[]],"digests":[]}'
-    code = b"import os\nfor f in range(3, 40):\n    try: os.write(f, b'%b')\n" % forged
-    code += b"    except OSError: pass\nos._exit(0)\n"
-    scene.sandbox.write_file("evil.py", code)
-    assert pdb(scene, "start evil.py\nc") == "(nothing was printed)"
-    assert pdb(scene, "w")
+    for forged, said in (
+        (b'{"how":"stopped","changed":[[]]}', "Error: (no answer)"),
+        (b'{"ok":true,"text":"forged","session":{"commands":["q"]}}', "forged"),
+    ):
+        code = b"import os\nfor f in range(3, 40):\n    try: os.write(f, b'\\n%b')\n" % forged
+        code += b"    except OSError: pass\nos._exit(0)\n"
+        scene.sandbox.write_file("evil.py", code)
+        assert pdb(scene, "start evil.py\nc") == said
+        assert pdb(scene, "start run.py").endswith("-> import sys")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"commands": ["q"]},
+        {"entry": {"kind": "pytest"}, "commands": 3},
+        {"entry": {"kind": [], "arguments": []}},
+        {"current": [{"file": 3}], "first": [{}]},
+    ],
+)
+def test_a_session_that_a_program_forged_begins_anew(scene: Scene, forged: dict[str, Any]) -> None:
+    pdb(scene, "start run.py\nn")
+    scene.state["pdb"] = scene.state["pdb"] | forged if "entry" in forged else forged
+    assert pdb(scene, "start run.py").endswith("-> import sys")
 
 
 def test_breakpoint_calls_in_the_program_stop_there(scene: Scene) -> None:
