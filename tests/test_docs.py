@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from coding_gym.rewards import registry
 from coding_gym.testing.debug import restored_toolsets
 
 ROOT = Path(__file__).parent.parent
@@ -27,7 +29,7 @@ def blocks(*pages: Path) -> list[Any]:
 
 def assert_runs(code: str) -> None:
     namespace: dict[str, object] = {}
-    with restored_toolsets():
+    with restored_toolsets(), patch.dict(registry._REWARDS):
         exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
     assert {"env", "task", "tasks"} & namespace.keys()
 

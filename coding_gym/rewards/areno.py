@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 
 from coding_gym.grade import Grade
+from coding_gym.rewards.reward import Reward, Sample
 from coding_gym.trajectory import Turn
 
 SOLVED = "solved"
 
 
 def areno(grade: Grade, turns: Sequence[Turn]) -> float:
-    """Returns 1.0, 0.5, -0.5 or -1.0 for what was achieved and what was said of it.
+    """Returns 1.0, 0.5, -0.5 or -1.0 for the grade and the status that was submitted.
 
-    | | submitted as solved | not so |
+    | | submitted as solved | not submitted as solved |
     |---|---|---|
     | the tests pass | 1.0 | 0.5 |
     | they do not | -0.5 | -1.0 |
 
-    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Mended: there the tests
-    have passed if each command once exited with 0 in the policy's own shell, so that a weakened
-    test counts, and so does a tree that was broken later. Here they pass if the grade is resolved:
-    in a clean sandbox, with the final patch, and with our tests. A resolved patch changes code, so
-    its condition that ``apply_patch`` was called holds, whichever tool made the change.
+    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: there the
+    tests have passed if each command once exited with 0 in the policy's own shell, so that a
+    weakened test counts, and so does a tree that was broken later. Here they pass if the grade is
+    resolved: in a clean sandbox, with the final patch, and with our tests. A resolved patch changes
+    code, so its condition that ``apply_patch`` was called holds, whichever tool made the change.
 
     Args:
         grade: The verdict.
@@ -38,10 +39,10 @@ def areno(grade: Grade, turns: Sequence[Turn]) -> float:
     >>> areno(bad, [submit()]), areno(bad, [Turn(action="I give up.")])
     (-0.5, -1.0)
     """
-    is_said = _says_solved(turns)
+    says_solved = _says_solved(turns)
     if grade.resolved:
-        return 1.0 if is_said else 0.5
-    return -0.5 if is_said else -1.0
+        return 1.0 if says_solved else 0.5
+    return -0.5 if says_solved else -1.0
 
 
 def _says_solved(turns: Sequence[Turn]) -> bool:
@@ -50,3 +51,11 @@ def _says_solved(turns: Sequence[Turn]) -> bool:
         if result.submitted:
             return bool(call.arguments.get("status", SOLVED) == SOLVED)
     return False
+
+
+def _of_sample(sample: Sample) -> float:
+    return areno(sample.grade, sample.turns) if sample.grade else 0.0
+
+
+REWARDS = (Reward(name="areno", score=_of_sample, lowest=-1.0, needs=("grade",)),)
+"""The rewards of this module, by name in `coding_gym.rewards.get_reward`."""

@@ -1,11 +1,204 @@
-"""How alike two patches are as texts, by the formulas of nano-agent and CodeRepairRL.
+"""Likeness of two patches as texts, as difflib counts it, for a bounded amount of work.
 
 Such scores say little about right and wrong (a change of white space in the right line scores near
-1), so a reward gives them a small weight only.
+1), so a reward gives them a small weight only. ``gold`` is the reference patch, ``patch`` the one
+to score.
 """
 
-from coding_gym.rewards.file_diffs import diffs_by_file
-from coding_gym.rewards.matching import Comparer, Similarity
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import Match, SequenceMatcher
+from itertools import accumulate
+from typing import Self
+
+from coding_gym.errors import PatchError
+from coding_gym.patch import Patch
+
+MAX_CHARS = 50_000
+"""Characters of one text that are compared one by one."""
+
+MAX_LINE_CHARS = 2_000_000
+"""Characters of one text that are compared line by line."""
+
+MAX_COMPARISONS = 30_000_000
+"""Work for comparing the characters of one pair of patches, at most some three seconds."""
+
+MAX_LINE_COMPARISONS = 8_000_000
+"""Work for comparing the lines of one pair of patches."""
+
+FORMAT_ERROR = -1.0
+"""SWE-RL's reward for a patch that cannot be read or applied."""
+
+_ELEMENT_WORK = 2  # what difflib does for one element of a search, in comparisons
+_FILE_START = re.compile(r"^diff --git", re.MULTILINE)
+_BEFORE_NAME, _AFTER_NAME = "diff --git a/", " b/"
+_HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
+_NO_NEWLINE = "\\ No newline at end of file"
+
+
+class Similarity(float):
+    """A score from 0 to 1 that also says how it was computed.
+
+    Attributes:
+        by_line: Whether a text was too large, or too hard, to be compared by characters, so that
+            the score is not difflib's own.
+    """
+
+    by_line: bool
+
+    def __new__(cls, score: float, *, by_line: bool = False) -> Self:
+        """Makes a float with the mark."""
+        made = super().__new__(cls, score)
+        made.by_line = by_line
+        return made
+
+
+@dataclass(slots=True)
+class WorkBudget:
+    """Work that comparisons may still take; below 0 once they needed more."""
+
+    left: int
+
+
+class _BudgetExceededError(Exception):
+    pass
+
+
+class _BoundedMatcher(SequenceMatcher[str]):
+    """difflib's matcher; it stops before a search for which the work budget is too small.
+
+    Some pairs of texts of 50,000 characters take difflib minutes, and a policy may write either.
+    """
+
+    def __init__(
+        self, a: Sequence[str], b: Sequence[str], budget: WorkBudget, *, autojunk: bool
+    ) -> None:
+        budget.left -= len(a) + len(b)
+        super().__init__(None, a, b, autojunk)
+        # A search looks at each element of a part of `a` and at all of its positions in `b`.
+        positions = self.b2j  # type: ignore[attr-defined]  # documented, not in the stubs
+        work = (_ELEMENT_WORK + len(positions.get(element, ())) for element in a)
+        self._work_before = [0, *accumulate(work)]
+        self._budget = budget
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        """Finds a match as difflib does.
+
+        Raises:
+            _BudgetExceededError: It would take more work than is left.
+        """
+        end = len(self._work_before) - 1 if ahi is None else ahi
+        self._budget.left -= self._work_before[end] - self._work_before[alo]
+        if self._budget.left < 0:
+            raise _BudgetExceededError
+        return super().find_longest_match(alo, ahi, blo, bhi)
+
+
+def matching_blocks(
+    a: Sequence[str], b: Sequence[str], budget: WorkBudget, *, autojunk: bool = True
+) -> list[Match] | None:
+    """Returns the blocks that `difflib.SequenceMatcher` matches; None where they cost too much.
+
+    Args:
+        a: A text, or lines or words.
+        b: The same.
+        budget: Work that the searches may take; it is reduced by theirs.
+        autojunk: Whether no match starts at an element that is frequent in ``b``, if that is long.
+    """
+    if budget.left < len(a) + len(b):
+        budget.left = -1
+        return None
+    try:
+        return _BoundedMatcher(a, b, budget, autojunk=autojunk).get_matching_blocks()
+    except _BudgetExceededError:
+        return None
+
+
+@dataclass(slots=True)
+class Comparer:
+    """Compares pairs of texts within one work budget, so that the same pairs score the same.
+
+    Attributes:
+        autojunk: As in `matching_blocks`.
+        by_line: Whether some pair so far was compared by lines.
+    """
+
+    autojunk: bool = True
+    by_line: bool = False
+    _characters: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_COMPARISONS))
+    _lines: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_LINE_COMPARISONS))
+
+    def ratio(self, gold: str, found: str) -> float:
+        """Returns ``difflib.SequenceMatcher(None, gold, found).ratio()``, or its replacement.
+
+        Texts above `MAX_CHARS`, and pairs that take too much work, are compared by whole lines,
+        each weighing its characters; beyond `MAX_LINE_CHARS`, or too much work once more, they
+        score 1 where they are equal and else 0.
+        """
+        if gold == found:
+            return 1.0
+        longest = max(len(gold), len(found))
+        if longest <= MAX_CHARS:
+            blocks = matching_blocks(gold, found, self._characters, autojunk=self.autojunk)
+            if blocks is not None:
+                return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(found))
+        self.by_line = True
+        if longest > MAX_LINE_CHARS:
+            return 0.0
+        lines = gold.splitlines(keepends=True)
+        blocks = matching_blocks(lines, found.splitlines(keepends=True), self._lines)
+        matched = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
+        return 2.0 * sum(matched) / (len(gold) + len(found))
+
+    def similarity(self, score: float) -> Similarity:
+        """Returns a score made of ratios, with the mark."""
+        return Similarity(score, by_line=self.by_line)
+
+
+def diffs_by_file(diff: str) -> dict[str, str]:
+    r"""Returns the text of each file's part of a diff, by the file's name before the change.
+
+    Of two parts of one name the last counts. Text that is no diff is a part without a name.
+
+    Source: ``split_diff_by_files`` and ``extract_filename_from_diff``, the same in nano-agent
+    5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``).
+
+    >>> diffs_by_file("diff --git a/x b/y\n+1\ndiff --git a/z b/z\n-2\n")
+    {'x': 'diff --git a/x b/y\n+1', 'z': 'diff --git a/z b/z\n-2'}
+    """
+    starts = [match.start() for match in _FILE_START.finditer(diff)]
+    ends = zip([0, *starts], [*starts, None], strict=True)
+    parts = [diff[start:end].strip() for start, end in ends]
+    return {_file_name(part): part for part in parts if part}
+
+
+def _file_name(part: str) -> str:
+    """The name in a ``diff --git`` line; "" where git had to quote it, and without such a line."""
+    line = part.splitlines()[0]
+    start, end = line.find(_BEFORE_NAME), line.rfind(_AFTER_NAME)
+    first = start + len(_BEFORE_NAME)
+    return line[first:end] if start >= 0 and first <= end else ""
+
+
+def file_match(gold: str, patch: str) -> float:
+    r"""Returns how far a patch changes the gold's files and no others, from 0 to 1.
+
+    It is the number of files that both patches change, over the number of files of whichever
+    changes more. A gold patch without files is matched by a patch without files only.
+
+    Source: ``unified_diff_file_match_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
+
+    >>> x, y, z = (f"diff --git a/{name} b/{name}\n" for name in "xyz")
+    >>> file_match(x, x), file_match(x + y, x), file_match(x, x + y + z), file_match("", "")
+    (1.0, 0.5, 0.3333333333333333, 1.0)
+    """
+    wanted, found = diffs_by_file(gold).keys(), diffs_by_file(patch).keys()
+    if not wanted:
+        return float(not found)
+    return len(wanted & found) / max(len(wanted), len(found))
 
 
 def patch_similarity(gold: str, patch: str) -> Similarity:
@@ -18,12 +211,8 @@ def patch_similarity(gold: str, patch: str) -> Similarity:
     do not count, and the mean over the gold's files is the score. Two empty patches score 1.
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
-    `matching.MAX_CHARS` a file and `matching.MAX_COMPARISONS` a pair. What is larger is compared by
-    whole lines (`matching.Comparer`), and the score says so: `Similarity.by_line`.
-
-    Args:
-        gold: The reference patch.
-        patch: The patch to score.
+    `MAX_CHARS` a file and `MAX_COMPARISONS` a pair. Larger pairs are compared by whole
+    lines (`Comparer`), and the score says so: `Similarity.by_line`.
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> patch_similarity(gold, gold)
@@ -38,58 +227,79 @@ def patch_similarity(gold: str, patch: str) -> Similarity:
     """
     if not gold.strip() or not patch.strip():
         return Similarity(float(not gold.strip() and not patch.strip()))
-    total, wanted, _, comparer = _compared(gold, patch)
+    total, wanted, _, comparer = compare_files(gold, patch)
     return comparer.similarity(total / wanted)
 
 
-def patch_similarity_max_files(gold: str, patch: str) -> Similarity:
-    r"""Returns how alike two unified git diffs are by CodeRepairRL's score, from 0 to 1.
+def compare_files(gold: str, patch: str) -> tuple[float, int, int, Comparer]:
+    """Compares the parts of two diffs that name the same file.
 
-    As `patch_similarity`, but the sum over the gold's files is divided by the number of files of
-    whichever patch has more, so that stray files cost; and two empty patches score 0.
-
-    Source: ``unified_diff_similarity_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
-
-    Args:
-        gold: The reference patch.
-        patch: The patch to score.
-
-    >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
-    >>> stray = "diff --git a/z.py b/z.py\n@@ -1 +1 @@\n-1\n+2\n"
-    >>> patch_similarity_max_files(gold, gold), patch_similarity_max_files(gold, gold + stray)
-    (1.0, 0.5)
-    >>> patch_similarity_max_files("", ""), patch_similarity_max_files(gold, "")
-    (0.0, 0.0)
+    Returns:
+        The sum of the ratios, the number of files of either diff, and the comparer.
     """
-    total, wanted, found, comparer = _compared(gold, patch)
-    return comparer.similarity(total / (max(wanted, found) or 1))
-
-
-def similarity_to_tests(test_patch: str, patch: str) -> Similarity:
-    r"""Returns how alike a patch is to the hidden tests by CodeRepairRL's score, from 0 to 1.
-
-    It is `patch_similarity_max_files` with the test patch in the gold's place: what a policy earns
-    that writes the tests itself, which grading leaves out.
-
-    Source: ``unified_diff_similarity_reward_func_test`` in ``src/rewards/diff.py`` of CodeRepairRL.
-
-    Args:
-        test_patch: The hidden tests.
-        patch: The whole patch, tests included.
-
-    >>> tests = "diff --git a/test_x.py b/test_x.py\n@@ -1 +1 @@\n-assert x\n+assert not x\n"
-    >>> code = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-1\n+2\n"
-    >>> similarity_to_tests(tests, code), similarity_to_tests(tests, code + tests)
-    (0.0, 0.5)
-    """
-    return patch_similarity_max_files(test_patch, patch)
-
-
-def _compared(gold: str, patch: str) -> tuple[float, int, int, Comparer]:
-    """Sum of the ratios of the gold's files, how many files either has, and who compared them."""
     wanted, found = diffs_by_file(gold), diffs_by_file(patch)
     comparer = Comparer()
     total = sum(
         comparer.ratio(text, found[name]) if name in found else 0.0 for name, text in wanted.items()
     )
     return total, len(wanted), len(found), comparer
+
+
+def swe_rl_similarity(gold: str, patch: str) -> Similarity:
+    r"""Returns how alike two unified git diffs are by SWE-RL's reward, from 0 to 1, or -1.
+
+    The hunks of each file, without file headers, are compared as texts with
+    ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
+    the patches changes scores 0, and the mean over the files of both is the score. What cannot be
+    read as a diff, and an edit that changes nothing, are format errors and score -1.
+
+    Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
+    Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in
+    ``src/swerl/core/reward.py`` of facebookresearch/swe-rl, which makes both diffs itself, with
+    difflib and three lines of context; here they are git's. Equal to it on equal hunks, within
+    `MAX_COMPARISONS` a pair; without ``autojunk`` all characters start matches, which takes a
+    second for a file of some 9,000 characters of diff.
+
+    Raises:
+        PatchError: The gold patch cannot be read.
+
+    >>> gold = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
+    >>> swe_rl_similarity(gold, gold)
+    1.0
+    >>> round(swe_rl_similarity(gold, gold.replace("*", "-")), 3)
+    0.96
+    >>> swe_rl_similarity(gold, gold + gold.replace("x.py", "stray.py"))
+    0.5
+    >>> swe_rl_similarity(gold, "I would multiply."), swe_rl_similarity(gold, "")
+    (-1.0, -1.0)
+    """
+    try:
+        found = _hunks_by_path(patch)
+    except PatchError:
+        found = {}
+    if not found:
+        return Similarity(FORMAT_ERROR)
+    wanted = _hunks_by_path(gold)
+    comparer = Comparer(autojunk=False)
+    paths = sorted(wanted.keys() | found.keys())
+    scores = [_score(wanted.get(path, ""), found.get(path, ""), comparer) for path in paths]
+    return comparer.similarity(sum(scores) / len(scores))
+
+
+def _score(gold: str, found: str, comparer: Comparer) -> float:
+    return comparer.ratio(found, gold) if gold and found else 0.0
+
+
+def _hunks_by_path(diff: str) -> dict[str, str]:
+    """The hunks of each file as difflib writes them: without what git says after the numbers."""
+    return {change.path: _hunks(change.text) for change in Patch(diff).files}
+
+
+def _hunks(text: str) -> str:
+    if len(text) > MAX_LINE_CHARS:  # which is equal to another or is not, and nothing else
+        return text
+    first = _HUNK_START.search(text)
+    if first is None:
+        return ""
+    lines = _HUNK_START.sub(r"\1", text[first.start() :]).splitlines()
+    return "\n".join(line for line in lines if line != _NO_NEWLINE)

@@ -1,4 +1,4 @@
-"""Gymnasium wrappers, one per file.
+"""Gymnasium wrappers.
 
 | wrapper | does |
 |---|---|
@@ -15,13 +15,15 @@
 """
 
 from coding_gym.wrappers.collapse_detector import CollapseDetector
-from coding_gym.wrappers.composite_reward import CompositeReward
+from coding_gym.wrappers.composite_reward import (
+    CompositeReward,
+    PatchSimilarityReward,
+    TestPassReward,
+)
 from coding_gym.wrappers.cost_budget import CostBudget
 from coding_gym.wrappers.format_error_limit import FormatErrorLimit
 from coding_gym.wrappers.menu_actions import MenuActions
-from coding_gym.wrappers.patch_similarity_reward import PatchSimilarityReward
 from coding_gym.wrappers.record_trajectory import RecordTrajectory
-from coding_gym.wrappers.test_pass_reward import TestPassReward
 from coding_gym.wrappers.text_observation import TextObservation
 from coding_gym.wrappers.time_budget import TimeBudget
 from coding_gym.wrappers.token_actions import TokenActions

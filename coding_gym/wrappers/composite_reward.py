@@ -1,13 +1,27 @@
-"""Several rewards at once, by name and weight."""
+"""Rewards that are added as an episode ends: several by name, or one of the two most used."""
 
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.rewards import Composite
-from coding_gym.wrappers.shaping import Step, add_parts, check_chain, check_task, final_parts
+from coding_gym.arguments import unknown_name
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError, MachineryError
+from coding_gym.grading.room import read_files
+from coding_gym.rewards import Composite, Sample, get_reward, gold_files
+from coding_gym.sandbox import open_sandbox
+from coding_gym.trajectory import StopReason
+from coding_gym.wrappers.shaping import Step, add_parts, check_chain, check_task, check_weight
+
+MEASURES = ("progress", "fraction", "net_fraction_fixed", "fraction_passed")
+"""The rewards that `TestPassReward` takes as its measure; the first two are aliases."""
+
+_MAX_REMEMBERED = 256
 
 
 class CompositeReward(
@@ -17,9 +31,12 @@ class CompositeReward(
 
     Each of them is a part of ``info["reward_parts"]``, by its name, with ``_by_line`` behind it
     where texts were compared by lines rather than by characters. The names are those of
-    `coding_gym.rewards.reward_names`; ``docs/rewards.md`` says what they measure, and what a policy
-    would do for them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
+    `coding_gym.rewards.reward_names`; ``docs/rewards.md`` says what they measure, and how a policy
+    could game them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
     where the tests were tampered with none is above 0.
+
+    In an env with ``grading="none"`` there are no grades: the whole patch is compared, and rewards
+    that are computed from a grade are refused.
 
     Args:
         env: A chain around ``CodingRepair-v0``.
@@ -34,11 +51,22 @@ class CompositeReward(
 
     def __init__(self, env: gym.Env[ObsType, ActType], parts: Sequence[Mapping[str, Any]]) -> None:
         composite = Composite.parse(parts)
-        self._core = check_chain(CompositeReward, env, composite.bound, composite.names)
         written = [{"name": reward.name, "weight": w} for reward, w in composite.weighted]
-        gym.utils.RecordConstructorArgs.__init__(self, parts=written)
+        self._wrap(env, composite, parts=written)
+
+    def _wrap(self, env: gym.Env[ObsType, ActType], composite: Composite, **arguments: Any) -> None:
+        """Checks the chain, and records the constructor's arguments."""
+        self._core = check_chain(type(self), env, composite.bound, composite.names)
+        graded = composite.that_need("grade")
+        if graded and not _is_graded(self._core):
+            raise InvalidArgumentError(
+                f"{type(self).__name__}: {graded[0]!r} is computed from a grade, and there is none "
+                "with grading='none'; leave it out, or make the env with grading='hidden'"
+            )
+        gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.Wrapper.__init__(self, env)
         self._composite = composite
+        self._base_files: Mapping[str, str] = {}
 
     @property
     def shaping_weight(self) -> float:
@@ -56,13 +84,133 @@ class CompositeReward(
         """Starts an episode.
 
         Raises:
-            InvalidTaskError: The task lacks what a reward compares with.
+            InvalidTaskError: The task lacks what a reward compares with, such as a gold patch.
         """
         started = self.env.reset(seed=seed, options=options)
-        check_task(CompositeReward, self._core, self._composite.problem(self._core.task))
+        check_task(type(self), self._core, self._composite.why_not_computable(self._core.task))
+        self._base_files = {}
+        if self._composite.that_need("base_files"):
+            try:
+                self._base_files = _base_files(self._core)
+            except MachineryError as failure:
+                self._core.episode.lose(failure)
         return started
 
     def step(self, action: ActType) -> Step[ObsType]:
         """Plays one action; the step that ends the episode has the parts added."""
         step = self.env.step(action)
-        return add_parts(step, final_parts(self._core, step, self._composite))
+        _, _, terminated, truncated, info = step
+        if not (terminated or truncated) or info["mask_sample"]:
+            return step
+        episode = self._core.episode
+        if episode.grade is None and _is_graded(self._core):
+            return step
+        turns = episode.turns
+        if episode.stop_reason is StopReason.STOPPED:  # the last is the trainer's, not the policy's
+            turns = turns[:-1]
+        sample = Sample.of(
+            episode.task,
+            episode.grade,
+            self._core.patch(),
+            turns,
+            self._core.toolset.schemas,
+            self._base_files,
+        )
+        return add_parts(step, self._composite.parts(sample))
+
+
+class PatchSimilarityReward(CompositeReward[ObsType, ActType]):
+    """Adds ``weight`` times the likeness of the patch to the gold patch, as an episode ends.
+
+    The part is ``info["reward_parts"]["patch_similarity"]``; see
+    `coding_gym.rewards.patch_similarity`. What is compared is the patch as it was graded: changes
+    that grading left out, such as those of tests, do not count. Patches that are empty or do not
+    apply, and those that tampered with the tests, add 0. Where our own side failed
+    (``info["mask_sample"]``) there is no part. Where patches are so large, or so hard to compare,
+    that they were compared by lines, the part is called ``patch_similarity_by_line``.
+
+    Likeness is a weak guide: a change of white space in the right line nearly equals the repair,
+    any change of the right file has a header like the gold's, and a good repair that looks
+    different scores low. Keep the weight small.
+
+    Args:
+        env: A chain around ``CodingRepair-v0``.
+        weight: The most that is added, above 0 and below 1; the weights of all reward wrappers of a
+            chain sum to less than 1.
+
+    Raises:
+        InvalidArgumentError: An argument cannot be used.
+    """
+
+    def __init__(self, env: gym.Env[ObsType, ActType], weight: float = 0.2) -> None:
+        checked = check_weight(weight)
+        composite = Composite(((get_reward("patch_similarity"), checked),))
+        self._wrap(env, composite, weight=checked)
+
+
+class TestPassReward(CompositeReward[ObsType, ActType]):
+    """Adds ``weight`` times a measure of the hidden tests to the reward that ends an episode.
+
+    The part is ``info["reward_parts"]["test_pass"]``. It comes from the grade that the episode has
+    anyway: no test runs a second time. Empty patches, patches that do not apply, and runs that took
+    too long or were tampered with add 0. Where our own side failed (``info["mask_sample"]``) there
+    is no part.
+
+    Args:
+        env: A chain around ``CodingRepair-v0``.
+        weight: The most that is added, above 0 and below 1; the weights of all reward wrappers of a
+            chain sum to less than 1.
+        measure: ``"progress"`` (an alias of `net_fraction_fixed`): tests fixed less tests broken,
+            relative to the tests to fix; or ``"fraction"`` (`fraction_passed`): the share of all
+            expected tests that pass, which also pays for patches that change no behaviour.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: An argument cannot be used.
+    """
+
+    __test__ = False  # pytest collects classes called Test*
+
+    def __init__(
+        self, env: gym.Env[ObsType, ActType], weight: float = 0.2, measure: str = "progress"
+    ) -> None:
+        checked = check_weight(weight)
+        if measure not in MEASURES:
+            raise unknown_name("measure", measure, MEASURES)
+        reward = replace(get_reward(measure), name="test_pass")
+        self._wrap(env, Composite(((reward, checked),)), weight=checked, measure=measure)
+
+
+def _is_graded(core: CodingRepairEnv) -> bool:
+    return getattr(core, "grading", "hidden") != "none"
+
+
+_remembered: OrderedDict[str, Mapping[str, str]] = OrderedDict()  # by template and gold patch
+_lock = threading.Lock()
+
+
+def _base_files(core: CodingRepairEnv) -> Mapping[str, str]:
+    """Returns the texts at base of the files that the gold patch changes.
+
+    Raises:
+        SandboxError: The machinery failed.
+    """
+    template, backend = core.episode.template, core.episode.sandbox.name
+    if template is None:  # it could not be built: the first action will end the episode
+        return {}
+    key = f"{backend} {template.spec.image} {template.key} {core.task.gold_patch}"
+    with _lock:
+        known = _remembered.get(key)
+    if known is None:
+        with open_sandbox(template.spec, backend=backend) as sandbox:
+            found = read_files(sandbox, sorted(gold_files(core.task.gold_patch)))
+        known = {}
+        for path, data in found.items():
+            try:
+                known[path] = data.decode("utf-8")
+            except UnicodeDecodeError:
+                continue
+        with _lock:
+            _remembered[key] = known
+            while len(_remembered) > _MAX_REMEMBERED:
+                _remembered.popitem(last=False)
+    return known

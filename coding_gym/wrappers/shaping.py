@@ -8,22 +8,21 @@ how they begin; no two wrappers of a chain share one.
 
 import math
 from collections.abc import Collection, Mapping
-from numbers import Real
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.core import ObsType
 
+from coding_gym.arguments import is_number
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.grade import Grade
-from coding_gym.rewards import Composite, Sample
-from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.chain import check_order
 
 Step = tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]
-"""What ``step`` returns: observation, reward, terminated, truncated, info."""
+"""The values of ``step``: observation, reward, terminated, truncated, info."""
+
+Wrapper = type[gym.Wrapper[Any, Any, Any, Any]]
 
 _NEVER_AROUND = {
     "RecordTrajectory": "it records the rewards that come from inside it; put it around all reward"
@@ -31,45 +30,28 @@ _NEVER_AROUND = {
 }
 
 
-def check_shaping(
-    wrapper: type[gym.Wrapper[Any, Any, Any, Any]],
-    env: gym.Env[Any, Any],
-    weight: Any,
-    part: str,
-) -> tuple[CodingRepairEnv, float]:
-    """Returns the env at the core and the weight, if a reward wrapper may be put around ``env``.
-
-    Args:
-        wrapper: The class whose constructor asks.
-        env: What it was given.
-        weight: The most that it will add to the reward.
-        part: The name of what it adds.
+def check_weight(weight: Any) -> float:
+    """Returns the weight of a reward wrapper.
 
     Raises:
-        InvalidArgumentError: The weight is not above 0 and below 1, or `check_chain` refuses.
+        InvalidArgumentError: It is not above 0 and below 1.
     """
-    core = check_order(wrapper, env, never_around=_NEVER_AROUND)
-    is_number = not isinstance(weight, bool) and isinstance(weight, Real)
-    if not is_number or not 0 < weight < 1:
-        way_out = "; leave the wrapper out" if is_number and weight == 0 else ""
+    if not is_number(weight) or not 0 < weight < 1:
+        way_out = "; leave the wrapper out" if is_number(weight) and weight == 0 else ""
         raise InvalidArgumentError(
             f"weight must be a number above 0 and below 1, got {weight!r}{way_out}"
         )
-    check_chain(wrapper, env, float(weight), (part,))
-    return core, float(weight)
+    return float(weight)
 
 
 def check_chain(
-    wrapper: type[gym.Wrapper[Any, Any, Any, Any]],
-    env: gym.Env[Any, Any],
-    most: float,
-    parts: Collection[str],
+    wrapper: Wrapper, env: gym.Env[Any, Any], most: float, parts: Collection[str]
 ) -> CodingRepairEnv:
-    """Returns the env at the core, if what is inside leaves room for a reward wrapper.
+    """Returns the env at the core, if a reward wrapper may be put around ``env``.
 
     Args:
         wrapper: The class whose constructor asks.
-        env: What it was given.
+        env: The env that it is to wrap.
         most: By how much its parts may set two episodes apart.
         parts: The names of its parts.
 
@@ -97,33 +79,17 @@ def check_chain(
     return core
 
 
-def final_grade(core: CodingRepairEnv, step: Step[Any]) -> Grade | None:
-    """Returns the grade, if this step ended an episode that was graded, else None.
+def check_task(wrapper: Wrapper, core: CodingRepairEnv, problem: str) -> None:
+    """Refuses the task of an env that was just reset, where there is a problem.
 
-    There is none where our side failed (``info["mask_sample"]``): such samples are not rewarded.
+    Raises:
+        InvalidTaskError: ``problem`` says why the wrapper cannot reward the task.
     """
-    _, _, terminated, truncated, info = step
-    if not (terminated or truncated) or info["mask_sample"]:
-        return None
-    return core.episode.grade
-
-
-def final_parts(core: CodingRepairEnv, step: Step[Any], composite: Composite) -> dict[str, float]:
-    """Returns what the rewards of a composite add, if this step ended an episode with a grade."""
-    grade = final_grade(core, step)
-    if grade is None:
-        return {}
-    episode = core.episode
-    turns = episode.turns
-    if episode.stop_reason is StopReason.STOPPED:  # the last is the trainer's, not the policy's
-        turns = turns[:-1]
-    sample = Sample.of(episode.task, grade, core.patch(), turns, core.toolset.schemas)
-    return composite.parts(sample)
-
-
-def add_part(step: Step[ObsType], name: str, value: float) -> Step[ObsType]:
-    """Returns the step with ``value`` added to its reward, and to its reward parts as ``name``."""
-    return add_parts(step, {name: value})
+    if problem:
+        raise InvalidTaskError(
+            f"task {core.task.task_id} cannot be rewarded by {wrapper.__name__}: {problem}; "
+            "leave the wrapper out, or such tasks (task_ids)"
+        )
 
 
 def add_parts(step: Step[ObsType], values: Mapping[str, float]) -> Step[ObsType]:
@@ -131,23 +97,3 @@ def add_parts(step: Step[ObsType], values: Mapping[str, float]) -> Step[ObsType]
     observation, reward, terminated, truncated, info = step
     info = {**info, "reward_parts": {**info["reward_parts"], **values}}
     return observation, float(reward) + sum(values.values()), terminated, truncated, info
-
-
-def check_task(
-    wrapper: type[gym.Wrapper[Any, Any, Any, Any]], core: CodingRepairEnv, problem: str
-) -> None:
-    """Refuses a task that a reward wrapper cannot do with.
-
-    Args:
-        wrapper: The wrapper's class.
-        core: The env at the core, just reset.
-        problem: Why not, or "".
-
-    Raises:
-        InvalidTaskError: There is a problem.
-    """
-    if problem:
-        raise InvalidTaskError(
-            f"task {core.task.task_id} cannot be rewarded by {wrapper.__name__}: {problem}; "
-            "leave the wrapper out, or such tasks (task_ids)"
-        )

@@ -1,5 +1,11 @@
 """A reward at every turn for visible tests that a change makes pass, taken back at the end."""
 
+import fnmatch
+import posixpath
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -7,11 +13,23 @@ from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import is_number
 from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
+from coding_gym.grade import GradeReason, TestStatus
+from coding_gym.grading import grade
+from coding_gym.grading.room import read_files, roomier
+from coding_gym.grading.runners import get_runner
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import snapshot_in
-from coding_gym.wrappers.shaping import Step, add_part, check_chain, check_shaping, check_task
-from coding_gym.wrappers.visible_tests import RUNNER, visible_tests
+from coding_gym.wrappers.shaping import Step, add_parts, check_chain, check_task, check_weight
 
+_RUNNER = "pytest"  # the only runner whose tests are found by their files
 _PART = "visible_tests"
+_MAX_FILES = 100
+_MAX_REMEMBERED = 256
+_LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
 
 class VisibleTestShaping(
@@ -21,11 +39,11 @@ class VisibleTestShaping(
 
     The potential of a tree is the number of visible tests that pass with it, less those that pass
     at base, as a share of all: 0 at the start, and 0 by definition once the episode has ended. So
-    the parts of an episode sum to 0, discounted by ``gamma``: they tell early which change was
-    good, and never what is best. Tests of the tree's own, not the hidden ones, are run, with the
-    files that the base has, in a clean sandbox as a grade is (`coding_gym.grading`): editing the
-    tests, their configuration or what the shell prints changes nothing. They run after turns that
-    changed the tree, which then take about as long as a grade.
+    the parts of an episode sum to 0, discounted by ``gamma``: they show early which change was
+    good, and never change what is best. The tree's own tests run, not the hidden ones, with the
+    base's files, in a clean sandbox as for a grade (`coding_gym.grading`): editing the tests, their
+    configuration or the shell's output changes nothing. They run after turns that changed the tree,
+    which then take about as long as a grade.
 
     The part is ``info["reward_parts"]["visible_tests"]``, also where it is 0. Where our own side
     fails the episode is given up: the next action ends it, masked.
@@ -35,7 +53,7 @@ class VisibleTestShaping(
     Args:
         env: A chain around ``CodingRepair-v0``; its tasks run with pytest.
         weight: What all visible tests together are worth, above 0 and below 1.
-        gamma: The discount of whoever trains, above 0 and at most 1. Below 1 the plain sum of the
+        gamma: The discount of the training, above 0 and at most 1. Below 1 the plain sum of the
             parts is not 0; the share of the chain's weights that this takes grows with the env's
             ``max_turns``.
 
@@ -48,7 +66,8 @@ class VisibleTestShaping(
     def __init__(
         self, env: gym.Env[ObsType, ActType], weight: float = 0.2, gamma: float = 1.0
     ) -> None:
-        core, checked = check_shaping(VisibleTestShaping, env, weight, _PART)
+        checked = check_weight(weight)
+        core = check_chain(VisibleTestShaping, env, checked, (_PART,))
         if not is_number(gamma) or not 0 < gamma <= 1:
             raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
         max_turns = core.limits.max_turns
@@ -70,7 +89,7 @@ class VisibleTestShaping(
 
     @property
     def shaping_weight(self) -> float:
-        """The most by which the parts set two episodes apart, also for who does not discount."""
+        """The most by which the parts set two episodes apart, also without a discount."""
         return self._most
 
     def reset(
@@ -81,15 +100,15 @@ class VisibleTestShaping(
         Raises:
             InvalidTaskError: The task's tests do not run with pytest.
         """
-        moment = snapshot_in(options)
+        snapshot = snapshot_in(options)
         observation, info = self.env.reset(seed=seed, options=options)
         runner = self._core.task.runner
-        problem = "" if runner == RUNNER else f"its tests run with {runner!r}, not {RUNNER!r}"
+        problem = "" if runner == _RUNNER else f"its tests run with {runner!r}, not {_RUNNER!r}"
         check_task(VisibleTestShaping, self._core, problem)
-        state = moment.state_of(self) if moment is not None else None
+        state = snapshot.state_of(self) if snapshot is not None else None
         self._potential, self._part = state or (0.0, None)
         self._known = {}
-        if self._part is not None:  # what the last step before the snapshot said
+        if self._part is not None:  # of the last step before the snapshot
             info = {**info, "reward_parts": {**info["reward_parts"], _PART: self._part}}
         return observation, info
 
@@ -102,14 +121,14 @@ class VisibleTestShaping(
         before = self._potential
         self._potential = 0.0 if terminated or truncated else self._measured()
         self._part = self._weight * (self._gamma * self._potential - before)
-        return add_part(step, _PART, self._part)
+        return add_parts(step, {_PART: self._part})
 
     def snapshot_state(self) -> tuple[float, float | None]:
         """Returns the potential of the tree and the last part, for snapshots."""
         return self._potential, self._part
 
     def _measured(self) -> float:
-        """The potential of the tree as it is; as before where that cannot be told."""
+        """The potential of the tree as it is; as before where it cannot be measured."""
         episode = self._core.episode
         template = episode.template
         if template is None or not episode.turns[-1].calls:
@@ -123,7 +142,7 @@ class VisibleTestShaping(
                     episode.task, template, patch, backend=backend
                 )
             return self._known[patch.text]
-        except PatchError:  # a tree too large to be graded, which the end will say too
+        except PatchError:  # a tree too large to be graded
             return 0.0
         except MachineryError as failure:
             episode.lose(failure)
@@ -137,3 +156,95 @@ def _spread(gamma: float, max_turns: int | None) -> float:
     if max_turns is None:
         raise InvalidArgumentError(f"gamma={gamma:g} needs a bound on turns; give max_turns")
     return max(1.0, 2 * (1 - gamma) * max_turns)
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleTests:
+    """The tests that the base tree holds, and their results there.
+
+    Attributes:
+        at_base: Status by id, of those that ran.
+    """
+
+    at_base: Mapping[str, TestStatus]
+
+    def potential(self, task: Task, template: Template, patch: Patch, *, backend: str) -> float:
+        """Returns how many more of the tests pass with a patch, as a share of them, from -1 to 1.
+
+        The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
+        sandbox, without its changes of tests and of their configuration, and with canaries.
+
+        Args:
+            task: The task.
+            template: Its template.
+            patch: The change so far.
+            backend: Name of the sandbox backend.
+
+        Raises:
+            GradingError, SandboxError: The machinery failed.
+        """
+        if not self.at_base or patch.is_empty:
+            return 0.0
+        visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(self.at_base))
+        verdict = grade(visible, template, patch, backend=backend)
+        if verdict.reason is GradeReason.EMPTY_PATCH:  # nothing but tests was changed
+            return 0.0
+        is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+        after = verdict.pass_to_pass if is_measured else {}
+        return (_num_passed(after) - _num_passed(self.at_base)) / len(self.at_base)
+
+
+def visible_tests(task: Task, template: Template, *, backend: str) -> VisibleTests:
+    """Returns the visible tests of a task, run once per process, template and expected files.
+
+    They are those in the base tree's test files, by pytest's patterns; in a tree with more than 100
+    such files only those in the files of the expected tests. Where the run does not end there are
+    none.
+
+    Args:
+        task: A task whose runner is `_RUNNER`.
+        template: Its template.
+        backend: Name of the sandbox backend.
+
+    Raises:
+        GradingError, SandboxError: The machinery failed.
+    """
+    key = f"{backend} {template.spec.image} {template.key} {get_runner(_RUNNER).files(task)}"
+    with _lock:
+        known = _remembered.get(key)
+    if known is None:
+        with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
+            known = VisibleTests(_run_at_base(task, sandbox))
+        with _lock:
+            _remembered[key] = known
+            while len(_remembered) > _MAX_REMEMBERED:
+                _remembered.popitem(last=False)
+    return known
+
+
+_remembered: OrderedDict[str, VisibleTests] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _run_at_base(task: Task, sandbox: Sandbox) -> dict[str, TestStatus]:
+    runner = get_runner(_RUNNER)
+    found = read_files(sandbox, runner.root_files)
+    configs = {name: data.decode("utf-8", "replace") for name, data in found.items()}
+    patterns = runner.patterns(configs)
+    listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
+    paths = sorted(path for path in map(posixpath.normpath, listed) if _is_test(path, patterns))
+    if len(paths) > _MAX_FILES:
+        paths = sorted(set(paths) & set(runner.files(task)))
+    report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
+    if not paths or report is None or not report.ended:
+        return {}
+    ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
+    return {test: status for test, status in report.statuses.items() if status in ran}
+
+
+def _is_test(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(f"/{path}", f"*{p}" if "/" in p else f"*/{p}") for p in patterns)
+
+
+def _num_passed(statuses: Mapping[str, TestStatus]) -> int:
+    return sum(status is TestStatus.PASSED for status in statuses.values())

@@ -9,7 +9,8 @@ import pytest
 from nano_model import similarity_of_nano
 
 from coding_gym.patch import Patch
-from coding_gym.rewards import patch_similarity, patch_similarity_max_files
+from coding_gym.rewards import patch_similarity
+from coding_gym.rewards.coderepairrl import patch_similarity_max_files
 
 pytest.importorskip("nano", reason="needs the extra `peers`")
 

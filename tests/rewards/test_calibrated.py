@@ -10,7 +10,7 @@ import pytest
 from coding_gym import load_tasks
 from coding_gym.patch import Patch
 from coding_gym.rewards import calibrated_similarity, patch_similarity
-from coding_gym.rewards.runs import changed_runs
+from coding_gym.rewards.edits import changed_runs
 from coding_gym.task import FolderTree, Task
 
 # Every sixth: of each program one or none.

@@ -1,4 +1,4 @@
-"""`matching`: difflib's own blocks, what bounds their price, and what stands in for them."""
+"""difflib's own blocks within a work budget, and comparing by lines beyond it."""
 
 import random
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from coding_gym.rewards import Similarity, matching, patch_similarity
-from coding_gym.rewards.matching import Comparer, Effort, matching_blocks
+from coding_gym.rewards import Similarity, patch_similarity, similarity
+from coding_gym.rewards.similarity import Comparer, WorkBudget, matching_blocks
 
 
 def letters(rng: random.Random, num_kinds: int, size: int) -> str:
@@ -22,7 +22,7 @@ def test_blocks_are_difflibs(autojunk: bool) -> None:
         a, b = (letters(rng, kinds, rng.choice([0, 1, 30, 199, 200, 201, 600])) for _ in "ab")
         b = rng.choice([b, a[: len(a) // 2] + b, a, a[::-1]])
         theirs = SequenceMatcher(None, a, b, autojunk)
-        found = matching_blocks(a, b, Effort(10**9), autojunk=autojunk)
+        found = matching_blocks(a, b, WorkBudget(10**9), autojunk=autojunk)
         assert found is not None, seed
         matched, expected = (
             sorted(i + n for i, _, size in blocks for n in range(size))
@@ -58,16 +58,16 @@ HARD = [rare_letters, neighbours_swapped, block_reversed, lines_of_few_kinds]
 def test_no_pair_costs_more_than_its_share(
     pair: Callable[[random.Random], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matching, "MAX_COMPARISONS", 500_000)
-    monkeypatch.setattr(matching, "MAX_LINE_COMPARISONS", 300_000)
+    monkeypatch.setattr(similarity, "MAX_COMPARISONS", 500_000)
+    monkeypatch.setattr(similarity, "MAX_LINE_COMPARISONS", 300_000)
     gold, patch = pair(random.Random(0))
     comparer = Comparer()
     score = comparer.ratio(gold, patch)
     assert 0 <= score <= 1
     assert comparer.by_line
-    effort = Effort(500_000)
-    assert matching_blocks(gold, patch, effort) is None
-    assert -max(len(gold), len(patch)) * 2 <= effort.left < 0  # the last step goes over, no more
+    budget = WorkBudget(500_000)
+    assert matching_blocks(gold, patch, budget) is None
+    assert budget.left < 0
 
 
 def test_what_was_compared_by_line_says_so() -> None:
@@ -80,7 +80,7 @@ def test_what_was_compared_by_line_says_so() -> None:
 
 
 def test_a_hard_file_does_not_make_the_next_one_dearer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "MAX_COMPARISONS", 9_000)
+    monkeypatch.setattr(similarity, "MAX_COMPARISONS", 9_000)
     rng = random.Random(1)
     hard, other = (letters(rng, 500, 3_000) for _ in range(2))
     comparer = Comparer()

@@ -1,9 +1,10 @@
-"""`progress` and `fraction`: what a grade is worth."""
+"""`net_fraction_fixed` and `fraction_passed`: what a grade is worth."""
 
 import random
 
 from coding_gym import Grade, GradeReason, TestStatus
-from coding_gym.rewards import fraction, progress
+from coding_gym.rewards import fraction_passed as fraction
+from coding_gym.rewards import net_fraction_fixed as progress
 
 NOT_PASSED = [s for s in TestStatus if s is not TestStatus.PASSED]
 

@@ -28,7 +28,8 @@ TASK = Task(
 )
 OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "calibrated_similarity"]
 OF_PATCH += ["file_match", "exact_match", "diff_size", "swe_rl_similarity", "curation_score"]
-OF_PATCH += ["test_patch_similarity", "progress", "fraction"]
+OF_PATCH += ["test_patch_similarity", "progress", "fraction", "line_similarity"]
+OF_PATCH += ["function_match", "net_fraction_fixed", "fraction_passed"]
 
 
 def submit(text: str = "") -> Turn:
@@ -199,8 +200,11 @@ def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
 
 def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
     composite = Composite.parse([{"name": "curation_score", "weight": 0.1}])
-    assert composite.problem(TASK) == ""
+    assert composite.why_not_computable(TASK) == ""
     bare = replace(TASK, test_patch="")
-    assert "has no hidden tests ('test_patch'), which 'curation_score'" in composite.problem(bare)
+    assert (
+        "has no hidden tests ('test_patch'), which 'curation_score'"
+        in composite.why_not_computable(bare)
+    )
     cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
-    assert "cannot be read: patch for x.py is cut off" in composite.problem(cut)
+    assert "cannot be read: patch for x.py is cut off" in composite.why_not_computable(cut)

@@ -3,7 +3,7 @@
 import pytest
 
 from coding_gym.patch import Patch
-from coding_gym.rewards import (
+from coding_gym.rewards.coderepairrl import (
     categorical_correctness,
     partial_reasoning_format,
     reasoning_format,

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 import pytest
 
 from coding_gym.rewards import patch_similarity
-from coding_gym.rewards.matching import MAX_CHARS, MAX_LINE_CHARS
+from coding_gym.rewards.similarity import MAX_CHARS, MAX_LINE_CHARS
 
 BODY = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-return a + b\n+return a * b\n"
 

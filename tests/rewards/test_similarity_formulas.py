@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 import pytest
 from diff_pairs import pair
 
-from coding_gym.rewards import patch_similarity, patch_similarity_max_files, swe_rl_similarity
+from coding_gym.rewards import patch_similarity, swe_rl_similarity
+from coding_gym.rewards.coderepairrl import patch_similarity_max_files
 
 NUM_PAIRS = 200
 PER_TEST = 50

@@ -3,14 +3,9 @@
 import pytest
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.rewards import (
-    exploration_depth,
-    exploration_efficiency,
-    explored,
-    terminal_habits,
-    tool_call_validity,
-)
-from coding_gym.rewards.commands import paths_in, shell_commands
+from coding_gym.rewards import exploration_efficiency, explored, tool_call_validity
+from coding_gym.rewards.coderepairrl import exploration_depth, terminal_habits
+from coding_gym.rewards.exploration import paths_in, shell_commands
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
 

@@ -15,9 +15,8 @@ from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPass
 
 Env = gym.Env[Any, Any]
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls && cat shapes.py"}}'
-
-
-EVERY = [{"name": name, "weight": 0.04} for name in reward_names()]
+WEIGHT = 0.03
+EVERY = [{"name": name, "weight": WEIGHT} for name in reward_names()]
 
 
 @pytest.fixture
@@ -44,17 +43,24 @@ def test_every_reward_is_a_part_of_its_name_and_nothing_of_the_gold_is_shown(
     good, parts, shown = play(env, LOOK, returning("width * height"), SUBMIT)
     assert sorted(parts) == sorted([*reward_names(), "resolved"])
     assert {type(part) for part in parts.values()} == {float}
-    for name in ("progress", "file_match", "exact_match", "calibrated_similarity", "areno"):
-        assert parts[name] == pytest.approx(0.04)
-    assert parts["tool_call_validity"] == pytest.approx(0.04)
-    assert parts["exploration_efficiency"] == pytest.approx(0.02)  # two calls, one file
+    for name in (
+        "net_fraction_fixed",
+        "file_match",
+        "function_match",
+        "exact_match",
+        "line_similarity",
+        "areno",
+    ):
+        assert parts[name] == pytest.approx(WEIGHT)
+    assert parts["tool_call_validity"] == pytest.approx(WEIGHT)
+    assert parts["exploration_efficiency"] == pytest.approx(WEIGHT / 2)  # two calls, one file
     assert good > 1
     wrong, parts, more = play(env, LOOK, returning("width - height"), SUBMIT)
     assert wrong < 1
-    assert parts["calibrated_similarity"] == pytest.approx(0.02)
-    assert parts["areno"] == pytest.approx(-0.02)
+    assert parts["calibrated_similarity"] == pytest.approx(WEIGHT / 2)
+    assert parts["areno"] == pytest.approx(-WEIGHT / 2)
     nothing, parts, rest = play(env, SUBMIT)
-    assert nothing <= 0.04  # of the one valid call
+    assert nothing <= WEIGHT  # of the one valid call
     assert "width * height" not in more + rest
     assert "test_hidden" not in shown + more + rest
 

@@ -14,11 +14,10 @@ from moves import SUBMIT, returning, shell
 from coding_gym import Grade
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError, UnknownNameError
-from coding_gym.rewards import fraction, patch_similarity, progress
-from coding_gym.wrappers.patch_similarity_reward import PatchSimilarityReward
+from coding_gym.rewards import fraction_passed, net_fraction_fixed, patch_similarity
+from coding_gym.wrappers.composite_reward import PatchSimilarityReward, TestPassReward
 from coding_gym.wrappers.record_trajectory import RecordTrajectory
-from coding_gym.wrappers.shaping import add_part
-from coding_gym.wrappers.test_pass_reward import TestPassReward
+from coding_gym.wrappers.shaping import add_parts
 
 Env = gym.Env[Any, Any]
 
@@ -63,7 +62,9 @@ def test_tests_that_pass_are_worth_what_the_measure_says(
     assert parts["test_pass"] == pytest.approx(0.2 * by_progress)
     assert parts["resolved"] == float(info["resolved"])
     grade = Grade.from_json({**info["grade"], "duration_s": 0.0})
-    assert (progress(grade), fraction(grade)) == pytest.approx((by_progress, by_fraction))
+    assert (net_fraction_fixed(grade), fraction_passed(grade)) == pytest.approx(
+        (by_progress, by_fraction)
+    )
     plain = make(lambda env: TestPassReward(env, weight=0.5, measure="fraction"))
     assert play(plain, change, SUBMIT)[1]["test_pass"] == pytest.approx(0.5 * by_fraction)
 
@@ -223,5 +224,5 @@ def test_nothing_unresolved_earns_as_much_as_anything_resolved() -> None:
         for resolved in (0.0, 1.0):
             step: Any = (None, resolved, True, False, {"reward_parts": {}})
             for name, weight in zip(("test_pass", "patch_similarity"), weights, strict=True):
-                step = add_part(step, name, weight * scale * rng.choice([0, rng.random(), 1]))
+                step = add_parts(step, {name: weight * scale * rng.choice([0, rng.random(), 1])})
             assert (step[1] >= 1) == bool(resolved)

@@ -72,7 +72,7 @@ def test_where_our_side_fails_the_episode_is_masked(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coding_gym.wrappers.visible_tests.grade", raising(GradingError("no report"))
+        "coding_gym.wrappers.visible_test_shaping.grade", raising(GradingError("no report"))
     )
     env = make()
     env.reset()

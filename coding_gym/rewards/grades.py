@@ -1,4 +1,4 @@
-"""How much of what was expected a graded patch achieved."""
+"""Rewards that count the expected tests of a grade."""
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
 
@@ -6,10 +6,10 @@ from coding_gym.grade import Grade, GradeReason, TestStatus
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
-def progress(grade: Grade) -> float:
-    """Returns how far a patch led from the base tree towards a repair, from 0 to 1.
+def net_fraction_fixed(grade: Grade) -> float:
+    """Returns the share of the tests to fix that pass, less tests that broke, from 0 to 1.
 
-    It is ``(repaired - broken) / len(fail_to_pass)``, at least 0: *repaired* tests are those of
+    It is ``(fixed - broken) / len(fail_to_pass)``, at least 0: *fixed* tests are those of
     ``fail_to_pass`` that pass, *broken* ones those of ``pass_to_pass`` that do not. The base tree
     scores 0, as does any patch that leaves every test as it was; only a patch with which all
     expected tests pass scores 1. Patches that are empty, do not apply, run out of time or tamper
@@ -23,18 +23,19 @@ def progress(grade: Grade) -> float:
     ...     reason=GradeReason.TESTS_FAILED,
     ...     fail_to_pass={"a": TestStatus.PASSED, "b": TestStatus.FAILED},
     ... )
-    >>> progress(half), progress(replace(half, pass_to_pass={"c": TestStatus.FAILED}))
+    >>> worse = replace(half, pass_to_pass={"c": TestStatus.FAILED})
+    >>> net_fraction_fixed(half), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
     if grade.reason not in _MEASURED or not grade.fail_to_pass:
         return float(grade.resolved)
-    repaired = sum(status is TestStatus.PASSED for status in grade.fail_to_pass.values())
+    fixed = sum(status is TestStatus.PASSED for status in grade.fail_to_pass.values())
     broken = sum(status is not TestStatus.PASSED for status in grade.pass_to_pass.values())
-    return max(0, repaired - broken) / len(grade.fail_to_pass)
+    return max(0, fixed - broken) / len(grade.fail_to_pass)
 
 
-def fraction(grade: Grade) -> float:
-    """Returns which part of all expected tests passed, from 0 to 1.
+def fraction_passed(grade: Grade) -> float:
+    """Returns the share of all expected tests that passed, from 0 to 1.
 
     It pays for behaviour that was never broken: a patch that adds a blank line passes all of
     ``pass_to_pass``, which is most of the expected tests of most tasks. Patches that are empty, do
@@ -49,7 +50,7 @@ def fraction(grade: Grade) -> float:
     ...     fail_to_pass={"a": failed},
     ...     pass_to_pass={"b": passed, "c": passed, "d": passed},
     ... )
-    >>> fraction(blank_line), progress(blank_line)
+    >>> fraction_passed(blank_line), net_fraction_fixed(blank_line)
     (0.75, 0.0)
     """
     return grade.pass_fraction if grade.reason in _MEASURED else 0.0

@@ -1,0 +1,156 @@
+"""What a reward is, and what of a finished episode it may read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.grade import Grade, GradeReason
+from coding_gym.patch import Patch
+from coding_gym.task import Task
+from coding_gym.trajectory import Turn
+
+NEEDS = ("gold_patch", "test_patch", "grade", "base_files")
+"""What a reward may need of an episode."""
+
+# With these no change was graded, or none that can be trusted.
+_WITHOUT_CHANGE = (
+    GradeReason.EMPTY_PATCH,
+    GradeReason.PATCH_NOT_APPLIED,
+    GradeReason.TAMPERED,
+)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """All of a finished episode that a reward may read, the gold patch included.
+
+    Attributes:
+        task: The task.
+        grade: The verdict; None where the episode is not graded (``grading="none"``).
+        patch: The whole change, with what grading leaves out (tests, their configuration).
+        graded: The change that was graded; "" where none was, or where it cannot count. Without a
+            grade the whole change.
+        turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
+        schemas: The tools that the policy had, as OpenAI function schemas.
+        base_files: Texts of the base tree by path, for files that the gold patch changes; empty
+            where no reward needs them, or where they are not known.
+    """
+
+    task: Task
+    grade: Grade | None
+    patch: str
+    graded: str
+    turns: tuple[Turn, ...] = ()
+    schemas: tuple[Mapping[str, Any], ...] = ()
+    base_files: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        task: Task,
+        grade: Grade | None,
+        patch: Patch,
+        turns: Sequence[Turn] = (),
+        schemas: Sequence[Mapping[str, Any]] = (),
+        base_files: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Makes a sample of a finished episode.
+
+        Patches that are empty or do not apply, and those that tampered with the tests, leave
+        nothing in ``graded``.
+        """
+        reason = grade.reason if grade else None
+        return cls(
+            task=task,
+            grade=grade,
+            patch="" if reason is GradeReason.TAMPERED else patch.text,
+            graded="" if reason in _WITHOUT_CHANGE else _graded(patch, grade),
+            turns=tuple(turns),
+            schemas=tuple(schemas),
+            base_files=base_files or {},
+        )
+
+    @property
+    def last_reply(self) -> str:
+        """The policy's last action, "" where there was none."""
+        return self.turns[-1].action if self.turns else ""
+
+    @property
+    def is_tampered(self) -> bool:
+        """Whether the grade says that the policy tampered with the tests."""
+        return self.grade is not None and self.grade.reason is GradeReason.TAMPERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reward:
+    """A reward that has a name.
+
+    Attributes:
+        name: The name.
+        score: Gives the value of a finished episode.
+        lowest: The least value.
+        highest: The greatest value.
+        needs: Which of `NEEDS` must be there: a ``gold_patch`` or ``test_patch`` of the task, a
+            ``grade``, the ``base_files`` that the gold patch changes.
+    """
+
+    name: str
+    score: Callable[[Sample], float]
+    lowest: float = 0.0
+    highest: float = 1.0
+    needs: tuple[str, ...] = ()
+
+    @classmethod
+    def of_change(
+        cls, name: str, score: Callable[[str, str], float], *, lowest: float = 0.0
+    ) -> Self:
+        """Makes a reward of the gold patch and the graded change, 0 where there is no change."""
+        return cls(
+            name=name,
+            score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,
+            lowest=lowest,
+            highest=max(0.0, lowest + 1.0),
+            needs=("gold_patch",),
+        )
+
+    @classmethod
+    def of_grade(cls, name: str, score: Callable[[Grade], float]) -> Self:
+        """Makes a reward of the grade."""
+        return cls(name=name, score=lambda s: score(s.grade) if s.grade else 0.0, needs=("grade",))
+
+    @property
+    def span(self) -> float:
+        """How far the values of two episodes may be apart."""
+        return self.highest - self.lowest
+
+    def value(self, sample: Sample) -> float:
+        """Returns what an episode is worth; nothing above 0 where the tests were tampered with."""
+        value = self.measured(sample)
+        return min(value, 0.0) if sample.is_tampered else value
+
+    def measured(self, sample: Sample) -> float:
+        """Returns the score, whatever the grade says of tampering.
+
+        Raises:
+            InvalidArgumentError: It is not between ``lowest`` and ``highest``.
+        """
+        value = self.score(sample)
+        if not self.lowest - _ROUNDING <= value <= self.highest + _ROUNDING:
+            raise InvalidArgumentError(
+                f"reward {self.name!r} must give values from {self.lowest:g} to {self.highest:g}, "
+                f"got {value!r} for {sample.task.task_id}"
+            )
+        return value
+
+
+def _graded(patch: Patch, grade: Grade | None) -> str:
+    if grade is None:
+        return patch.text
+    dropped = set(grade.dropped_paths)
+    try:
+        kept = (f.text for f in patch.files if not dropped & {f.old_path, f.new_path})
+        return "".join(kept)
+    except PatchError:  # in an image, where a policy can replace git, a text may be anything
+        return ""
