@@ -9,6 +9,7 @@ import pytest
 from coding_gym.agents.registry import agent_factory, agent_names, read_script
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.rollout import play_episode
+from coding_gym.tools import toolset_names
 from coding_gym.trajectory import StopReason
 
 Env = gym.Env[Any, str]
@@ -78,3 +79,44 @@ def test_an_unknown_agent_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match="template-repair"):
         agent_factory("smart")
     assert "gold" in agent_names()
+
+
+ROW_TOOLSETS = [
+    *toolset_names(),
+    "nano[shell]",
+    "editor[bash]",
+    "codex[run_command,submit]",
+    "codex[apply_patch,submit]",
+]
+SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pdb[pdb,submit]"]
+
+
+@pytest.mark.parametrize("toolset", ROW_TOOLSETS)
+def test_gold_resolves_and_noop_does_not_on_every_toolset(
+    tiny_row: dict[str, Any], toolset: str
+) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], toolset=toolset)
+    assert play_episode(env, agent_factory("gold")).total_reward == 1.0
+    assert play_episode(env, agent_factory("noop")).total_reward == 0.0
+    env.close()
+
+
+@pytest.mark.parametrize("toolset", SHELLESS)
+def test_agents_refuse_a_toolset_without_the_tool_they_need(
+    tiny_row: dict[str, Any], toolset: str
+) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], toolset=toolset)
+    for name in ("gold", "template-repair"):
+        with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
+            play_episode(env, agent_factory(name))
+    assert play_episode(env, agent_factory("noop")).total_reward == 0.0
+    env.action_space.seed(0)
+    assert play_episode(env, agent_factory("random")).grade is not None
+    env.close()
+
+
+@pytest.mark.parametrize("tool_format", ["hermes", "qwen3_coder", "bash_block", "json[strict]"])
+def test_agents_write_calls_in_the_envs_format(tiny_row: dict[str, Any], tool_format: str) -> None:
+    env = gym.make("CodingRepair-v0", tasks=[tiny_row], tool_format=tool_format)
+    assert play_episode(env, agent_factory("gold")).total_reward == 1.0
+    env.close()

@@ -6,8 +6,11 @@ import gymnasium as gym
 import pytest
 from shelf_menu import ROW
 
+from coding_gym.agents.registry import agent_factory
 from coding_gym.agents.template_repair import TemplateRepairAgent
 from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.rollout import play_episode
+from coding_gym.tools import toolset_names
 
 SHELF: dict[str, str] = ROW["files"]
 SHARED = {
@@ -127,3 +130,13 @@ def test_it_submits_when_the_shell_says_nothing_useful() -> None:
     while names[-1] != "submit":
         names.append(json.loads(agent.send({"text": "command failed with exit code 127"}))["name"])
     assert names == ["shell", "shell", "submit"]
+
+
+@pytest.mark.parametrize("toolset", sorted({*toolset_names(), "editor[bash]"} - {"nano"}))
+def test_it_repairs_with_every_toolset(envs: list[Any], toolset: str) -> None:
+    row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
+    env: Any = gym.make("coding_gym:CodingRepair-v0", tasks=[row], toolset=toolset)
+    envs.append(env)
+    trajectory = play_episode(env, agent_factory("template-repair"), seed=0)
+    assert "+        if len(self.things) >= self.size:" in trajectory.patch
+    assert len(trajectory.turns) <= 40

@@ -1,4 +1,4 @@
-"""What an agent is: a generator that yields actions and is sent what came of them."""
+"""The protocol of agents: a generator that yields actions and receives the info of each step."""
 
 from collections.abc import Generator, Mapping
 from typing import Any, Protocol

@@ -7,18 +7,22 @@ from pathlib import Path
 from coding_gym.agents.protocol import Agent
 from coding_gym.agents.simple import GoldAgent, NoopAgent, RandomAgent, ScriptedAgent
 from coding_gym.agents.template_repair import TemplateRepairAgent
+from coding_gym.agents.tool_use import ToolUse
 from coding_gym.arguments import unknown_name
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 
 AgentFactory = Callable[[CodingRepairEnv], Agent]
-"""Makes an agent for the episode that an env was just reset to."""
+"""Makes an agent for an env that was just reset.
+
+Raises `InvalidArgumentError` where the agent needs a tool that the env's toolset does not have.
+"""
 
 _AGENTS: dict[str, AgentFactory] = {
-    "template-repair": lambda _env: TemplateRepairAgent(),
-    "gold": lambda env: GoldAgent(env.task.gold_patch),
-    "noop": lambda _env: NoopAgent(),
-    "random": lambda env: RandomAgent(env.action_space.sample),
+    "template-repair": lambda env: TemplateRepairAgent(tools=ToolUse.of(env)),
+    "gold": lambda env: GoldAgent(env.task.gold_patch, ToolUse.of(env)),
+    "noop": lambda env: NoopAgent(ToolUse.of(env)),
+    "random": lambda env: RandomAgent(env.action_space.sample, tools=ToolUse.of(env)),
 }
 _SCRIPTED = "scripted"
 

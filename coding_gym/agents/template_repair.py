@@ -3,8 +3,8 @@
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from coding_gym.agents.actions import call, submit
 from coding_gym.agents.protocol import Info, Play
+from coding_gym.agents.tool_use import ToolUse, output_of
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import localise
@@ -12,14 +12,13 @@ from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.search import Search
 from coding_gym.repair.source import Source, apply_edits
 
-_APPLIED = "patch applied successfully"
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
 
 _Steps = Generator[str, Info, Any]
 
 
 class TemplateRepairAgent:
-    """Repairs by search, through tool calls only; sees what any policy sees.
+    """Repairs by search, through tool calls only; it sees what any policy sees.
 
     It writes a small driver to /tmp, which runs the visible tests on a copy of the tree and reports
     what failed and which lines ran; ranks the lines by Ochiai; has the driver try the edits of the
@@ -27,7 +26,7 @@ class TemplateRepairAgent:
     pass, runs the tests again, and submits. Where several edits pass it takes the simplest by
     a fixed rule (`coding_gym.repair.pairs.simplest`). Where nothing makes all failing tests pass,
     one edit that makes at least half of them pass and breaks none will do. Where no visible test
-    fails, or nothing is found, it submits the tree unchanged. Needs the toolset ``nano``.
+    fails, or nothing is found, it submits the tree unchanged.
 
     Args:
         max_candidates: Single edits to try.
@@ -36,6 +35,10 @@ class TemplateRepairAgent:
             the search first, so that it does not depend on the machine.
         batch_size: Candidates per tool call.
         test_arguments: Pytest's arguments for the visible tests.
+        tools: The tools of the env.
+
+    Raises:
+        InvalidArgumentError: No tool runs a shell command.
     """
 
     name = "template-repair"
@@ -48,7 +51,11 @@ class TemplateRepairAgent:
         max_search_s: float = 60.0,
         batch_size: int = 250,
         test_arguments: str = "-q",
+        tools: ToolUse | None = None,
     ) -> None:
+        self._tools = tools or ToolUse.default()
+        if self._tools.shell("true") is None:
+            raise self._tools.refusal(self.name, "runs a shell command")
         self._max_candidates = max_candidates
         self._max_pairs = max_pairs
         self._max_search_s = max_search_s
@@ -60,49 +67,52 @@ class TemplateRepairAgent:
         repair = yield from self._find()
         if repair is not None:
             candidate, sources = repair
-            yield from _apply(candidate, sources)
-            yield call("shell", cmd=_TESTS.format(self._test_arguments))
-        yield submit()
+            yield from self._apply(candidate, sources)
+            yield self._shell(_TESTS.format(self._test_arguments))
+        if submission := self._tools.submit():
+            yield submission
 
     def _find(self) -> _Steps:
-        found = yield from _through_shell(localise(self._test_arguments))
+        found = yield from self._through_shell(localise(self._test_arguments))
         if found is None or not found.baseline.failing:
             return None
         num_failing = len(found.baseline.failing)
         search = Search(found.sources, num_failing, self._max_search_s, self._batch_size)
-        chosen = yield from _through_shell(
+        chosen = yield from self._through_shell(
             search.run(found.candidates(), self._max_candidates, self._max_pairs)
         )
         return None if chosen is None else (chosen, found.sources)
 
+    def _through_shell(self, commands: Generator[str, str, Any]) -> _Steps:
+        """Runs the commands that a generator yields, sends it their output, returns its value."""
+        try:
+            command = next(commands)
+            while True:
+                info = yield self._shell(command)
+                command = commands.send(output_of(info))
+        except StopIteration as end:
+            return end.value
 
-def _through_shell(commands: Generator[str, str, Any]) -> _Steps:
-    """Sends commands through the tool ``shell``; returns what they lead to."""
-    try:
-        command = next(commands)
-        while True:
-            info = yield call("shell", cmd=command)
-            command = commands.send(info["text"])
-    except StopIteration as end:
-        return end.value
+    def _apply(self, candidate: Candidate, sources: Mapping[str, Source]) -> _Steps:
+        """Makes a candidate's edits in the workspace, from the end of each file to its start."""
+        texts = {path: source.text for path, source in sources.items()}
+        waiting = sorted(candidate.edits, reverse=True)
+        while waiting:
+            edit = waiting[0]
+            text = texts[edit.path]
+            replacing = self._tools.replace(edit.path, *search_and_replace(text, edit))
+            if replacing is not None:
+                action, success = replacing
+                info = yield action
+            if replacing is None or not success.search(info["text"]):
+                edits = [[e.path, e.start, e.end, e.replacement] for e in waiting]
+                yield from self._through_shell(driver.ask("apply", {"edits": edits}))
+                return
+            texts[edit.path] = apply_edits(text, [edit])
+            waiting.pop(0)
 
-
-def _ask(command: str, request: Mapping[str, Any]) -> _Steps:
-    return (yield from _through_shell(driver.ask(command, request)))
-
-
-def _apply(candidate: Candidate, sources: Mapping[str, Source]) -> _Steps:
-    """Makes a candidate's edits in the workspace, from the end of each file to its start."""
-    texts = {path: source.text for path, source in sources.items()}
-    waiting = sorted(candidate.edits, reverse=True)
-    while waiting:
-        edit = waiting[0]
-        text = texts[edit.path]
-        search, replace = search_and_replace(text, edit)
-        info = yield call("apply_patch", search=search, replace=replace, file=edit.path)
-        if _APPLIED not in info["text"]:
-            edits = [[e.path, e.start, e.end, e.replacement] for e in waiting]
-            yield from _ask("apply", {"edits": edits})
-            return
-        texts[edit.path] = apply_edits(text, [edit])
-        waiting.pop(0)
+    def _shell(self, command: str) -> str:
+        action = self._tools.shell(command)
+        if action is None:
+            raise self._tools.refusal(self.name, "runs this shell command: " + command[:80])
+        return action

@@ -1,0 +1,128 @@
+"""Actions of scripted agents, in the tools and the tool format of the env that they play in."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from coding_gym.agents.protocol import Info
+from coding_gym.calls import ToolCall
+from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.formats import render_calls
+from coding_gym.tools.shells import COMMANDS, SHELLS
+
+_PATCHES = ("patch", "diff")
+
+# Of a tool that replaces a text once: its arguments for the file, the old and the new text, and its
+# answer where it worked.
+_REPLACERS = (
+    ("file", "search", "replace", re.compile(r"patch applied successfully")),
+    ("path", "old_str", "new_str", re.compile(r"Replaced the text|has been edited")),
+    ("path", "old_text", "new_text", re.compile(r'"replaced": 1')),
+    ("path", "old", "new", re.compile(r"was edited")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """Writes an agent's tool calls as actions, and finds the tools that they need.
+
+    Attributes:
+        toolset: The env's toolset.
+        tool_format: The env's tool format.
+    """
+
+    toolset: Toolset
+    tool_format: str = "auto"
+
+    @classmethod
+    def of(cls, env: CodingRepairEnv) -> Self:
+        """Makes one for an env."""
+        return cls(env.toolset, env.tool_format)
+
+    @classmethod
+    def default(cls) -> Self:
+        """Makes one for the env's default toolset."""
+        return cls(get_toolset("nano"))
+
+    def shell(self, command: str) -> str | None:
+        """Returns the action that runs a shell command; None where no tool runs one."""
+        for name in SHELLS:
+            for argument in COMMANDS:
+                if self._required(name) == {argument}:
+                    return self._action(ToolCall(name, {argument: command}))
+        return None
+
+    def patch(self, diff: str) -> str | None:
+        """Returns the action that applies a unified diff; None where no tool applies one."""
+        for name in self._schemas:
+            for argument in _PATCHES:
+                if self._required(name) == {argument}:
+                    return self._action(ToolCall(name, {argument: diff}))
+        return None
+
+    def replace(self, path: str, old: str, new: str) -> tuple[str, re.Pattern[str]] | None:
+        """Returns the action that replaces a text that occurs once in a file.
+
+        Returns:
+            The action, and what is in the answer where it worked; None where no tool does it.
+        """
+        for name, parameters in self._schemas.items():
+            properties = parameters.get("properties", {})
+            for keys in _REPLACERS:
+                arguments = dict(zip(keys[:3], (path, old, new), strict=True))
+                if "str_replace" in properties.get("command", {}).get("enum", ()):
+                    arguments = {"command": "str_replace", **arguments}
+                if self._required(name) <= arguments.keys() <= properties.keys():
+                    action = self._action(ToolCall(name, arguments))
+                    return None if action is None else (action, keys[3])
+        return None
+
+    def submit(self) -> str | None:
+        """Returns the action that submits; None where there is no such tool.
+
+        An agent that ends without one is stopped, and the tree is graded all the same.
+        """
+        call = getattr(self.toolset, "submission", ToolCall("submit"))
+        if call.name not in self._schemas:
+            return None
+        missing = self._required(call.name) - call.arguments.keys()
+        arguments = {**call.arguments, **dict.fromkeys(sorted(missing), "solved")}
+        return self._action(ToolCall(call.name, arguments))
+
+    def refusal(self, agent: str, needs: str) -> InvalidArgumentError:
+        """Returns the error for an agent that misses a tool."""
+        return InvalidArgumentError(
+            f"agent {agent!r} needs a tool that {needs}; the toolset {self.toolset.name!r} has "
+            f"{', '.join(self._schemas)}, called in the tool format {self.tool_format!r}"
+        )
+
+    @property
+    def _schemas(self) -> dict[str, Mapping[str, Any]]:
+        """Each tool's parameters, by its name."""
+        functions = (schema["function"] for schema in self.toolset.schemas)
+        return {function["name"]: function.get("parameters", {}) for function in functions}
+
+    def _required(self, tool: str) -> set[str]:
+        return set(self._schemas.get(tool, {}).get("required", ()))
+
+    def _action(self, call: ToolCall) -> str | None:
+        """The call in the env's format; None where this cannot carry it."""
+        try:
+            return render_calls([call], self.tool_format, self.toolset.schemas)
+        except InvalidArgumentError:
+            return None
+
+
+def output_of(info: Info) -> str:
+    """Returns the output of the last shell command, which some toolsets answer as JSON."""
+    text: str = info["text"]
+    if text.startswith("{"):
+        try:
+            return str(json.loads(text)["output"])
+        except (ValueError, KeyError, RecursionError):
+            return text
+    return text
