@@ -11,6 +11,9 @@ import pytest
 from command_line import run
 
 from coding_gym import __version__, load_tasks
+from coding_gym.cli import demo
+from coding_gym.episode import transcript
+from coding_gym.repair import driver
 from coding_gym.rollout import read_trajectories
 
 COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()"]
@@ -106,8 +109,26 @@ def test_doctor_names_every_backend_and_what_auto_means() -> None:
     text = run("doctor", "--episodes", "2")
     for name in ("apptainer", "docker", "landlock", "namespace", "process"):
         assert f" {name} " in text
-    assert "auto: namespace\n" in text
+    assert text.splitlines()[0] == "auto: namespace"
     assert "process does not keep:\n  - host files are out of reach\n" in text
+
+
+def test_the_demo_shows_no_packed_data() -> None:
+    request = "${TMPDIR:-/tmp}/template-repair/run try <<'EOF'\nc-pI0O3q\nEOF"
+    actions = [driver.install_command(), request, "ls"]
+    calls = [{"function": {"name": "shell", "arguments": json.dumps({"cmd": c})}} for c in actions]
+    reply = {"role": "tool", "content": "1 failed\n[0/49] c-pI0O3qJ7EmpEpQdH7"}
+    text = transcript.render(
+        [
+            demo._readable(m)
+            for m in ({"role": "assistant", "content": "", "tool_calls": calls}, reply)
+        ]
+    )
+    assert text == (
+        "$ # write a driver that runs the tests to a folder under /tmp\n\n"
+        "$ driver try <<< (packed request)\n\n$ ls\n\n"
+        "  1 failed\n  (49 characters for the agent)\n"
+    )
 
 
 def test_doctor_says_the_same_in_json() -> None:
@@ -137,7 +158,7 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "auto: none works" in done.stdout
-    assert "namespace: to mend it: " in done.stdout
+    assert "namespace: to fix it: " in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from coding_gym import load_tasks
 from coding_gym.calls import ExecResult
 from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
-from coding_gym.cli.synthesis_progress import ProgressLines, summary
+from coding_gym.cli.synthesize import ProgressLines, summary
 from coding_gym.errors import (
     InvalidArgumentError,
     MissingDependencyError,

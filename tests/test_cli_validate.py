@@ -9,7 +9,8 @@ import pytest
 import typer
 from command_line import run
 
-from coding_gym.cli import validate, verdicts
+from coding_gym.cli import validate
+from coding_gym.cli.console import terminal
 from coding_gym.tasks.validation_report import ValidationReport
 
 
@@ -124,6 +125,12 @@ def test_a_task_without_a_gold_patch_is_a_class_of_its_own(
     assert not any("gold fails" in line for line in lines)
 
 
+def test_a_long_reason_keeps_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    report = ValidationReport(task_id="far", ok=False, error="no " * 200 + "clone it yourself")
+    validate.summarise(terminal(), [report], ())
+    assert "clone it yourself\n" in capsys.readouterr().out
+
+
 def test_each_kind_of_reason_is_called_what_it_is() -> None:
     for found, kind in [
         ({"error": "no disk"}, "not built"),
@@ -138,4 +145,4 @@ def test_each_kind_of_reason_is_called_what_it_is() -> None:
         ({"leak_error": "no git"}, "leaks unknown"),
     ]:
         report = ValidationReport(task_id="a", ok=False, **found)
-        assert verdicts.kind_of(report) == kind, found
+        assert validate.kind_of(report) == kind, found

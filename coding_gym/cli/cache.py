@@ -25,7 +25,7 @@ app = typer.Typer(
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SHOWN_USERS = 3
+_MAX_USERS = 3
 
 Folder = Annotated[Path | None, typer.Option(help="The cache folder; by default the user's own.")]
 Kinds = Annotated[
@@ -49,11 +49,11 @@ def list_entries(
             console.print(json.dumps(entry.to_json()))
         return
     now = datetime.now(UTC)
-    _show_line(console, "kind", "key", "size", "built", "used", "for")
+    _print_line(console, "kind", "key", "size", "built", "used", "for")
     for one in entries:
         used = "now" if one.in_use else _ago(now - one.used_at)
         size, built = _size(one.num_bytes), _ago(now - one.built_at)
-        _show_line(console, one.kind, one.key, size, built, used, _users(one))
+        _print_line(console, one.kind, one.key, size, built, used, _users(one))
     console.print(f"{len(entries)} entries, {_size(sum(e.num_bytes for e in entries))}")
 
 
@@ -77,7 +77,7 @@ def collect(
         kinds=kind or (),
         dry_run=dry_run,
     )
-    _tell(report, dry_run=dry_run)
+    _report(report, dry_run=dry_run)
 
 
 @app.command("clear")
@@ -88,14 +88,14 @@ def clear(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove everything that is not in use; it is built again when it is wanted."""
-    place = _folder(folder)
+    cache = _folder(folder)
     for name in kind or ():
-        if name not in KINDS:  # before anybody is asked about it
+        if name not in KINDS:  # before the question
             raise unknown_name("cache entry", name, KINDS)
     if not (yes or dry_run):
-        typer.confirm(f"Remove {', '.join(kind) if kind else 'everything'} in {place}?", abort=True)
-    report = collect_garbage(place, unused_for_s=0, kinds=kind or (), dry_run=dry_run)
-    _tell(report, dry_run=dry_run)
+        typer.confirm(f"Remove {', '.join(kind) if kind else 'everything'} in {cache}?", abort=True)
+    report = collect_garbage(cache, unused_for_s=0, kinds=kind or (), dry_run=dry_run)
+    _report(report, dry_run=dry_run)
 
 
 @app.command("log")
@@ -131,7 +131,7 @@ def _folder(folder: Path | None) -> Path:
     return folder or user_cache_path("coding_gym")
 
 
-def _tell(report: GarbageReport, *, dry_run: bool) -> None:
+def _report(report: GarbageReport, *, dry_run: bool) -> None:
     console = terminal()
     would = "would be " if dry_run else ""
     for entry in report.removed:
@@ -147,7 +147,7 @@ def _tell(report: GarbageReport, *, dry_run: bool) -> None:
     )
 
 
-def _show_line(console: Console, *cells: str) -> None:
+def _print_line(console: Console, *cells: str) -> None:
     """Prints a line of the table; not one of rich's, which folds keys where the terminal ends."""
     kind, key, size, built, used, users = cells
     line = f"{kind:<13} {key:<24} {size:>10} {built:>5} {used:>5}  {users}"
@@ -155,8 +155,8 @@ def _show_line(console: Console, *cells: str) -> None:
 
 
 def _users(entry: CacheEntry) -> str:
-    more = len(entry.users) - _SHOWN_USERS
-    return ", ".join(entry.users[:_SHOWN_USERS]) + (f" and {more} more" if more > 0 else "")
+    more = len(entry.users) - _MAX_USERS
+    return ", ".join(entry.users[:_MAX_USERS]) + (f" and {more} more" if more > 0 else "")
 
 
 def _size(num_bytes: int) -> str:

@@ -1,6 +1,8 @@
-"""``coding-gym demo``: the whole main path, to be watched."""
+"""``coding-gym demo``: an agent repairs bundled tasks on the screen."""
 
+import json
 import os
+import re
 import textwrap
 import time
 from collections.abc import Callable
@@ -18,16 +20,20 @@ from coding_gym.agents.registry import agent_factory
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import transcript
+from coding_gym.repair import driver
 from coding_gym.rollout import append_trajectory, play_episode
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.curriculum import difficulty_rank
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Message, Trajectory
 
+_PACKED_REPLY = re.compile(r"^\[\d+/(\d+)\] \S+$", re.MULTILINE)
+_PACKED_REQUEST = re.compile(r" <<'EOF'\n\S+\nEOF$")
+_DRIVER = re.compile(r"\S+/template-repair/run\b")
 _NOTES = {
     "template-repair": "This agent has no model: it tries\nsmall edits where visible tests fail. "
     "Bugs that need more, or that no visible test shows, are left to yours.",
 }
-_SHOWN_FIRST = "ledgerline-month-overlap"  # short enough to be followed on a screen
+_SHOWN_FIRST = "ledgerline-month-overlap"  # short enough for one screen
 _NUM_SHOWN = 12
 
 
@@ -43,7 +49,7 @@ def demo(
     ] = False,
 ) -> None:
     """Let an agent repair bundled tasks: the first one turn by turn, then all the others."""
-    agent_factory(agent)  # a wrong name is told before anything is built
+    agent_factory(agent)  # a wrong name is an error before anything is built
     options.check_writable(out)
     chosen = options.parse_sandbox(sandbox)
     console = terminal()
@@ -108,14 +114,30 @@ def _play(
 
 
 def _printer(console: Console) -> Callable[[Info], None]:
-    def show(info: Info) -> None:
-        console.print(transcript.render(info["messages"]))
+    return lambda info: console.print(
+        transcript.render([_readable(message) for message in info["messages"]])
+    )
 
-    return show
+
+def _readable(message: Message) -> Message:
+    """Returns a message without the packed data that the agent and its driver exchange."""
+    if message["role"] == "tool":
+        content = _PACKED_REPLY.sub("(\\1 characters for the agent)", message["content"])
+        return {**message, "content": content}
+    calls = []
+    for call in message.get("tool_calls", []):
+        arguments = json.loads(call["function"]["arguments"])
+        command = arguments.get("cmd", "")
+        if command == driver.install_command():
+            command = "# write a driver that runs the tests to a folder under /tmp"
+        command = _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))
+        changed = json.dumps({**arguments, "cmd": command} if command else arguments)
+        calls.append({**call, "function": {**call["function"], "arguments": changed}})
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def _outcome(trajectory: Trajectory, seconds: float) -> str:
     mark = "✔" if trajectory.resolved else "✘"
     turns = len(trajectory.turns)
-    told = textwrap.shorten(options.verdict(trajectory), 96, placeholder=" …")
-    return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {told}"
+    verdict = textwrap.shorten(options.verdict(trajectory), 96, placeholder=" …")
+    return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {verdict}"

@@ -1,4 +1,4 @@
-"""``coding-gym doctor``: what this machine can run."""
+"""``coding-gym doctor``: the sandboxes that work on this machine."""
 
 import json
 from typing import Annotated
@@ -31,16 +31,23 @@ def doctor(
 
 
 def _show(report: Report, console: Console) -> None:
-    table = Table(
-        Column("backend", no_wrap=True), "works", Column("what was seen", ratio=1), box=None
-    )
+    verdict = report.automatic or "none works"
+    console.print(f"auto: {verdict}", style="bold green" if report.automatic else "bold red")
+    console.print(f"cgroups: {report.cgroups}")
+    for lack in report.shortages:
+        console.print(
+            f"{report.num_episodes} sandboxes at a time need {lack.needs} {lack.limit}, "
+            f"allowed are {lack.has}: {lack.remedy}"
+        )
+    console.print()
+    table = Table(Column("backend", no_wrap=True), "works", Column("detail", ratio=1), box=None)
     for one in report.backends:
         mark = "[green]yes" if one.works else "[red]no"
         table.add_row(one.name, Text.from_markup(mark), Text(one.failure or _summary(one)))
     console.print(table)
     for one in report.backends:
         if one.remedy:
-            console.print(f"\n{one.name}: to mend it: {one.remedy}")
+            console.print(f"\n{one.name}: to fix it: {one.remedy}")
             if one.name == "namespace" and (profile := apparmor_profile()):
                 console.print(f"or, for this interpreter alone:\n{profile}")
     for one in report.backends:
@@ -48,13 +55,6 @@ def _show(report: Report, console: Console) -> None:
             console.print(f"\n{one.name} does not keep:")
             for promise in one.probe.missing:
                 console.print(f"  - {promise}")
-    console.print(f"\nauto: {report.automatic or 'none works'}")
-    console.print(f"cgroups: {report.cgroups}")
-    for lack in report.shortages:
-        console.print(
-            f"{report.num_episodes} sandboxes at a time need {lack.needs} {lack.limit}, "
-            f"allowed are {lack.has}: {lack.remedy}"
-        )
 
 
 def _summary(one: Diagnosis) -> str:

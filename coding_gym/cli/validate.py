@@ -1,25 +1,34 @@
-"""``coding-gym validate``: can these tasks be trusted?"""
+"""``coding-gym validate``: whether tasks can be trusted."""
 
 import json
 import os
 import shlex
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
+from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.verdicts import line_of, summarise
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import GradeReason
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
-_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+_INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
+_NO_GOLD, _ONLY_BASE = "no gold patch", "only the base was checked"
+# The kind of a base that does not just fail its tests.
+_ODD_BASES: dict[str, str] = {
+    GradeReason.RESOLVED: "base passes",
+    GradeReason.TIMEOUT: "base timed out",
+    GradeReason.TAMPERED: "base tampered",
+}
 
 
 def validate(
@@ -146,7 +155,7 @@ def _read(path: Path, number: int, line: bytes) -> ValidationReport:
         return ValidationReport.from_json(json.loads(line))
     except (ValueError, RecursionError) as problem:
         raise InvalidArgumentError(
-            f"{path} line {number} is no report of this command ({problem}); mend or remove the "
+            f"{path} line {number} is no report of this command ({problem}); fix or remove the "
             "line, or give --report another name"
         ) from None
 
@@ -163,3 +172,67 @@ def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
         if r.excluded_tests
     ]
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+
+
+def summarise(
+    console: Console, reports: Sequence[ValidationReport], without_gold: Collection[str]
+) -> None:
+    """Prints why tasks cannot be trusted, the most frequent kinds of reasons first."""
+    skipped = sum(bool(r.skipped) for r in reports)
+    bad = [r for r in reports if not (r.ok or r.skipped)]
+    if bad:
+        kinds_by_key = {r.key: kind_of(r, lacks_gold=r.task_id in without_gold) for r in bad}
+        kinds = Counter(kinds_by_key.values())
+        for kind, _ in kinds.most_common():
+            console.print(f"\n{kind}:")
+            for one in sorted(bad, key=lambda r: r.task_id):
+                if kinds_by_key[one.key] == kind:
+                    found = _ONLY_BASE if kind == _NO_GOLD else one.error or one.detail
+                    console.print(f"  {one.task_id}  {found}")
+        console.print("\n" + "; ".join(f"{kind}: {count}" for kind, count in kinds.most_common()))
+        if _NO_GOLD in kinds:
+            console.print(f"{_NO_GOLD}: {_ONLY_BASE}")
+    num_excluded = sum(len(r.excluded_tests) for r in reports)
+    if num_excluded:
+        console.print(f"{num_excluded} expected tests left out")
+    num_valid, num_looked_at = sum(r.ok for r in reports), len(reports) - skipped
+    console.print(
+        f"valid {num_valid}/{num_looked_at}" + (f", {skipped} skipped" if skipped else "")
+    )
+
+
+def kind_of(report: ValidationReport, *, lacks_gold: bool = False) -> str:
+    """Returns in a word or two why a task cannot be trusted."""
+    if report.error:
+        return "not built"
+    if lacks_gold:
+        return _base_kind(report) or _NO_GOLD
+    if report.flaky_tests:
+        return "flaky tests"
+    if any(reason != GradeReason.RESOLVED for reason in report.gold_reasons):
+        return "gold fails"
+    return _base_kind(report) or ("leak" if report.leaks else "leaks unknown")
+
+
+def _base_kind(report: ValidationReport) -> str:
+    """Returns what is wrong with how the base was graded; "" where nothing is."""
+    odd = [reason for reason in report.noop_reasons if reason != GradeReason.TESTS_FAILED]
+    if odd:
+        return _ODD_BASES.get(odd[0], f"base: {odd[0]}")
+    return "base passes" if report.passing_tests else ""
+
+
+def line_of(report: ValidationReport) -> str:
+    """Returns the line for a task that was just validated."""
+    if report.skipped:
+        return f"- {report.task_id:<36} skipped: {report.skipped}"
+    mark = "✔" if report.ok else "✘"
+    gold, noop = (
+        f"{sum(times) / len(times):.2f} s" if times else "-"
+        for times in (report.gold_durations_s, report.noop_durations_s)
+    )
+    found = report.error or report.detail
+    line = (
+        f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
+    )
+    return f"{line}  {found}" if found else line
