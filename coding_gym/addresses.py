@@ -1,4 +1,4 @@
-"""What a task's ``repository`` names: a URL, or a git repository on this machine."""
+"""Repositories of tasks: URLs, or git repositories on this machine."""
 
 import re
 from pathlib import Path
@@ -40,5 +40,5 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
 
 
 def without_password(url: str) -> str:
-    """Returns a URL fit to be shown."""
+    """Returns a URL without its password, for messages."""
     return _PASSWORD.sub("", url)

@@ -1,6 +1,6 @@
 """Checks of callers' arguments, with errors that name the argument, its value and the way out.
 
-NumPy's numbers are welcome; a bool is a number too, but never meant as one.
+NumPy's numbers are welcome; a bool is a number in Python, but none here.
 """
 
 import difflib
@@ -66,15 +66,15 @@ def positive_seconds(name: str, value: Any) -> float:
 
 
 def unknown_name(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
-    """Returns the error for a name that nothing has, with what is near it and what there is."""
+    """Returns the error for an unknown name, with the nearest and all known names."""
     names = sorted(known)
     near = nearest(name, names)
-    meant = f"; did you mean {near!r}?" if near else ";"
-    return UnknownNameError(f"no {kind} is called {name!r}{meant} there are {', '.join(names)}")
+    hint = f"; did you mean {near!r}?" if near else ";"
+    return UnknownNameError(f"no {kind} is called {name!r}{hint} there are {', '.join(names)}")
 
 
 def nearest(name: Any, known: Iterable[str]) -> str | None:
-    """Returns which of the known names was probably meant, case and underscores apart, or None."""
+    """Returns the known name nearest to a name, ignoring case and underscores, or None."""
     folded = {_folded(one): one for one in known}
     close = difflib.get_close_matches(_folded(str(name)), folded, n=1)
     return folded[close[0]] if close else None
@@ -86,25 +86,25 @@ def _folded(name: str) -> str:
 
 def check_arguments(
     owner: str,
-    given: Iterable[str],
+    names: Iterable[str],
     known: Iterable[str],
     *,
     elsewhere: Mapping[str, str] | None = None,
 ) -> None:
-    """Looks for keyword arguments that nobody has, before Python would refuse them by type.
+    """Refuses unknown keyword arguments, with a hint that Python's own error lacks.
 
     Args:
-        owner: Whose arguments they are, for the message.
-        given: The names given.
-        known: The names there are.
-        elsewhere: What other libraries call an argument, and what it is called here.
+        owner: The function or object that takes them, for the message.
+        names: The names to check.
+        known: The known names.
+        elsewhere: Other libraries' names of arguments, each with the name here.
 
     Raises:
         InvalidArgumentError: A name is not known.
     """
-    names = list(known)
-    for name in given:
-        if name not in names:
-            near = (elsewhere or {}).get(name) or nearest(name, names)
-            way_out = f"did you mean {near!r}?" if near else f"it has {', '.join(names)}"
+    known = list(known)
+    for name in names:
+        if name not in known:
+            near = (elsewhere or {}).get(name) or nearest(name, known)
+            way_out = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
             raise InvalidArgumentError(f"{owner} has no argument {name!r}; {way_out}")

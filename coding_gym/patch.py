@@ -32,7 +32,7 @@ class FileChange:
 
     @property
     def is_binary(self) -> bool:
-        """Whether the content is given as binary data instead of lines."""
+        """Whether the content is binary data instead of lines."""
         return "\nGIT binary patch\n" in self.text or "\nBinary files " in self.text
 
 

@@ -4,7 +4,7 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from coding_gym import syntax
@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidTaskError
 
 _MAX_NAME = 255
 _MAX_PROBLEM = 400
-# What no path, name or command is made of.
+# Fields whose text is no path, name or command.
 _FREE_TEXTS = frozenset(
     {"problem_statement", "hints_text", "patch", "test_patch", "fix_patch", "reverse_patch"}
 )
@@ -26,16 +26,16 @@ class RowReader:
     Attributes:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        shown: Characters of a value that an error shows.
+        max_quoted_chars: Characters of a value that an error quotes.
     """
 
     row: Mapping[str, Any]
     where: str
-    shown: int = field(default=80)
+    max_quoted_chars: int = 80
 
     @property
     def label(self) -> str:
-        """Names the row in errors: where it stands, and its id."""
+        """Names the row in errors: its position and its id."""
         name = self.row.get("instance_id")
         named = f"({name})" if isinstance(name, str) and _is_name(name) else ""
         return " ".join(part for part in (self.where, named) if part) or "task row"
@@ -55,7 +55,7 @@ class RowReader:
     def wrong(self, key: str, wanted: str) -> InvalidTaskError:
         """Returns the error for a field whose value is not what is wanted."""
         value = repr(self.row[key])
-        cut = value if len(value) <= self.shown else value[: self.shown] + "…"
+        cut = value if len(value) <= self.max_quoted_chars else value[: self.max_quoted_chars] + "…"
         return self.error(key, f"must be {wanted}, got {cut}")
 
     def read(self, key: str, kind: Any) -> Any:
@@ -114,7 +114,9 @@ class RowReader:
             raise self.wrong(key, "a list of texts, or such a list written as JSON")
         if odd := [one for one in value if not _can_be_passed(one)]:
             wanted = "a list of texts of Unicode without NUL"
-            raise RowReader({**self.row, key: odd[0]}, self.where, self.shown).wrong(key, wanted)
+            raise RowReader({**self.row, key: odd[0]}, self.where, self.max_quoted_chars).wrong(
+                key, wanted
+            )
         return tuple(value)
 
     def parse_list(self, key: str, text: str) -> Any:
@@ -136,7 +138,7 @@ def _is_name(text: str) -> bool:
 
 
 def _can_be_passed(text: str) -> bool:
-    """Returns whether a program can be given a text; JSON can write half of a character, too."""
+    """Returns whether a text can be an argument of a program: valid Unicode, without NUL."""
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:

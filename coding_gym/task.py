@@ -18,7 +18,7 @@ _ROW_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class FilesTree:
-    """A tree given inline.
+    """A tree whose files are part of the row.
 
     Attributes:
         files: Text by path relative to the root.
@@ -87,7 +87,7 @@ class Task:
         excluded_tests: Expected tests left out of the two lists because they proved unreliable.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
-        hints_text: Discussion from the tracker; the environment never shows it.
+        hints_text: Discussion from the tracker; no observation holds it.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
         created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
@@ -96,8 +96,8 @@ class Task:
         split: ``train``, ``test``, or a label of the source's own.
         image: What the sandbox's root is, where ``interpreter`` is one of the image: a tar of
             ``docker save``, an OCI layout folder, or a name.
-        image_path: Where the image has the project; the workspace shows there too, with what the
-            image has beside the tree's files, such as built extensions.
+        image_path: Where the image has the project; the workspace is mounted there, with
+            the image's other files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only), or a version such as ``3.9`` that is found on the machine; ``image`` for
             the ``python`` of the image, with the image's pytest, or the path of another in it.

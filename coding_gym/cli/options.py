@@ -45,7 +45,7 @@ Trajectories = Annotated[
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
-    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or what JSON says.
+    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or the value of JSON.
 
     Raises:
         InvalidArgumentError, UnknownNameError: It cannot be used.

@@ -110,7 +110,7 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
     """Makes tasks and writes them, and returns them with what was done for them.
 
     Raises:
-        typer.Exit: There are none, or Ctrl-C was pressed; it was said that nothing was written.
+        typer.Exit: There are none, or Ctrl-C was pressed; a message says so.
     """
     errors = terminal(stderr=True)
     last = Progress()

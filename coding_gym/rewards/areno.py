@@ -25,7 +25,7 @@ def areno(grade: Grade, turns: Sequence[Turn]) -> float:
 
     Args:
         grade: The verdict.
-        turns: The episode's turns; a ``submit`` without a ``status`` says solved.
+        turns: The episode's turns; a ``submit`` without a ``status`` counts as solved.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> from coding_gym.grade import GradeReason

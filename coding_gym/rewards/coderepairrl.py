@@ -332,10 +332,10 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     """Returns what exploring to some purpose is worth, from 0 to 1.
 
     0.25 where a path that the first successful search (``rg``, ``grep``, ``find``, among the first
-    ten commands) shows is in a successful ``sed``, ``head`` or ``tail`` later. 0.20 times the share
+    ten commands) lists is in a successful ``sed``, ``head`` or ``tail`` later. 0.20 times the share
     of the first six commands that succeeded, if there are six. Without the first: 0.20 for a
     precise read (``sed -n a,bp``, ``head -n``, ``tail -n``), and 0.15 for a scoped search among the
-    first ten (``-n``, ``--type=``, a slash, or a path in what it shows). Less, at most 0.20 in all
+    first ten (``-n``, ``--type=``, a slash, or a path in its output). Less, at most 0.20 in all
     and each once, within the first ten commands: 0.07 for a command that was run before, 0.07 for
     one that fails twice running, and 0.10 where output was cut off and no precise read came before.
     The sum is never below 0.
@@ -379,9 +379,9 @@ def _is_followed_up(commands: Sequence[Command]) -> bool:
     first = next(searches, None)
     if first is None:
         return False
-    shown = paths_in(commands[first].output)
+    found = paths_in(commands[first].output)
     later = commands[first + 1 :]
-    return any(_matches(_SLICE, c) and not shown.isdisjoint(paths_in(c.text)) for c in later)
+    return any(_matches(_SLICE, c) and not found.isdisjoint(paths_in(c.text)) for c in later)
 
 
 def _is_scoped(command: Command) -> bool:

@@ -22,7 +22,7 @@ Run = tuple[int, list[str], list[str]]
 
 _MAX_COMPARISONS = 8_000_000  # of tokens or lines, for one pair of patches
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-# Where the white space in front of a line says what the line belongs to.
+# Files in which the depth of a line decides what it belongs to.
 _INDENTED = (".py", ".pyi", ".yaml", ".yml")
 _NEAR_LINES = 10
 _RECALL_WEIGHT = 4  # beta squared of F2: a missing token costs as much as four unwanted ones

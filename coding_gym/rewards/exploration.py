@@ -49,8 +49,8 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
         for call, result in zip_longest(turn.calls, turn.results):
             if call is None or call.error or call.name not in SHELLS:
                 continue
-            given = (call.arguments.get(name) for name in COMMANDS)
-            text = next((value for value in given if isinstance(value, str)), "")
+            values = (call.arguments.get(name) for name in COMMANDS)
+            text = next((value for value in values if isinstance(value, str)), "")
             if text.strip():
                 ok, output = (result.ok, result.content) if result else (False, "")
                 found.append(Command(text.strip(), ok, output))
@@ -103,8 +103,8 @@ def explored(turns: Sequence[Turn]) -> Exploration:
         num_commands += sum(call.name != "submit" for call in turn.calls)
         for call, result in zip(turn.calls, turn.results, strict=False):
             if result.ok and not call.error:
-                given = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
-                files.update(posixpath.normpath(v) for v in given if isinstance(v, str) and v)
+                values = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
+                files.update(posixpath.normpath(v) for v in values if isinstance(v, str) and v)
     for command in shell_commands(turns):
         if command.ok:
             files |= {posixpath.normpath(path) for path in paths_in(command.text)}

@@ -38,7 +38,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 
 class Similarity(float):
-    """A score from 0 to 1 that also says how it was computed.
+    """A score from 0 to 1, with a mark of how it was computed.
 
     Attributes:
         by_line: Whether a text was too large, or too hard, to be compared by characters, so that
@@ -212,7 +212,7 @@ def patch_similarity(gold: str, patch: str) -> Similarity:
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0, equal to it up to
     `MAX_CHARS` a file and `MAX_COMPARISONS` a pair. Larger pairs are compared by whole
-    lines (`Comparer`), and the score says so: `Similarity.by_line`.
+    lines (`Comparer`), which `Similarity.by_line` marks.
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> patch_similarity(gold, gold)
@@ -291,7 +291,7 @@ def _score(gold: str, found: str, comparer: Comparer) -> float:
 
 
 def _hunks_by_path(diff: str) -> dict[str, str]:
-    """The hunks of each file as difflib writes them: without what git says after the numbers."""
+    """The hunks of each file as difflib writes them: without git's text after the numbers."""
     return {change.path: _hunks(change.text) for change in Patch(diff).files}
 
 

@@ -151,11 +151,11 @@ class MenuActions(
         return self._menu
 
     def _restored(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """Returns what a snapshot in the options says of the menu; None where there is none."""
-        moment = snapshot_in(options)
-        if moment is None:
+        """Returns the menu's state in a snapshot in the options; None where there is none."""
+        snapshot = snapshot_in(options)
+        if snapshot is None:
             return None
-        state: Mapping[str, Any] | None = moment.state_of(self)
+        state: Mapping[str, Any] | None = snapshot.state_of(self)
         if state is None or state["num_candidates"] != self._num_slots:
             had = "without it" if state is None else f"with {state['num_candidates']}"
             raise InvalidArgumentError(
@@ -188,10 +188,10 @@ class MenuActions(
         }
 
     def _shortlist(self, arguments: str) -> Shortlist:
-        """Returns the task's candidates; where our own side fails to find them, all is lost."""
+        """Returns the task's candidates; where the machinery fails, the episode ends."""
         episode = self._core.episode
         template, backend = episode.template, episode.sandbox.name
-        if template is None:  # stillborn: the action that asks will end the episode
+        if template is None:  # it could not be built: this action will end the episode
             return Shortlist.of(None, self._num_slots)
         spec = with_fresh_shells(template.spec)
         try:

@@ -104,3 +104,14 @@ def test_a_task_without_what_is_compared_is_refused_at_reset(make: Callable[...,
     env = make([{"name": "test_patch_similarity", "weight": 0.1}], test_patch="")
     with pytest.raises(InvalidTaskError, match="CompositeReward: it has no hidden tests"):
         env.reset()
+
+
+def test_rewards_of_the_grade_are_refused_where_there_is_none(
+    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = make([{"name": "file_match", "weight": 0.1}]).env
+    monkeypatch.setattr(env.unwrapped, "grading", "none", raising=False)
+    for wrap in (TestPassReward, lambda e: CompositeReward(e, [{"name": "areno", "weight": 0.1}])):
+        with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
+            wrap(env)
+    assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
