@@ -181,7 +181,8 @@ class TestPassReward(CompositeReward[ObsType, ActType]):
 
 
 def _is_graded(core: CodingRepairEnv) -> bool:
-    return getattr(core, "grading", "hidden") != "none"
+    factory = getattr(core, "_factory", None)
+    return getattr(core, "grading", getattr(factory, "grading", "hidden")) != "none"
 
 
 _remembered: OrderedDict[str, Mapping[str, str]] = OrderedDict()  # by template and gold patch
