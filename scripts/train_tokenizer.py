@@ -20,11 +20,18 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
-from coding_gym.text.bundled import NAME, SPECIAL_TOKENS, SPLIT_PATTERN, VOCAB_SIZE
+from coding_gym.text.tokenizers import (
+    BUNDLED_SIZE,
+    BUNDLED_SPECIAL_TOKENS,
+    DEFAULT_TOKENIZER,
+    SPLIT_PATTERN,
+)
 
 LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__"}
 MAX_TOKEN_LENGTH = 32
-DEFAULT_OUTPUT = Path(__file__).parents[1] / "coding_gym/text/data" / f"{NAME}.tiktoken"
+DEFAULT_OUTPUT = (
+    Path(__file__).parents[1] / "coding_gym/text/data" / f"{DEFAULT_TOKENIZER}.tiktoken"
+)
 
 
 def source_files(root: Path) -> list[Path]:
@@ -67,7 +74,7 @@ def train(texts: Iterator[str]) -> Tokenizer:
         ]
     )
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCAB_SIZE - len(SPECIAL_TOKENS),
+        vocab_size=BUNDLED_SIZE - len(BUNDLED_SPECIAL_TOKENS),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         max_token_length=MAX_TOKEN_LENGTH,
         show_progress=False,

@@ -91,7 +91,7 @@ SUITES = {
     "tests/test_cli_validate.py": "slow",
     "tests/test_docs.py::test_python_in_the_pages_runs": "slow",
     # Tests that need transformers, tokenizers, jinja2 or pyarrow.
-    "tests/adapters/test_special_tokens.py::test_a_tokenizers_control_tokens_are": "slow",
+    "tests/test_text_neutraliser.py::test_a_tokenizers_control_tokens_are": "slow",
     "tests/tasks/test_task_rows.py::test_a_file_that_cannot_be_read_is_named": "slow",
     "tests/tasks/test_task_rows.py::test_every_kind_of_file": "slow",
     "tests/test_text_chat.py::test_a_schema_that_spells_a_control_token": "slow",

@@ -4,12 +4,12 @@ import re
 from typing import Any
 
 import pytest
+from small_tokenizers import CountingTokenizer
 
 from coding_gym.errors import UnknownNameError
-from coding_gym.text.chat import Chat
-from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.chat import Chat, get_layout
+from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.text.transcript_ids import TranscriptIds
 
 TOKENIZER = get_tokenizer()
 OPENING = [
@@ -22,7 +22,7 @@ NOTICE = re.compile(r"Mend it\.\n\n\[(\d+) messages of this chat are left out he
 
 @pytest.fixture
 def chat() -> Chat:
-    return Chat(TOKENIZER, get_layout(TOKENIZER, [], "CALL"))
+    return Chat(TOKENIZER, get_layout(TOKENIZER, []))
 
 
 def turn(number: int, num_tools: int = 1, size: int = 1) -> list[dict[str, str]]:
@@ -32,11 +32,11 @@ def turn(number: int, num_tools: int = 1, size: int = 1) -> list[dict[str, str]]
 
 def growing(chat: Chat, max_tokens: int, turns: list[Any], overflow: str = "ends") -> list[Any]:
     """Returns the ids after the opening and after every turn."""
-    ids = TranscriptIds(chat, max_tokens, overflow)
+    ids = ChatIds(chat, max_tokens, overflow)
     ids.extend(OPENING, [])
     seen = [ids.ids(asks=True)]
     for messages in turns:
-        ids.extend(messages, [None])
+        ids.extend(messages, [TOKENIZER.encode(messages[0]["content"])])
         seen.append(ids.ids(asks=True))
     return seen
 
@@ -99,13 +99,25 @@ def test_a_prompt_that_is_too_long_leaves_the_tail(chat: Chat) -> None:
             assert ids.tolist()[-5:] == whole.tolist()[-max_tokens:][-5:]
 
 
+def test_turns_left_out_cost_no_encoding_of_the_prompt() -> None:
+    counting: Any = CountingTokenizer(TOKENIZER)
+    ids = ChatIds(Chat(counting, get_layout(TOKENIZER, [])), 300, "ends")
+    ids.extend([*OPENING[:1], {"role": "user", "content": "Mend it. " * 60}], [])
+    costs = []
+    for number in range(12):
+        before = counting.encoded
+        ids.extend(turn(number, num_tools=2, size=9), [[1, 2]])
+        costs.append(counting.encoded - before)
+    assert max(costs[-6:]) < 500
+
+
 def test_an_end_has_no_generation_prompt(chat: Chat) -> None:
-    ids = TranscriptIds(chat, 5000, "ends")
-    ids.extend([*OPENING, *turn(0)], [None])
+    ids = ChatIds(chat, 5000, "ends")
+    ids.extend([*OPENING, *turn(0)], [TOKENIZER.encode("call 0")])
     assert TOKENIZER.decode(ids.ids(asks=False).tolist()).endswith("out 0 <|im_end|>\n")
     assert ids.ids(asks=True).tolist()[: len(ids.ids(asks=False))] == ids.ids(asks=False).tolist()
 
 
 def test_an_unknown_overflow_is_refused(chat: Chat) -> None:
     with pytest.raises(UnknownNameError, match="no overflow is called 'head'; there are ends, ta"):
-        TranscriptIds(chat, 9, "head")
+        ChatIds(chat, 9, "head")

@@ -11,11 +11,9 @@ from small_tokenizers import save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text import CONTROL_TOKENS, neutral, neutralise
-from coding_gym.text.chat import Chat
-from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.chat import Chat, get_layout
+from coding_gym.text.chat_history import ChatIds, ChatText
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.text.transcript_ids import TranscriptIds
-from coding_gym.text.transcript_text import TranscriptText
 
 CHATML = """\
 {%- for m in messages %}{{ "<|im_start|>" + m.role + "\\n" + m.content }}\
@@ -44,7 +42,7 @@ SCHEMAS: list[dict[str, Any]] = [{"function": {"name": "look", "description": "L
 def chat(request: pytest.FixtureRequest, tmp_path: Path) -> Chat:
     """The chat of a tokenizer whose control tokens are those of its family's templates."""
     tokenizer = get_tokenizer(save_tokenizer(tmp_path, TEMPLATES[request.param], CONTROL_TOKENS))
-    return Chat(tokenizer, get_layout(tokenizer, SCHEMAS, "CALL"))
+    return Chat(tokenizer, get_layout(tokenizer, SCHEMAS))
 
 
 def messages(content: str) -> list[dict[str, str]]:
@@ -60,8 +58,8 @@ def controls(chat: Chat, ids: Any) -> list[int]:
 def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) -> None:
     seen = []
     for content in ("honest", FORGED):
-        ids = TranscriptIds(chat, 100_000)
-        ids.extend(messages(content), [None, None])
+        ids = ChatIds(chat, 100_000)
+        ids.extend(messages(content), [chat.tokenizer.encode(content)] * 2)
         seen.append(controls(chat, ids.ids(asks=True)))
     assert seen[0] == seen[1]
     assert len(seen[0]) >= 6
@@ -70,9 +68,9 @@ def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) 
 def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) -> None:
     seen = []
     for content in ("honest", FORGED):
-        transcript = TranscriptText(chat)
-        transcript.extend(messages(content)[:2])
-        transcript.extend(messages(content)[2:])
+        transcript = ChatText(chat)
+        transcript.extend(messages(content)[:2], [])
+        transcript.extend(messages(content)[2:], [content] * 2)
         backend = chat.tokenizer.backend  # type: ignore[attr-defined]
         ids = backend.encode(transcript.text(asks=True), add_special_tokens=False)
         seen.append(controls(chat, ids))
@@ -81,11 +79,12 @@ def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) 
 
 
 def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> None:
-    transcript = TranscriptText(chat)
-    transcript.extend(messages('a "quoted" line\nand é'))
+    transcript = ChatText(chat)
+    content = 'a "quoted" line\nand é'
+    transcript.extend(messages(content), [content] * 2)
     for asks in (True, False):
         expected = chat.tokenizer.backend.apply_chat_template(  # type: ignore[attr-defined]
-            messages('a "quoted" line\nand é'),
+            messages(content),
             tools=SCHEMAS,
             add_generation_prompt=asks,
             tokenize=False,
@@ -124,6 +123,6 @@ def test_the_documented_examples_are_true() -> None:
 
 
 def test_schemas_stay_json_in_a_transcript_as_text(chat: Chat) -> None:
-    transcript = TranscriptText(chat)
-    transcript.extend(messages("x")[:2])
+    transcript = ChatText(chat)
+    transcript.extend(messages("x")[:2], [])
     assert json.dumps(SCHEMAS[0])[1:-1] in transcript.text(asks=False)

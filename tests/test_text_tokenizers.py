@@ -9,7 +9,7 @@ import tiktoken
 from small_tokenizers import register_bytes, register_encoding
 
 from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
-from coding_gym.text import bundled, tiktoken_encodings, tiktoken_plugin
+from coding_gym.text import tiktoken_plugin, tokenizers
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
 
 PROSE = "Timetable.next_departure() raises KeyError for a stop that has no trains on Sunday.\n"
@@ -27,7 +27,7 @@ def random_text(rng: random.Random) -> str:
 
 
 def test_the_vocabulary_is_bytes_then_merges_then_control_tokens(tokenizer: Tokenizer) -> None:
-    ranks = bundled.read_ranks()
+    ranks = tokenizers.bundled_encoding()["mergeable_ranks"]
     assert [ranks[bytes([b])] for b in range(256)] == list(range(256))
     assert sorted(ranks.values()) == list(range(16_380))
     assert tokenizer.vocab_size == 16_384
@@ -36,7 +36,7 @@ def test_the_vocabulary_is_bytes_then_merges_then_control_tokens(tokenizer: Toke
 
 
 def test_every_merge_can_be_built_from_earlier_entries() -> None:
-    ranks = bundled.read_ranks()
+    ranks = tokenizers.bundled_encoding()["mergeable_ranks"]
     for token, rank in ranks.items():
         if len(token) > 1:
             splits = ((token[:i], token[i:]) for i in range(1, len(token)))
@@ -86,14 +86,14 @@ def test_a_megabyte_of_one_character_is_encoded(tokenizer: Tokenizer) -> None:
 
 
 def test_the_training_script_still_agrees_with_the_encoding(tokenizer: Tokenizer) -> None:
-    tokenizers = pytest.importorskip("tokenizers")
-    ranks = bundled.read_ranks()
-    chars = dict(zip(tokenizers.pre_tokenizers.ByteLevel.alphabet(), range(256), strict=True))
+    library = pytest.importorskip("tokenizers")
+    ranks = tokenizers.bundled_encoding()["mergeable_ranks"]
+    chars = dict(zip(library.pre_tokenizers.ByteLevel.alphabet(), range(256), strict=True))
     assert len(chars) == 256
-    split = tokenizers.pre_tokenizers.Split(
-        tokenizers.Regex(bundled.SPLIT_PATTERN), behavior="isolated"
+    split = library.pre_tokenizers.Split(
+        library.Regex(tokenizers.SPLIT_PATTERN), behavior="isolated"
     )
-    sources = Path(bundled.__file__).parent.glob("*.py")
+    sources = Path(tokenizers.__file__).parent.glob("*.py")
     for text in [CODE, PROSE, *(path.read_text() for path in sources)]:
         words = [word for word, _ in split.pre_tokenize_str(text)]
         ids = [i for word in words for i in tokenizer.encode(word)]
@@ -115,13 +115,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 
 def test_a_damaged_vocabulary_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundled.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(tokenizers.resources, "files", lambda _: tmp_path)
     with pytest.raises(TokenizerError, match="reinstall"):
-        bundled.read_ranks()
+        tokenizers.bundled_encoding()
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "coding_gym_16k.tiktoken").write_bytes(b"IQ== 0\n")
     with pytest.raises(TokenizerError, match="has 1 entries"):
-        bundled.read_ranks()
+        tokenizers.bundled_encoding()
 
 
 def test_the_plug_in_builds_the_same_encoding() -> None:
@@ -149,11 +149,11 @@ def test_a_failed_download_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -
 def test_a_stuck_download_is_given_up_and_blocks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
     register_encoding(monkeypatch, "stuck", release.wait)
-    monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(tokenizers, "DOWNLOAD_TIMEOUT_S", 0.01)
     with pytest.raises(TokenizerError, match="no answer"):
         get_tokenizer("stuck")
-    register_encoding(monkeypatch, "after", bundled.encoding_arguments)
-    monkeypatch.setattr(tiktoken_encodings, "DOWNLOAD_TIMEOUT_S", 20.0)
+    register_encoding(monkeypatch, "after", tokenizers.bundled_encoding)
+    monkeypatch.setattr(tokenizers, "DOWNLOAD_TIMEOUT_S", 20.0)
     assert get_tokenizer("after").vocab_size == 16_384
     release.set()
 

@@ -21,11 +21,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.adapters.special_tokens import WELL_KNOWN_TOKENS, SpecialTokens, control_tokens
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
 from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
+from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens
 from coding_gym.tools import get_toolset
 from coding_gym.vector.sub_envs import make_envs
 
@@ -44,7 +44,7 @@ def environment_factory(
 
     Args:
         processing_class: The trainer's tokenizer or processor, whose control tokens are broken in
-            texts from the sandbox; without it, `WELL_KNOWN_TOKENS` are.
+            texts from the sandbox; without it, `CONTROL_TOKENS` are.
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "TestPassReward", "kwargs": {…}}``; a name is one of `coding_gym.wrappers`
             or ``"module:Class"``.
@@ -64,7 +64,7 @@ def environment_factory(
         )
     toolset = get_toolset(env_kwargs.get("toolset", "nano"))
     rollout_class(toolset.name)
-    tokens = WELL_KNOWN_TOKENS if processing_class is None else control_tokens(processing_class)
+    tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
     return partial(_make, toolset.name, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
 
 
@@ -109,7 +109,7 @@ def _make(
         raise InvalidArgumentError(
             f"TRL's policy writes tool calls; leave out {name}, which takes other actions"
         )
-    return rollout_class(toolset)(env, SpecialTokens(tokens))
+    return rollout_class(toolset)(env, Neutraliser(tokens))
 
 
 def _replacer(env: gym.Env[Any, Any]) -> str:

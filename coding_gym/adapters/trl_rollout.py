@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 
 from coding_gym.action import Stop
-from coding_gym.adapters.special_tokens import SpecialTokens
 from coding_gym.calls import ToolCall
 from coding_gym.errors import (
     EpisodeError,
@@ -17,6 +16,7 @@ from coding_gym.errors import (
     MachineryError,
     SandboxUnavailableError,
 )
+from coding_gym.text import Neutraliser
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import render_calls
 from coding_gym.tools.functions import function_from_schema
@@ -33,12 +33,12 @@ class Rollout:
 
     Args:
         env: The environment to play, whose actions are texts.
-        special_tokens: What is broken in texts from the sandbox.
+        neutraliser: Breaks control tokens in texts from the sandbox.
     """
 
-    def __init__(self, env: gym.Env[Any, str], special_tokens: SpecialTokens) -> None:
+    def __init__(self, env: gym.Env[Any, str], neutraliser: Neutraliser) -> None:
         self._env = env
-        self._special_tokens = special_tokens
+        self._neutraliser = neutraliser
         self._info: dict[str, Any] = {}
         self._reward = 0.0
         self._ended = False
@@ -73,7 +73,7 @@ class Rollout:
             self._lose(failure)
             return "The repository could not be opened; there is nothing to do."
         self._was_ready = True
-        return self._special_tokens.escape(self._info["text"])
+        return self._neutraliser.escape(self._info["text"])
 
     def get_reward(self) -> float | None:
         """Returns the sum of the episode's rewards, ending and grading it if it still runs.
@@ -93,9 +93,9 @@ class Rollout:
             reason = self._info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
         # Not as JSON, which would write some tokens otherwise: <|"|>, for one.
-        arguments = self._special_tokens.restore_all(call.arguments)
+        arguments = self._neutraliser.restore_all(call.arguments)
         self._step(render_calls([ToolCall(call.name, arguments)], FORMAT))
-        return self._special_tokens.escape(self._info["text"])
+        return self._neutraliser.escape(self._info["text"])
 
     def _step(self, action: str) -> None:
         if not self._info:

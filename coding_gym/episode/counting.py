@@ -1,7 +1,7 @@
 """How the tokens of a chat are counted as it grows. Every text is encoded a fixed number of times.
 
 So a step costs what its own messages cost, however long the episode: only numbers are kept of what
-came before. See `coding_gym.text.transcript_ids` for the ids themselves.
+came before. See `coding_gym.text.chat_history` for the ids themselves.
 """
 
 from collections.abc import Sequence

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from coding_gym.action import Completion
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.chats import chat_of
 from coding_gym.episode.context import Context
 from coding_gym.episode.counting import ChatCount, ContentCount, TokenCount
 from coding_gym.episode.limits import Limits
 from coding_gym.episode.usage import Usage
 from coding_gym.errors import MachineryError
+from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import Tokenizer
 from coding_gym.tools import Toolset
 from coding_gym.tools.formats import parse_action
@@ -70,7 +70,7 @@ class Player:
         self._usage = usage
         self._count: TokenCount | None = None
         if limits.counts_tokens and limits.count == "chat":
-            self._count = ChatCount(chat_of(tokenizer, toolset, tool_format))
+            self._count = ChatCount(get_chat(tokenizer, toolset.schemas, tool_format))
         elif limits.counts_tokens:
             self._count = ContentCount(tokenizer)
 
@@ -90,9 +90,7 @@ class Player:
             self._toolset.schemas,
             text_formats=self._toolset.text_formats,
         )
-        played = Played(
-            messages=[transcript.assistant(str(action), parsed.calls)], calls=parsed.calls
-        )
+        played = Played(messages=[transcript.assistant(str(action), parsed.calls)], calls=parsed.calls)
         if any(not call.error for call in parsed.calls):
             self._usage.format_errors = 0
         elif parsed.calls:

@@ -9,18 +9,63 @@ encoded together, which for byte-level vocabularies gives the ids of encoding th
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.chat_layout import Layout
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.text.neutral import neutralise
-from coding_gym.text.tokenizers import Tokenizer
+from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
+
+Messages = Sequence[Mapping[str, Any]]
+Schemas = Sequence[Mapping[str, Any]]
 
 _OPENING = ("system", "user")
 _ANSWERS = ((), ("tool",), ("tool", "tool"), ("user",))  # what may follow a policy's reply
 _MARK = re.compile(r"zq\d+qz")
 _PROBE = 'a "probe"\nof two lines'
+# Some templates print today's date, which would change a seeded episode from day to day.
+_FIXED_DATE = "{% macro strftime_now(format) %}2024-01-01{% endmacro %}"
+_TOOLS = """
+
+# Tools
+
+These functions can be called; each is described by its JSON schema:
+<tools>
+{schemas}
+</tools>
+
+A call is written like this:
+{call_form}"""
+_CALL = '{"name": "<name>", "arguments": {"<argument>": "<value>"}}'
+_CALL_FORMS = {
+    "auto": f"<tool_call>{_CALL}</tool_call>",
+    "openai": '{"role": "assistant", "content": "", "tool_calls": [{"id": "call_0", "type": '
+    '"function", "function": {"name": "<name>", "arguments": "{\\"<argument>\\": \\"<value>\\"}"}}'
+    "]}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The text around the contents of a chat's messages.
+
+    Attributes:
+        render: Writes messages of ``role`` and ``content`` as text, control tokens spelled out;
+            the second argument says whether the generation prompt, which asks for the policy's
+            reply, follows.
+        control_ids: The control tokens that ``render`` may write, with their ids.
+        vocab_size: One more than the largest id of a chat.
+        look_alikes: Other texts with an id of their own that ``render`` may write and contents may
+            not.
+        system_suffix: Text behind the content of the system message.
+    """
+
+    render: Callable[[Messages, bool], str]
+    control_ids: Mapping[str, int]
+    vocab_size: int
+    look_alikes: Sequence[str] = ()
+    system_suffix: str = ""
 
 
 class Part(NamedTuple):
@@ -35,13 +80,6 @@ class Part(NamedTuple):
     prompt: list[int]
 
 
-class PartText(NamedTuple):
-    """What some messages add to a chat, as text; the fields are those of `Part`."""
-
-    text: str
-    prompt: str
-
-
 class _Shape(NamedTuple):
     """The layout's text around the contents of messages: one more than there are contents."""
 
@@ -54,7 +92,7 @@ class Chat:
 
     Args:
         tokenizer: The policy's.
-        layout: What stands around the contents; see `coding_gym.text.chat_layout.get_layout`.
+        layout: The text around contents; see `get_layout`.
 
     Raises:
         InvalidArgumentError: The layout leaves out, moves or rewrites contents.
@@ -73,20 +111,31 @@ class Chat:
         roles = (*_OPENING, "assistant", "tool")
         self._forms = {r: self._find_form(roles, r) for r in roles if r != "assistant"}
 
-    def opening(self, messages: Sequence[Mapping[str, Any]]) -> Part:
+    def opening(self, messages: Messages) -> Part:
         """Returns the messages before the policy's first reply."""
-        return self._part(*self._at_opening(messages))
+        shape, contents = self._at_opening(messages)
+        return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def answers(self, messages: Sequence[Mapping[str, Any]]) -> Part:
+    def split_opening(self, messages: Messages) -> tuple[list[int], Callable[[str], list[int]]]:
+        """Returns the ids of `opening` up to the end of the last content, and what closes it.
+
+        The closing is a function of a notice, text that stands between content and closing.
+        """
+        shape, contents = self._at_opening(messages)
+        *texts, end = shape.texts
+        return self._encode(texts, contents), lambda notice: self._encode(["", end], [notice])
+
+    def answers(self, messages: Messages) -> Part:
         """Returns what follows a policy's reply: its closing, then these messages."""
-        return self._part(*self._after_reply(messages))
+        shape, contents = self._after_reply(messages)
+        return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def opening_text(self, messages: Sequence[Mapping[str, Any]]) -> PartText:
-        """Returns `opening` as text; in contents, what looks like one of its tokens is broken."""
+    def opening_text(self, messages: Messages) -> tuple[str, str]:
+        """Returns `opening` as texts; in contents, what looks like one of its tokens is broken."""
         return self._text(*self._at_opening(messages))
 
-    def answers_text(self, messages: Sequence[Mapping[str, Any]]) -> PartText:
-        """Returns `answers` as text; see `opening_text`."""
+    def answers_text(self, messages: Messages) -> tuple[str, str]:
+        """Returns `answers` as texts; see `opening_text`."""
         return self._text(*self._after_reply(messages))
 
     def neutral(self, content: str) -> str:
@@ -101,30 +150,22 @@ class Chat:
             answers = answers[1:]
         return [*reply, *answers]
 
-    def _at_opening(
-        self, messages: Sequence[Mapping[str, Any]]
-    ) -> tuple[_Shape, list[tuple[str, str]]]:
-        contents = [(message["role"], message["content"]) for message in messages]
-        if contents and contents[0][0] == "system":
-            contents[0] = ("system", contents[0][1] + self._layout.system_suffix)
-        return self._shape(tuple(role for role, _ in contents)), contents
+    def _at_opening(self, messages: Messages) -> tuple[_Shape, list[str]]:
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
+        if messages and messages[0]["role"] == "system":
+            system = messages[0]["content"] + self._layout.system_suffix
+            contents[0] = self._forms["system"](system)
+        return self._shape(tuple(m["role"] for m in messages)), contents
 
-    def _after_reply(
-        self, messages: Sequence[Mapping[str, Any]]
-    ) -> tuple[_Shape, list[tuple[str, str]]]:
-        contents = [(message["role"], message["content"]) for message in messages]
+    def _after_reply(self, messages: Messages) -> tuple[_Shape, list[str]]:
         before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(role for role, _ in contents)))
+        shape = self._shape((*before, *(m["role"] for m in messages)))
+        contents = [self._forms[m["role"]](m["content"]) for m in messages]
         return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
-    def _text(self, shape: _Shape, contents: Sequence[tuple[str, str]]) -> PartText:
-        put = [self.neutral(self._forms[role](content)) for role, content in contents]
-        pairs = zip_longest(shape.texts, put, fillvalue="")
-        return PartText("".join(text + content for text, content in pairs), shape.prompt)
-
-    def _part(self, shape: _Shape, contents: Sequence[tuple[str, str]]) -> Part:
-        put = [self._forms[role](content) for role, content in contents]
-        return Part(self._encode(shape.texts, put), self._encode([shape.prompt], []))
+    def _text(self, shape: _Shape, contents: Sequence[str]) -> tuple[str, str]:
+        pairs = zip_longest(shape.texts, map(self.neutral, contents), fillvalue="")
+        return "".join(text + content for text, content in pairs), shape.prompt
 
     def _encode(self, texts: Sequence[str], contents: Sequence[str]) -> list[int]:
         """Returns the ids of texts of the layout, in which control tokens count, and contents."""
@@ -162,8 +203,8 @@ class Chat:
     def _find_shape(self, roles: tuple[str, ...]) -> _Shape:
         marks = [f"zq{i}qz" for i in range(len(roles))]
         messages = [_message(*pair) for pair in zip(roles, marks, strict=True)]
-        text = self._layout.render(messages, asks=False)
-        asking = self._layout.render(messages, asks=True)
+        text = self._layout.render(messages, False)
+        asking = self._layout.render(messages, True)
         if _MARK.findall(text) != marks or not asking.startswith(text):
             raise self._misfit(f"does not keep a chat of {', '.join(roles)} in its order")
         return _Shape(_MARK.split(text), asking.removeprefix(text))
@@ -171,7 +212,7 @@ class Chat:
     def _find_form(self, roles: Sequence[str], probed: str) -> Callable[[str], str]:
         """Returns what the layout does to the contents of one role."""
         messages = [_message(role, _PROBE if role == probed else "…") for role in roles]
-        text = self._layout.render(messages, asks=False)
+        text = self._layout.render(messages, False)
         for form in (str, _json_text):
             if form(_PROBE) in text:
                 return form
@@ -181,6 +222,124 @@ class Chat:
         return InvalidArgumentError(
             f"the chat template of {self.tokenizer.name} {problem}, so that chats cannot be kept "
             "token by token; use another tokenizer"
+        )
+
+
+# Compiling and trying out a template takes longer than a reset.
+_chats: dict[tuple[str, str, str], Chat] = {}
+
+
+def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Chat:
+    """Returns the chat of a tokenizer and some tools, made once per process.
+
+    Args:
+        tokenizer: The policy's.
+        schemas: The tools, as OpenAI function schemas.
+        tool_format: How calls are written; see `coding_gym.tools.formats`. Formats that the
+            system prompt already explains with their tools are not explained a second time.
+
+    Raises:
+        InvalidArgumentError: The tokenizer has no chat template, or one that does not fit.
+    """
+    key = (tokenizer.name, json.dumps(list(schemas), sort_keys=True), tool_format)
+    chat = _chats.get(key)
+    if chat is None or chat.tokenizer is not tokenizer:
+        chat = _chats[key] = Chat(tokenizer, get_layout(tokenizer, schemas, tool_format))
+    return chat
+
+
+def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Layout:
+    """Returns the layout for a tokenizer: its own chat template, or ChatML.
+
+    ChatML has a role for every message, also for each result of a tool (``tool``). The tools'
+    schemas stand in the system message, one on each line between ``<tools>`` and ``</tools>``, as
+    models of the Hermes and Qwen families are shown them. A vocabulary without ``<|im_start|>``
+    and ``<|im_end|>`` is extended by them: they get the ids that follow its last one, as if they
+    had been added to a model's embedding. Spelling them out instead would let any file of a
+    repository open a turn.
+
+    Args: As for `get_chat`.
+
+    Raises:
+        InvalidArgumentError: There is a template but none that fits, or no template at all.
+    """
+    if isinstance(tokenizer, HuggingFaceTokenizer):
+        return _template_layout(tokenizer, schemas)
+    size = tokenizer.vocab_size
+    control_ids = {}
+    for token in ("<|im_start|>", "<|im_end|>"):
+        control_ids[token] = tokenizer.special_tokens.get(token, size)
+        size = max(size, control_ids[token] + 1)
+    lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
+    form = _CALL_FORMS.get(tool_format.removesuffix("[strict]"))
+    suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
+    return Layout(_chatml, control_ids, size, system_suffix=suffix)
+
+
+def _chatml(messages: Messages, asks: bool) -> str:
+    texts = [f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages]
+    return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
+
+
+def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layout:
+    backend, tools = tokenizer.backend, [dict(schema) for schema in schemas]
+    if not backend.chat_template:
+        raise InvalidArgumentError(
+            f"the tokenizer {tokenizer.name} has no chat template; use one of a chat model, or "
+            "save the tokenizer with a template (tokenizer.chat_template = ...)"
+        )
+    try:
+        source = backend.get_chat_template(tools=tools)
+    except ValueError as error:  # several templates and none called default
+        raise InvalidArgumentError(
+            f"the tokenizer {tokenizer.name} has no chat template for tools: {error}"
+        ) from error
+    added = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
+    marks = tuple(token for token in added if len(token.strip()) > 1 and token in source)
+    if "strftime_now" in source:
+        source = _FIXED_DATE + source
+
+    def render(messages: Messages, asks: bool) -> str:
+        try:
+            text: str = backend.apply_chat_template(
+                [dict(message) for message in messages],
+                tools=tools,
+                add_generation_prompt=asks,
+                chat_template=source,
+                tokenize=False,
+            )
+        except ImportError as error:
+            raise MissingDependencyError(
+                "chat templates need jinja2; run: pip install 'coding-gym[hf]' 'jinja2>=3.1.6'"
+            ) from error
+        except Exception as error:  # a template is a program, and raises what it likes
+            roles = ", ".join(message["role"] for message in messages)
+            raise InvalidArgumentError(
+                f"the chat template of {tokenizer.name} refuses a chat of {roles} ({error}); "
+                "use a tokenizer whose template takes system prompts, tools and their results"
+            ) from error
+        return text
+
+    layout = Layout(render, tokenizer.special_tokens, tokenizer.vocab_size, marks)
+    _check_tools(tokenizer.name, layout, tools)
+    return layout
+
+
+def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
+    """Refuses templates that do not show tools, and tools that spell control tokens."""
+    shown = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
+    tools = [schema["function"]["name"] for schema in schemas]
+    missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", shown)]
+    if missing:
+        raise InvalidArgumentError(
+            f"the chat template of {name} does not show the tools ({', '.join(missing)}); use a "
+            "tokenizer whose template takes tools"
+        )
+    spelled = json.dumps(list(schemas), ensure_ascii=False)
+    forged = next((token for token in layout.control_ids if token in spelled), None)
+    if forged is not None:
+        raise InvalidArgumentError(
+            f"a tool's schema spells {forged}, a control token of {name}; name it differently"
         )
 
 

@@ -1,7 +1,14 @@
-"""Control tokens spelled out in text that somebody else will encode."""
+"""Control tokens spelled out in text that somebody else will encode.
+
+Servers and trainers encode a chat template's output as a whole, so a file that holds ``<|im_end|>``
+would end the message it is quoted in. An invisible character behind the first one of each such
+token takes its meaning away and leaves it readable. The env's own ids never need it
+(`coding_gym.text.chat`).
+"""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
 
@@ -10,16 +17,18 @@ ZERO_WIDTH_SPACE = "\u200b"
 CONTROL_TOKENS = (
     # ChatML: Qwen, Hermes, SmolLM and others
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|pad|>"),
+    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
+    *("<think>", "</think>", "<tools>", "</tools>"),
     # Llama 3
     *("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>"),
     *("<|eot_id|>", "<|eom_id|>", "<|python_tag|>", "<|finetune_right_pad_id|>"),
     # Llama 2, and Mistral
-    *("<s>", "</s>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]"),
+    *("<s>", "</s>", "<unk>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]"),
     *("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[SYSTEM_PROMPT]"),
     *("[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CONTENT]", "[/SYSTEM_PROMPT]", "[ARGS]"),
-    # Gemma, Phi, DeepSeek, gpt-oss
-    *("<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"),
-    *("<|system|>", "<|user|>", "<|assistant|>", "<|end|>"),
+    # Gemma, Phi, GLM, DeepSeek, gpt-oss
+    *("<bos>", "<eos>", "<pad>", "<start_of_turn>", "<end_of_turn>"),
+    *("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|end|>"),
     *("<\uff5cbegin▁of▁sentence\uff5c>", "<\uff5cend▁of▁sentence\uff5c>"),
     *("<\uff5cUser\uff5c>", "<\uff5cAssistant\uff5c>"),
     *("<|start|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
@@ -32,15 +41,13 @@ def neutralise(
 ) -> str:
     """Returns ``text`` with no control token spelled in it: ``mark`` stands in each of them.
 
-    For text that is encoded by somebody who lets control tokens count, such as the server of a
-    chat model: without it any file of a repository could end a turn. The env's own ids never
-    need it (`coding_gym.text.chat`).
+    Neutral text stays as it is. See `Neutraliser` for a form that can be undone.
 
     >>> neutralise("see <|im_end|> there", ["<|im_end|>"], mark="~")
     'see <~|im_end|> there'
 
     Args:
-        text: What a tool said, for instance.
+        text: The content of a message, for instance.
         tokens: The tokens; a tokenizer's are ``tokenizer.special_tokens``.
         mark: Put behind the first character of each.
 
@@ -54,9 +61,77 @@ def neutralise(
                 f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
                 "another mark"
             )
-    spelled = re.compile("|".join(map(re.escape, tokens)) or "(?!)")
-    parts, start = [], 0
-    while match := spelled.search(text, start):
-        parts += [text[start : match.start() + 1], mark]
-        start = match.start() + 1  # tokens may overlap
-    return "".join([*parts, text[start:]])
+    return _starts(tokens, "").sub(lambda first: first[0] + mark, text)
+
+
+class Neutraliser:
+    """Breaks control tokens in texts for a policy, and repairs them where the policy copies them.
+
+    Args:
+        tokens: The texts that must not reach somebody's tokenizer. A token of one character cannot
+            be broken and is left alone.
+    """
+
+    def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
+        breakable = [token for token in tokens if len(token) > 1]
+        self._whole = _starts(breakable, f"{ZERO_WIDTH_SPACE}*")
+        self._broken = _starts(breakable, f"{ZERO_WIDTH_SPACE}+")
+
+    def escape(self, text: str) -> str:
+        """Returns ``text`` with every control token broken; a broken one is broken once more."""
+        return self._whole.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, text)
+
+    def restore(self, text: str) -> str:
+        """Returns the text that `escape` was given, if no two tokens in it overlap."""
+        parts, start = [], 0
+        for first in self._broken.finditer(text):
+            parts.append(text[start : first.end()])
+            start = first.end() + 1
+        return "".join([*parts, text[start:]])
+
+    def restore_all(self, value: Any) -> Any:
+        """Returns JSON's lists and dicts with every text in them restored, keys included."""
+        if isinstance(value, str):
+            return self.restore(value)
+        if isinstance(value, Mapping):
+            return {self.restore_all(key): self.restore_all(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.restore_all(item) for item in value]
+        return value
+
+
+def control_tokens(processing_class: Any) -> tuple[str, ...]:
+    """Returns the texts that a Hugging Face tokenizer would read as more than text.
+
+    These are its special tokens, and those added tokens that its chat template is written with,
+    such as ``<tool_call>``. Other added tokens (runs of spaces, say) only make text shorter.
+
+    Args:
+        processing_class: The tokenizer, or a processor that has one.
+    """
+    tokenizer = getattr(processing_class, "tokenizer", processing_class)
+    holders = (tokenizer, processing_class)  # a processor has a template of its own
+    template = " ".join(str(getattr(holder, "chat_template", None) or "") for holder in holders)
+    return tuple(
+        token.content
+        for token in tokenizer.added_tokens_decoder.values()
+        if token.special or (token.content in template and _is_markup(token.content))
+    )
+
+
+def _is_markup(token: str) -> bool:
+    return not token.isspace() and not token.isidentifier()
+
+
+def _starts(tokens: Collection[str], between: str) -> re.Pattern[str]:
+    """Returns a pattern of the first character of every token, also of overlapping ones.
+
+    Args:
+        tokens: The tokens.
+        between: A pattern for the text behind a token's first character.
+    """
+    rests: dict[str, list[str]] = {}
+    for token in tokens:
+        rests.setdefault(token[0], []).append(between + re.escape(token[1:]))
+    spellings = (f"{re.escape(first)}(?={'|'.join(rest)})" for first, rest in rests.items())
+    return re.compile("|".join(spellings) or "(?!)")

@@ -9,9 +9,9 @@ from typing import Any
 
 def coding_gym_16k() -> dict[str, Any]:
     """Returns the arguments of ``tiktoken.Encoding`` for the bundled vocabulary."""
-    from coding_gym.text.bundled import encoding_arguments
+    from coding_gym.text.tokenizers import bundled_encoding
 
-    return encoding_arguments()
+    return bundled_encoding()
 
 
 ENCODING_CONSTRUCTORS = {"coding_gym_16k": coding_gym_16k}

@@ -6,47 +6,73 @@
 | ``cl100k_base``, ``tiktoken:cl100k_base`` | any encoding of tiktoken or of a plug-in |
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a local Hugging Face tokenizer |
 | ``hf:org/name`` | the same from the local Hugging Face cache; never downloaded |
+
+tiktoken and transformers are imported when a name asks for them: both take long to import.
 """
 
-from collections.abc import Iterable, Mapping
+import base64
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Protocol
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
+from coding_gym.text.unicode import well_formed
 
 DEFAULT_TOKENIZER = "coding_gym_16k"
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")
 END_TOKENS = (*PAD_TOKENS, "<|im_end|>")
+DOWNLOAD_TIMEOUT_S = 20.0  # tiktoken downloads with no time limit of its own
+
+# The bundled vocabulary is a byte-level BPE. ``scripts/train_tokenizer.py`` made the ranks with the
+# split pattern below: change the pattern and the file must be trained again.
+BUNDLED_SIZE = 16_384
+BUNDLED_SPECIAL_TOKENS = {
+    "<|endoftext|>": BUNDLED_SIZE - 4,
+    "<|im_start|>": BUNDLED_SIZE - 3,
+    "<|im_end|>": BUNDLED_SIZE - 2,
+    "<|pad|>": BUNDLED_SIZE - 1,
+}
+# No look-around and no possessive repeats: tiktoken then hands the whole pattern to a linear-time
+# engine, and no output of a command can make encoding slow. A line end takes the next line's
+# indentation with it, because in code the two are one fact.
+SPLIT_PATTERN = "|".join(
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+",  # a word, with the one mark or space before it
+        r"\p{N}{1,3}",  # digits in groups of at most three
+        r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # marks, with the line's end if they close it
+        r"\s*[\r\n]+[ \t]*",  # line ends and the indentation after them
+        r"\s+",  # any other blank space
+    )
+)
 
 
-class Tokenizer(Protocol):
-    """Text to token ids and back. Safe to share between threads."""
+@dataclass(frozen=True, slots=True)
+class Tokenizer(ABC):
+    """Text to token ids and back. Safe to share between threads.
 
-    @property
-    def name(self) -> str:
-        """The name that `get_tokenizer` takes."""
-        ...
+    Attributes:
+        name: The name that `get_tokenizer` takes.
+        backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
+        vocab_size: One more than the largest id, added tokens included.
+        pad_id: The id that fills arrays; the end-of-text id, or 0, where there is no padding.
+        special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
+        end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` where there is one.
+    """
 
-    @property
-    def vocab_size(self) -> int:
-        """One more than the largest id."""
-        ...
+    name: str
+    backend: Any
+    vocab_size: int
+    pad_id: int
+    special_tokens: Mapping[str, int]
+    end_ids: frozenset[int]
 
-    @property
-    def pad_id(self) -> int:
-        """The id that fills arrays; the end-of-text id where a vocabulary has no padding."""
-        ...
-
-    @property
-    def end_ids(self) -> frozenset[int]:
-        """The ids that end a reply: padding, end of text, ``<|im_end|>`` where there is one."""
-        ...
-
-    @property
-    def special_tokens(self) -> Mapping[str, int]:
-        """The control tokens and their ids, such as ``<|im_end|>``."""
-        ...
-
+    @abstractmethod
     def encode(self, text: str) -> list[int]:
         """Returns the ids of ``text``.
 
@@ -54,8 +80,8 @@ class Tokenizer(Protocol):
         a policy cannot end its turn, nor a file open a new one, by spelling a control token. Lone
         surrogates become U+FFFD.
         """
-        ...
 
+    @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ``ids``, control tokens included.
 
@@ -65,7 +91,63 @@ class Tokenizer(Protocol):
         Raises:
             InvalidArgumentError: An id is not in the vocabulary.
         """
-        ...
+
+    def _checked(self, ids: Iterable[int]) -> list[int]:
+        tokens = [int(i) for i in ids]
+        outside = next((i for i in tokens if not 0 <= i < self.vocab_size), None)
+        if outside is not None:
+            raise InvalidArgumentError(
+                f"token ids must be in the vocabulary {self.name} (0 to {self.vocab_size - 1}), "
+                f"got {outside}"
+            )
+        return tokens
+
+
+class TiktokenTokenizer(Tokenizer):
+    """A `Tokenizer` on a tiktoken encoding."""
+
+    __slots__ = ()
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of ``text``, in which nothing is a control token."""
+        ids: list[int] = self.backend.encode_ordinary(text)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of ``ids``."""
+        tokens = self._checked(ids)
+        try:
+            text: str = self.backend.decode(tokens, errors="replace")
+        except KeyError:  # OpenAI's encodings have gaps between text and control tokens
+            return b"".join(map(self._bytes, tokens)).decode(errors="replace")
+        return text
+
+    def _bytes(self, token: int) -> bytes:
+        try:
+            data: bytes = self.backend.decode_single_token_bytes(token)
+        except KeyError:
+            return "\ufffd".encode()
+        return data
+
+
+class HuggingFaceTokenizer(Tokenizer):
+    """A `Tokenizer` on one of ``transformers``."""
+
+    __slots__ = ()
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of ``text``, in which nothing is a control token."""
+        ids = self.backend.encode(
+            well_formed(text), add_special_tokens=False, split_special_tokens=True
+        )
+        return list(ids)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of ``ids``."""
+        text: str = self.backend.decode(
+            self._checked(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return text
 
 
 @cache
@@ -79,10 +161,118 @@ def get_tokenizer(name: str = DEFAULT_TOKENIZER) -> Tokenizer:
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"tokenizer must be a name, got {name!r}")
-    if name.startswith("hf:"):
-        from coding_gym.text.huggingface import load_huggingface
+    return _load_huggingface(name) if name.startswith("hf:") else _load_tiktoken(name)
 
-        return load_huggingface(name)
-    from coding_gym.text.tiktoken_encodings import load_tiktoken
 
-    return load_tiktoken(name)
+def bundled_encoding() -> dict[str, Any]:
+    """Returns the keyword arguments of ``tiktoken.Encoding`` for the bundled vocabulary.
+
+    Raises:
+        TokenizerError: The package's data file is missing or damaged.
+    """
+    file = resources.files("coding_gym.text").joinpath("data", f"{DEFAULT_TOKENIZER}.tiktoken")
+    num_ranks = BUNDLED_SIZE - len(BUNDLED_SPECIAL_TOKENS)
+    try:
+        pairs = (line.split() for line in file.read_bytes().splitlines())
+        ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
+        if len(ranks) != num_ranks:
+            raise ValueError(f"it has {len(ranks)} entries, expected {num_ranks}")
+    except (OSError, ValueError) as error:
+        raise TokenizerError(
+            f"the vocabulary {DEFAULT_TOKENIZER} cannot be read ({error}); reinstall coding-gym"
+        ) from error
+    return {
+        "name": DEFAULT_TOKENIZER,
+        "pat_str": SPLIT_PATTERN,
+        "mergeable_ranks": ranks,
+        "special_tokens": BUNDLED_SPECIAL_TOKENS,
+        "explicit_n_vocab": BUNDLED_SIZE,
+    }
+
+
+def _load_tiktoken(name: str) -> TiktokenTokenizer:
+    import tiktoken
+
+    bare = name.removeprefix("tiktoken:")
+    # The bundled one is loaded directly: no other plug-in is imported, none must be installed.
+    arguments = bundled_encoding() if bare == DEFAULT_TOKENIZER else _download(bare)
+    special: dict[str, int] = arguments["special_tokens"]
+    encoding = tiktoken.Encoding(**arguments)
+    return TiktokenTokenizer(
+        name,
+        encoding,
+        vocab_size=encoding.n_vocab,
+        pad_id=next((special[token] for token in PAD_TOKENS if token in special), 0),
+        special_tokens=special,
+        end_ids=frozenset(special[token] for token in END_TOKENS if token in special),
+    )
+
+
+def _download(name: str) -> dict[str, Any]:
+    """Returns the arguments of an encoding that tiktoken knows; gives up after a bounded time."""
+    from tiktoken import registry
+
+    known = registry.list_encoding_names()
+    constructors: Mapping[str, Callable[[], dict[str, Any]]] = registry.ENCODING_CONSTRUCTORS or {}
+    if name not in constructors:
+        raise unknown_name("tokenizer", name, {DEFAULT_TOKENIZER, *known, "hf:/path/to/tokenizer"})
+    result: dict[str, Any] = {}
+    failure: list[Exception] = []
+
+    def construct() -> None:
+        try:
+            result.update(constructors[name]())
+        except Exception as error:  # noqa: BLE001 - whatever a plug-in or the network raises
+            failure.append(error)
+
+    # Outside tiktoken.get_encoding, whose lock a stuck download would keep from every other thread.
+    thread = threading.Thread(target=construct, name=f"load-{name}", daemon=True)
+    thread.start()
+    thread.join(DOWNLOAD_TIMEOUT_S)
+    if not thread.is_alive() and not failure:
+        return result
+    why = type(failure[0]).__name__ if failure else f"no answer in {DOWNLOAD_TIMEOUT_S:g} s"
+    raise TokenizerError(
+        f"the vocabulary of {name} is not cached on this machine and its download failed ({why}); "
+        "point TIKTOKEN_CACHE_DIR at a folder that has it, or use the bundled "
+        f"{DEFAULT_TOKENIZER}"
+    ) from (failure[0] if failure else None)
+
+
+def _load_huggingface(name: str) -> HuggingFaceTokenizer:
+    """Returns the tokenizer at ``hf:PATH``, or ``hf:org/name`` from the local cache."""
+    target = name.removeprefix("hf:")
+    path = Path(target).expanduser()
+    if target.startswith(("/", ".", "~")) and not path.exists():
+        raise TokenizerError(f"{name}: there is no folder or tokenizer.json at {path}")
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"the tokenizer {name} needs transformers; run: pip install 'coding-gym[hf]'"
+        ) from error
+    try:
+        if path.is_file():
+            backend = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path))
+        else:
+            backend = transformers.AutoTokenizer.from_pretrained(
+                str(path) if path.exists() else target, local_files_only=True
+            )
+    except Exception as error:  # transformers raises whatever its many file readers do
+        first_line = next(iter(str(error).splitlines()), type(error).__name__)
+        raise TokenizerError(
+            f"{name} cannot be loaded from this machine ({type(error).__name__}); download it "
+            f"first, for example: hf download {target} --include 'tokenizer*'"
+            if not path.exists()
+            else f"{name} holds no tokenizer that transformers can read: {first_line}"
+        ) from error
+    ends = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]
+    special = {str(token): i for i, token in backend.added_tokens_decoder.items() if token.special}
+    return HuggingFaceTokenizer(
+        name,
+        backend,
+        vocab_size=max(backend.get_vocab().values(), default=-1) + 1,
+        pad_id=next(iter(ends), 0),
+        special_tokens=special,
+        end_ids=frozenset({*ends, *(special[token] for token in END_TOKENS if token in special)}),
+    )

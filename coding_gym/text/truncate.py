@@ -13,7 +13,6 @@ import re
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.runner_times import scrub_other_runners
 
 KEEPS = ("head", "tail", "ends")
 """What `cut` can keep of a text."""
@@ -34,6 +33,27 @@ _PYTEST = re.compile(
 )
 # unittest's last but one line (unittest/runner.py).
 _UNITTEST = re.compile(r"^(Ran \d+ tests?) in \d+\.\d{3}s(?=\r?$)", re.MULTILINE)
+
+_SECONDS = r"(?:\d+m )?\d+(?:\.\d+)?s"
+
+# Runners for other languages. Each entry keeps what its groups hold and puts a zero of the runner's
+# own form between them.
+_OTHER_RUNNERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(rf"^{pattern}(?=\r?$)", re.MULTILINE), zero)
+    for pattern, zero in (
+        # cargo: what compiled and what ran
+        (rf"( *Finished .{{1,200}} target\(s\) in ){_SECONDS}", r"\g<1>0.00s"),
+        (rf"(test result: .{{1,200}}; finished in ){_SECONDS}", r"\g<1>0.00s"),
+        # JUnit 4, whose numbers have commas from a thousand on
+        (r"(Time: )\d[\d,]*(?:\.\d+)?", r"\g<1>0"),
+        # node, as TAP and as its reporter for people
+        (r"( *(?:# |\u2139 )?duration_ms:? )\d+(?:\.\d+)?", r"\g<1>0"),
+        (r"( *[✔✖▶﹣] .{1,400} \()\d+(?:\.\d+)?(ms\)(?: # .{1,40})?)", r"\g<1>0\g<2>"),
+        # go
+        (r"( *--- (?:PASS|FAIL|SKIP): \S{1,400} \()\d+\.\d\d(s\))", r"\g<1>0.00\g<2>"),
+        (r"((?:ok|FAIL)[ \t]+\S{1,400}[ \t]+)\d+\.\d{3}s", r"\g<1>0.000s"),
+    )
+)
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
@@ -142,9 +162,18 @@ def scrub_runner_times(text: str) -> str:
 
     ``=== 3 passed in 0.12s ===`` becomes ``=== 3 passed in 0.00s ===``, with the rules redrawn to
     the line's own width, since pytest draws them shorter beside a longer time. ``Ran 3 tests in
-    0.012s`` becomes ``Ran 3 tests in 0.000s``; `coding_gym.text.runner_times` has other runners.
+    0.012s`` becomes ``Ran 3 tests in 0.000s``. So do the durations that cargo, JUnit 4, node and go
+    print.
+
+    >>> scrub_runner_times("test result: ok. 3 passed; 0 failed; finished in 0.01s")
+    'test result: ok. 3 passed; 0 failed; finished in 0.00s'
+    >>> scrub_runner_times("Time: 1,234.5")
+    'Time: 0'
     """
-    return scrub_other_runners(_UNITTEST.sub(r"\1 in 0.000s", _PYTEST.sub(_scrub_pytest, text)))
+    text = _UNITTEST.sub(r"\1 in 0.000s", _PYTEST.sub(_scrub_pytest, text))
+    for pattern, zero in _OTHER_RUNNERS:
+        text = pattern.sub(zero, text)
+    return text
 
 
 def _scrub_pytest(match: re.Match[str]) -> str:

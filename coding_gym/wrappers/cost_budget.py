@@ -5,8 +5,8 @@ from dataclasses import replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.episode.chats import chat_of
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import get_chat
 from coding_gym.wrappers.chain import check_order
 
 
@@ -57,7 +57,7 @@ class CostBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Reco
             cached_input_price=cached_input_price,
         )
         if limits.count == "chat":  # refused here rather than at the first reset
-            chat_of(core.tokenizer, core.toolset, core.tool_format)
+            get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_cost=limits.max_cost,

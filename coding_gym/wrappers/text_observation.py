@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, unknown_name
-from coding_gym.episode.chats import chat_of
-from coding_gym.text.transcript_text import TranscriptText
+from coding_gym.text.chat import get_chat
+from coding_gym.text.chat_history import ChatText
 from coding_gym.text.truncate import KEEPS, cut
 from coding_gym.wrappers.any_text import AnyText
 from coding_gym.wrappers.chain import check_order
@@ -67,8 +67,8 @@ class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         self._chat: Chat | None = None
         if scope == "transcript":
             core = self._core
-            self._chat = chat_of(core.tokenizer, core.toolset, core.tool_format)
-        self._transcript: TranscriptText | None = None
+            self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
+        self._transcript: ChatText | None = None
         self._episode: Episode | None = None
         self.observation_space = AnyText(self._max_chars)
 
@@ -89,7 +89,11 @@ class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         if self._chat is not None:
             episode = self._core.episode
             if self._transcript is None or episode is not self._episode:
-                self._transcript, self._episode = TranscriptText(self._chat), episode
-            self._transcript.extend(episode.messages[self._transcript.num_messages :])
+                self._transcript, self._episode = ChatText(self._chat), episode
+            messages = episode.messages[self._transcript.num_messages :]
+            num_replies = sum(message["role"] == "assistant" for message in messages)
+            start = self._transcript.num_replies
+            turns = episode.turns[start : start + num_replies]  # a Stop is a turn but no message
+            self._transcript.extend(messages, [turn.action for turn in turns])
             text = self._transcript.text(asks=not episode.ended)
         return cut(text, self._max_chars, self._overflow)

@@ -6,7 +6,7 @@ import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import at_least_one, true_or_false
-from coding_gym.episode.chats import chat_of
+from coding_gym.text.chat import get_chat
 from coding_gym.wrappers.chain import check_order
 
 
@@ -65,7 +65,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
             response_limit=response_limit,
         )
         if limits.count == "chat":  # refused here rather than at the first reset
-            chat_of(core.tokenizer, core.toolset, core.tool_format)
+            get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         gym.utils.RecordConstructorArgs.__init__(
             self,
             max_tokens=limits.max_tokens,

@@ -9,10 +9,10 @@ from gymnasium import spaces
 from coding_gym.action import Completion
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.coding_repair import Observation
-from coding_gym.episode.chats import chat_of
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.chat import get_chat
+from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.observation import pad
-from coding_gym.text.transcript_ids import TranscriptIds
 from coding_gym.wrappers.chain import check_order, dict_space
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class TranscriptObservation(
         gym.ObservationWrapper.__init__(self, env)
         self._core = core
         self._overflow = overflow
-        self._chat = chat_of(core.tokenizer, core.toolset, core.tool_format)
-        self._ids = TranscriptIds(self._chat, self._max_tokens, overflow)
+        self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
+        self._ids = ChatIds(self._chat, self._max_tokens, overflow)
         self._episode: Episode | None = None
         shape = (self._max_tokens,)
         self.observation_space = spaces.Dict(
@@ -108,11 +108,13 @@ class TranscriptObservation(
         episode = self._core.episode
         if episode is not self._episode or len(episode.messages) < self._ids.num_messages:
             self._episode = episode
-            self._ids = TranscriptIds(self._chat, self._max_tokens, self._overflow)
+            self._ids = ChatIds(self._chat, self._max_tokens, self._overflow)
         messages = episode.messages[self._ids.num_messages :]
         num_replies = sum(message["role"] == "assistant" for message in messages)
         start = self._ids.num_replies
         turns = episode.turns[start : start + num_replies]  # a Stop is a turn but no message
-        self._ids.extend(messages, [turn.token_ids if turn.exact else None for turn in turns])
+        encode = self._core.tokenizer.encode
+        replies = [turn.token_ids if turn.exact else encode(turn.action) for turn in turns]
+        self._ids.extend(messages, replies)
         ids = self._ids.ids(asks=not episode.ended)
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}

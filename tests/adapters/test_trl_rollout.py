@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from coding_gym.adapters.special_tokens import BREAK
 from faults import raising
 from gymnasium.error import ResetNeeded
 from processes import descendants
 
 from coding_gym import load_tasks
-from coding_gym.adapters.special_tokens import BREAK
 from coding_gym.adapters.trl import environment_factory, prompt_rows
 from coding_gym.adapters.trl_rollout import rollout_class
 from coding_gym.errors import (

@@ -21,9 +21,9 @@ grpo = pytest.importorskip("trl.trainer.grpo_trainer")
 from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402 - after the skips
 
 from coding_gym import load_tasks  # noqa: E402
-from coding_gym.adapters.special_tokens import BREAK  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
 from coding_gym.errors import GradingError  # noqa: E402
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE  # noqa: E402
 from coding_gym.tools import get_toolset  # noqa: E402
 
 pytestmark = [  # the packages warn of one another's changes
@@ -217,7 +217,9 @@ def test_a_report_cannot_write_control_tokens_into_the_prompt(
     ids = tokenizer.encode(report)
     control = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|im_start|>", "<tool_call>"])
     assert not set(control) & set(ids)
-    assert tokenizer.decode(ids).replace(BREAK, "").strip() == tiny_row["problem_statement"]
+    assert (
+        tokenizer.decode(ids).replace(ZERO_WIDTH_SPACE, "").strip() == tiny_row["problem_statement"]
+    )
 
 
 @pytest.mark.parametrize("out", [(), ("--out", "here")])

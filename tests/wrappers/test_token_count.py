@@ -12,8 +12,7 @@ from coding_gym import Completion, Stop
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.chat import Chat
-from coding_gym.text.chat_layout import get_layout
+from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
 from coding_gym.wrappers import TokenBudget, TranscriptObservation
 
@@ -93,7 +92,7 @@ def test_the_response_allowance_follows_what_is_left(tiny_row: dict[str, Any]) -
 
 def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
     counting: Any = CountingTokenizer(get_tokenizer())
-    chat = Chat(counting, get_layout(counting, [], "CALL"))
+    chat = Chat(counting, get_layout(counting, []))
     count = ChatCount(chat)
     count.opening([{"role": "system", "content": "s"}, {"role": "user", "content": "u" * 500}])
     costs, grown = [], []
@@ -109,7 +108,7 @@ def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:
 def test_many_answers_of_one_reply_are_encoded_twice_each() -> None:
     num_answers = 64
     counting: Any = CountingTokenizer(get_tokenizer())
-    count = ChatCount(Chat(counting, get_layout(counting, [], "CALL")))
+    count = ChatCount(Chat(counting, get_layout(counting, [])))
     before = counting.encoded
     count.reply(range(9))
     for _ in range(num_answers):
@@ -119,7 +118,7 @@ def test_many_answers_of_one_reply_are_encoded_twice_each() -> None:
 
 
 def test_within_a_turn_chatml_is_counted_exactly_as_well() -> None:
-    count = ChatCount(Chat(get_tokenizer(), get_layout(get_tokenizer(), [], "CALL")))
+    count = ChatCount(Chat(get_tokenizer(), get_layout(get_tokenizer(), [])))
     count.reply(range(9))
     for text in ("one\n", "\n\ttwo", "<|im_end|>", "", "é"):
         count.answer({"role": "tool", "content": text})

@@ -3,43 +3,49 @@ import random
 import pytest
 from small_tokenizers import byte_backend
 
-from coding_gym.adapters.special_tokens import (
-    BREAK,
-    WELL_KNOWN_TOKENS,
-    SpecialTokens,
-    control_tokens,
-)
+from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 
 
 def test_a_token_in_a_text_is_broken_reads_the_same_and_comes_back() -> None:
-    special = SpecialTokens()
-    assert len(WELL_KNOWN_TOKENS) > 40
-    for token in WELL_KNOWN_TOKENS:
+    special = Neutraliser()
+    assert len(CONTROL_TOKENS) > 40
+    for token in CONTROL_TOKENS:
         text = f"x = '{token}'{token}\n"
         broken = special.escape(text)
         assert token not in broken
-        assert broken.replace(BREAK, "") == text
+        assert broken.replace(ZERO_WIDTH_SPACE, "") == text
         assert special.restore(broken) == text
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
     text = "if a <b> c: <|x|> print('<|im_start')  # [INS]\n\u200b"
-    assert SpecialTokens().escape(text) == text
-    assert SpecialTokens().restore(text) == text
-    assert SpecialTokens(()).escape("<|im_end|>") == "<|im_end|>"
+    assert Neutraliser().escape(text) == text
+    assert Neutraliser().restore(text) == text
+    assert Neutraliser(()).escape("<|im_end|>") == "<|im_end|>"
 
 
 def test_overlapping_tokens_are_all_broken() -> None:
     tokens = ("<s>", "s><", "><s>", "<|", "<|a|>")
-    special = SpecialTokens(tokens)
+    special = Neutraliser(tokens)
     for text in ("<s><s>", "<|a|>", "<|<|a|><s><", "<s><s><s>"):
         assert not [token for token in tokens if token in special.escape(text)]
 
 
 def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
-    special = SpecialTokens(("<|im_end|>", "<tool_call>", "</tool_call>"))
+    special = Neutraliser(("<|im_end|>", "<tool_call>", "</tool_call>"))
     rng = random.Random(0)
-    parts = ["<|im_end|>", "<tool_call>", "</tool_call>", "<", "|", ">", "im_end", BREAK, "a\n"]
+    parts = [
+        "<|im_end|>",
+        "<tool_call>",
+        "</tool_call>",
+        "<",
+        "|",
+        ">",
+        "im_end",
+        ZERO_WIDTH_SPACE,
+        "a\n",
+    ]
     for _ in range(2000):
         text = "".join(rng.choices(parts, k=8))
         broken = special.escape(text)
@@ -49,7 +55,7 @@ def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
 
 
 def test_texts_in_arguments_come_back_whatever_json_makes_of_the_token() -> None:
-    special = SpecialTokens(('<|"|>', "<\n>"))
+    special = Neutraliser(('<|"|>', "<\n>"))
     texts = ['say <|"|> twice', "<\n>"]
     broken = [special.escape(text) for text in texts]
     assert special.restore_all({broken[0]: [{"x": broken[1]}, 1, None]}) == {
@@ -65,7 +71,7 @@ def test_a_tokenizers_control_tokens_are_its_special_ones_and_its_templates_mark
     tokenizer.chat_template = "{{ user }}<tool_call>    {{ x }}"
     tokens = control_tokens(tokenizer)
     assert set(tokens) == {"<|im_end|>", "<unk>", "<tool_call>"}
-    ids = tokenizer.encode(SpecialTokens(tokens).escape("a <|im_end|> <tool_call> <unk>"))
+    ids = tokenizer.encode(Neutraliser(tokens).escape("a <|im_end|> <tool_call> <unk>"))
     assert not {tokenizer.convert_tokens_to_ids(token) for token in tokens} & set(ids)
 
     class Processor:
