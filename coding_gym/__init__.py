@@ -10,6 +10,7 @@ observation, reward, terminated, truncated, info = env.step(action)
 """
 
 from coding_gym.action import Completion, Stop
+from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.forking import fork, restore, snapshot
 from coding_gym.envs.registration import register_envs
 from coding_gym.envs.snapshot import EnvSnapshot
@@ -35,6 +36,7 @@ __all__ = [
     "TestStatus",
     "Trajectory",
     "Turn",
+    "chat_request",
     "fork",
     "load_tasks",
     "restore",

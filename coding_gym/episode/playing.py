@@ -90,7 +90,7 @@ class Player:
             self._toolset.schemas,
             text_formats=self._toolset.text_formats,
         )
-        played = Played(messages=[transcript.assistant(str(action), parsed.calls)], calls=parsed.calls)
+        played = Played(messages=[transcript.assistant(str(action), parsed)], calls=parsed.calls)
         if any(not call.error for call in parsed.calls):
             self._usage.format_errors = 0
         elif parsed.calls:

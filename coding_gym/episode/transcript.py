@@ -5,7 +5,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolResult
+from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message
 
 # What people are shown of one call or result.
@@ -22,17 +23,28 @@ def opening(system_prompt: str, problem_statement: str) -> list[Message]:
     ]
 
 
-def assistant(action: str, calls: Sequence[ToolCall]) -> Message:
-    """Returns the policy's reply, with the calls that were read from it."""
-    message: Message = {"role": "assistant", "content": action}
-    if calls:
+def assistant(action: str, parsed: ParsedAction) -> Message:
+    """Returns the policy's reply, taken apart: each call stands in ``tool_calls`` alone.
+
+    ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
+    OpenAI message that had it. Ids and argument strings of such a message stay as they were.
+    """
+    # A reply that is plain text keeps the blank space at its ends.
+    content = action if parsed.text == action.strip() else parsed.text
+    message: Message = {"role": "assistant", "content": content}
+    if parsed.reasoning:
+        message["reasoning_content"] = parsed.reasoning
+    if parsed.calls:
         message["tool_calls"] = [
             {
                 "id": call.call_id,
                 "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+                "function": {
+                    "name": call.name,
+                    "arguments": call.arguments_text or json.dumps(dict(call.arguments)),
+                },
             }
-            for call in calls
+            for call in parsed.calls
         ]
     return message
 
@@ -74,7 +86,10 @@ def _blocks(message: Message) -> list[str]:
 
 
 def _show_call(name: str, arguments: str) -> str:
-    values = json.loads(arguments)
+    try:
+        values = dict(json.loads(arguments))
+    except (ValueError, TypeError, RecursionError):  # as a policy's message had it
+        values = {"": arguments}
     command = values.get("cmd", values.get("command"))
     if len(values) == 1 and isinstance(command, str):
         return f"$ {_shorten(command)}"

@@ -2,11 +2,12 @@ import json
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
+from coding_gym.tools.formats import ParsedAction, parse_action
 
 
 def test_messages_have_openais_form() -> None:
     call = ToolCall("shell", {"cmd": "ls"}, "call_0")
-    message = transcript.assistant("text", [call])
+    message = transcript.assistant("text", ParsedAction((call,)))
     assert message["tool_calls"][0]["id"] == "call_0"
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"cmd": "ls"}
     assert transcript.tool(ToolResult("a.py", call_id="call_0")) == {
@@ -14,13 +15,44 @@ def test_messages_have_openais_form() -> None:
         "tool_call_id": "call_0",
         "content": "a.py",
     }
-    assert "tool_calls" not in transcript.assistant("no call", [])
+    assert "tool_calls" not in transcript.assistant("no call", ParsedAction(text="no call"))
+
+
+def test_a_reply_is_taken_apart_and_each_call_stands_in_it_once() -> None:
+    arguments = '{"cmd":  "ls"}'  # with its own spaces
+    call = {"id": "x-7", "type": "function", "function": {"name": "shell", "arguments": arguments}}
+    reply = {
+        "role": "assistant",
+        "content": "I look.",
+        "reasoning_content": "Hm.",
+        "tool_calls": [call],
+    }
+    text = json.dumps(reply)
+    assert transcript.assistant(text, parse_action(text)) == reply
+    text = f"I look.\n<tool_call>{json.dumps(call['function'])}</tool_call>"
+    message = transcript.assistant(text, parse_action(text))
+    assert message["content"] == "I look."
+    assert message["tool_calls"][0]["function"] == call["function"]
+    silent = json.dumps({"role": "assistant", "content": "Done.", "tool_calls": None})
+    for text, content in ((" Done.\n", " Done.\n"), (silent, "Done.")):
+        assert transcript.assistant(text, parse_action(text)) == {
+            "role": "assistant",
+            "content": content,
+        }
+
+
+def test_arguments_that_cannot_be_read_stay_and_are_shown() -> None:
+    call = {"id": "x", "type": "function", "function": {"name": "shell", "arguments": '{"cmd'}}
+    text = json.dumps({"role": "assistant", "content": "", "tool_calls": [call]})
+    message = transcript.assistant(text, parse_action(text, "openai[strict]"))
+    assert message["tool_calls"] == [call]
+    assert '{"cmd' in transcript.render([message])
 
 
 def test_a_policy_sees_the_problem_and_the_results_but_not_its_own_words() -> None:
     messages = [
         *transcript.opening("system", "the issue"),
-        transcript.assistant("mine", []),
+        transcript.assistant("mine", ParsedAction(text="mine")),
         transcript.user("a notice"),
     ]
     assert transcript.seen_text(messages) == "the issue\na notice"
@@ -30,7 +62,7 @@ def test_rendering_shortens_what_nobody_would_read() -> None:
     script = "\n".join(f"line {n} " + "x " * 250 for n in range(100))
     shown = transcript.render(
         [
-            transcript.assistant("", [ToolCall("shell", {"cmd": script}, "call_0")]),
+            transcript.assistant("", ParsedAction((ToolCall("shell", {"cmd": script}, "call_0"),))),
             transcript.tool(ToolResult("", call_id="call_0")),
         ]
     )
@@ -42,7 +74,7 @@ def test_rendering_shortens_what_nobody_would_read() -> None:
 
 def test_rendering_says_how_long_encoded_data_is() -> None:
     call = ToolCall("shell", {"cmd": "echo " + "x" * 1500 + " | base64 -d"}, "call_0")
-    shown = transcript.render([transcript.assistant("", [call])])
+    shown = transcript.render([transcript.assistant("", ParsedAction((call,)))])
     assert shown == "$ echo [1,500 characters] | base64 -d\n"
 
 
@@ -50,12 +82,12 @@ def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
     shown = transcript.render([transcript.tool(ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
-    messages = [transcript.user("\x1b[2J"), transcript.assistant("", [call])]
+    messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
 def test_rendering_shows_the_arguments_of_other_tools() -> None:
     call = ToolCall("apply_patch", {"search": "a", "replace": "b", "file": "f"}, "call_0")
-    shown = transcript.render([transcript.assistant("", [call])], "the end")
+    shown = transcript.render([transcript.assistant("", ParsedAction((call,)))], "the end")
     assert "apply_patch(search='a', replace='b', file='f')" in shown
     assert shown.endswith("the end\n")
