@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from coding_gym.json_record import JsonRecord
+
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(JsonRecord):
     """One call of one tool, as read from a policy's text.
 
     Attributes:
@@ -27,22 +29,12 @@ class ToolCall:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the call as a JSON object."""
-        data: dict[str, Any] = {
-            "name": self.name,
-            "arguments": dict(self.arguments),
-            "call_id": self.call_id,
-        }
-        texts = {"error": self.error, "arguments_text": self.arguments_text}
-        return data | {name: text for name, text in texts.items() if text}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ToolCall":
-        """Rebuilds a call from what `to_json` gave."""
-        return cls(**data)
+        data = JsonRecord.to_json(self)  # slots: no super() in them
+        return {k: v for k, v in data.items() if v or k not in ("error", "arguments_text")}
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(JsonRecord):
     """What one tool call gave the policy.
 
     Attributes:
@@ -61,15 +53,6 @@ class ToolResult:
     submitted: bool = False
     duration_s: float = 0.0
     raw: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the result as a JSON object."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ToolResult":
-        """Rebuilds a result from what `to_json` gave."""
-        return cls(**data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+
+from coding_gym.json_record import JsonRecord
 
 
 class TestStatus(StrEnum):
@@ -30,7 +31,7 @@ class GradeReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class Grade(JsonRecord):
     """The verdict on one patch.
 
     Attributes:
@@ -60,30 +61,3 @@ class Grade:
         if not statuses or self.reason is GradeReason.TAMPERED:
             return 0.0
         return sum(s is TestStatus.PASSED for s in statuses) / len(statuses)
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the grade as a JSON object."""
-        return {
-            "resolved": self.resolved,
-            "reason": str(self.reason),
-            "fail_to_pass": {k: str(v) for k, v in self.fail_to_pass.items()},
-            "pass_to_pass": {k: str(v) for k, v in self.pass_to_pass.items()},
-            "num_canaries": self.num_canaries,
-            "dropped_paths": list(self.dropped_paths),
-            "detail": self.detail,
-            "duration_s": self.duration_s,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Grade":
-        """Rebuilds a grade from what `to_json` gave."""
-        return cls(
-            resolved=data["resolved"],
-            reason=GradeReason(data["reason"]),
-            fail_to_pass={k: TestStatus(v) for k, v in data["fail_to_pass"].items()},
-            pass_to_pass={k: TestStatus(v) for k, v in data["pass_to_pass"].items()},
-            num_canaries=data["num_canaries"],
-            dropped_paths=tuple(data["dropped_paths"]),
-            detail=data["detail"],
-            duration_s=data["duration_s"],
-        )

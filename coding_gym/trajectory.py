@@ -1,12 +1,16 @@
 """What happened in one episode, turn by turn, with the tokens as they were sampled."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
+from coding_gym.json_record import JsonRecord, read_record
+
+SCHEMA_VERSION = 1
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and ``tool_calls`` or
@@ -41,7 +45,7 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(JsonRecord):
     """One action and what came of it.
 
     Attributes:
@@ -68,54 +72,52 @@ class Turn:
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     duration_s: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the turn as a JSON object."""
-        data = {name: getattr(self, name) for name in self.__slots__}
-        data["token_ids"] = list(self.token_ids)
-        data["logprobs"] = None if self.logprobs is None else list(self.logprobs)
-        data["calls"] = [c.to_json() for c in self.calls]
-        data["results"] = [r.to_json() for r in self.results]
-        data["reward_parts"] = dict(self.reward_parts)
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Turn":
-        """Rebuilds a turn from what `to_json` gave."""
-        values = dict(data)
-        values["token_ids"] = tuple(values["token_ids"])
-        if values["logprobs"] is not None:
-            values["logprobs"] = tuple(values["logprobs"])
-        values["calls"] = tuple(ToolCall.from_json(c) for c in values["calls"])
-        values["results"] = tuple(ToolResult.from_json(r) for r in values["results"])
-        return cls(**values)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(JsonRecord):
     """One whole episode.
 
     Attributes:
+        schema_version: Version of this form; 0 in records of before there was one.
         task_id: The task.
+        agent: Name of the agent, where one was named.
+        model: Name of the model behind it.
+        seed: The seed of the reset that started the episode.
+        attempt: Number of the attempt at this task, from 0.
+        run_id: The run that the episode belongs to.
         messages: The chat as the policy saw it, system prompt first.
+        tools: The tools as the policy saw them, OpenAI function schemas.
         turns: The actions and their outcomes.
         stop_reason: Why it ended; None while it runs.
         patch: The change that was graded, a unified diff.
         grade: The verdict; None where there was none.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
+        usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
+            counts them. A runner adds what its model server reports.
+        cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
         error: What failed on our side, or "".
-        settings: What else the episode was made with, JSON values; empty in records of versions
+        settings: The other arguments of the episode, JSON values; empty in records of versions
             that did not write it. `coding_gym.rollout.replay` needs it.
     """
 
+    schema_version: int = SCHEMA_VERSION
     task_id: str
+    agent: str = ""
+    model: str = ""
+    seed: int | None = None
+    attempt: int = 0
+    run_id: str = ""
     messages: tuple[Message, ...] = ()
+    tools: tuple[dict[str, Any], ...] = ()
     turns: tuple[Turn, ...] = ()
     stop_reason: StopReason | None = None
     patch: str = ""
     grade: Grade | None = None
     toolset: str = ""
     tokenizer: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    cost: float | None = None
     error: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -129,24 +131,80 @@ class Trajectory:
         """Sum of the rewards of all turns."""
         return sum(turn.reward for turn in self.turns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the trajectory as a JSON object, one line of a JSONL file."""
-        data = {name: getattr(self, name) for name in self.__slots__}
-        data["messages"] = list(self.messages)
-        data["settings"] = dict(self.settings)
-        data["turns"] = [t.to_json() for t in self.turns]
-        data["stop_reason"] = None if self.stop_reason is None else str(self.stop_reason)
-        data["grade"] = None if self.grade is None else self.grade.to_json()
-        return data
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Trajectory":
-        """Rebuilds a trajectory from what `to_json` gave."""
-        values = dict(data)
-        values["messages"] = tuple(values["messages"])
-        values["turns"] = tuple(Turn.from_json(t) for t in values["turns"])
-        if values["stop_reason"] is not None:
-            values["stop_reason"] = StopReason(values["stop_reason"])
-        if values["grade"] is not None:
-            values["grade"] = Grade.from_json(values["grade"])
-        return cls(**values)
+        """Rebuilds a trajectory from the object that `to_json` returned, of any version."""
+        if isinstance(data, Mapping):
+            data = {"schema_version": 0, **data}
+        return read_record(cls, data)
+
+    def with_rewards(self, rewards: Sequence[tuple[float, Mapping[str, float]]]) -> "Trajectory":
+        """Returns the trajectory with other rewards and reward parts for its last turns.
+
+        Args:
+            rewards: Reward and parts of each of these turns.
+        """
+        start = len(self.turns) - len(rewards)
+        last = (
+            replace(turn, reward=reward, reward_parts=parts)
+            for turn, (reward, parts) in zip(self.turns[start:], rewards, strict=True)
+        )
+        return replace(self, turns=(*self.turns[:start], *last))
+
+    def to_training_example(self, *, include_inexact: bool = False) -> dict[str, Any]:
+        """Returns the episode as token ids, ready for TRL.
+
+        - ``prompt_ids``: system prompt with tools, task, and the generation prompt.
+        - ``completion_ids``: the replies, and between them the results of tools, laid out as
+          `TranscriptObservation` observes them; ends with the last reply.
+        - ``env_mask``: the loss mask, TRL's name for it: 1 on ids that the policy sampled.
+        - ``logprobs``: one per completion id, 0.0 where the mask is; None where a sampled id
+          has none.
+        - ``exact``: for each reply, whether its ids are as sampled.
+
+        Args:
+            include_inexact: Whether the mask is 1 on replies too whose ids are an encoding of
+                their text, as supervised training wants it.
+
+        Raises:
+            InvalidArgumentError: The record is of a version without tools, or its tokenizer has no
+                fitting chat template.
+            TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
+        """
+        # Imported here: reading and writing trajectories needs no tokenizer.
+        from coding_gym.text.chat import get_chat
+        from coding_gym.text.tokenizers import get_tokenizer
+
+        if not self.tools:
+            raise InvalidArgumentError(
+                "the trajectory was recorded by a version that did not write the tools; record it "
+                "again"
+            )
+        tool_format = self.settings.get("tool_format", "auto")
+        chat = get_chat(get_tokenizer(self.tokenizer), self.tools, tool_format)
+        starts = [i for i, message in enumerate(self.messages) if message["role"] == "assistant"]
+        bounds = [*starts, len(self.messages)]
+        part = chat.opening(self.messages[: bounds[0]])
+        prompt_ids = [*part.ids, *part.prompt]
+        turns = self.turns[: len(starts)]  # a turn that said nothing has no message
+        counted = [turn.exact or include_inexact for turn in turns]
+        ids: list[int] = []
+        mask: list[int] = []
+        logprobs: list[float] = []
+        between: list[int] = []
+        for turn, counts, start, end in zip(turns, counted, starts, bounds[1:], strict=True):
+            num_ids = len(turn.token_ids)
+            ids += [*between, *turn.token_ids]
+            mask += [0] * len(between) + [int(counts)] * num_ids
+            logprobs += [0.0] * len(between) + list(turn.logprobs or [0.0] * num_ids)
+            part = chat.answers(self.messages[start + 1 : end])
+            between = [*chat.join(turn.token_ids, part.ids)[num_ids:], *part.prompt]
+        pairs = zip(turns, counted, strict=True)
+        known = all(turn.logprobs is not None for turn, counts in pairs if counts)
+        return {
+            "prompt_ids": prompt_ids,
+            "completion_ids": ids,
+            "env_mask": mask,
+            "logprobs": logprobs if known else None,
+            "exact": [turn.exact for turn in turns],
+        }

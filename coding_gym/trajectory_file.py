@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import json
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, MachineryError
 from coding_gym.trajectory import Trajectory
+
+_log = logging.getLogger(__name__)
 
 
 def append_trajectory(path: str | Path, trajectory: Trajectory) -> None:
@@ -71,7 +74,10 @@ def _append(descriptor: int, line: bytes, *, take_back: bool) -> None:
 
 
 def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
-    """Yields the trajectories of a JSONL file.
+    """Yields the trajectories of a JSONL file, of any version.
+
+    A line that a killed writer left unfinished is skipped with a warning in the log, wherever it
+    stands: writers that came later closed it.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or a line is not a trajectory; the message
@@ -85,13 +91,17 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     with opened as file:
         for number, line in enumerate(file, start=1):
             try:
-                yield Trajectory.from_json(json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
-                why = str(problem)
-                if isinstance(problem, KeyError):
-                    why = f"it has no field {problem}"
-                elif isinstance(problem, json.JSONDecodeError):
-                    why += "; a run that was killed may leave half a line: take it out"
+                data = json.loads(line)
+            except (ValueError, RecursionError) as problem:
+                if line.startswith("{") and isinstance(problem, json.JSONDecodeError):
+                    _log.warning("%s line %d is unfinished, and was skipped", path, number)
+                    continue
                 raise InvalidArgumentError(
-                    f"{path} line {number} is not a trajectory: {why}"
+                    f"{path} line {number} is not a trajectory: {problem}"
+                ) from None
+            try:
+                yield Trajectory.from_json(data)
+            except InvalidArgumentError as problem:
+                raise InvalidArgumentError(
+                    f"{path} line {number} is not a trajectory: {problem}"
                 ) from None

@@ -2,11 +2,14 @@
 
 import json
 import pickle
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from coding_gym.action import Completion, Stop
 from coding_gym.calls import ExecResult, ToolCall, ToolResult
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.trajectory import StopReason, Trajectory, Turn
 
@@ -60,6 +63,55 @@ def test_a_trajectory_survives_json() -> None:
 def test_an_unfinished_trajectory_survives_json() -> None:
     original = Trajectory(task_id="t")
     assert Trajectory.from_json(json.loads(json.dumps(original.to_json()))) == original
+
+
+def test_older_and_newer_versions_are_read() -> None:
+    data = trajectory().to_json()
+    new = (
+        "schema_version",
+        "agent",
+        "model",
+        "seed",
+        "attempt",
+        "run_id",
+        "tools",
+        "usage",
+        "cost",
+    )
+    older = {name: value for name, value in data.items() if name not in new}
+    again = Trajectory.from_json(older)
+    assert (again.schema_version, again.turns) == (0, trajectory().turns)
+    newer = {**data, "schema_version": 9, "later": 1}
+    newer["turns"] = [{**turn, "later": 2} for turn in data["turns"]]
+    newer["turns"][0]["calls"] = [{**call, "later": 3} for call in data["turns"][0]["calls"]]
+    newer["grade"] = {**data["grade"], "later": 4}
+    assert Trajectory.from_json(newer) == replace(trajectory(), schema_version=9)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("messages",), {}),
+        (("messages",), ["x"]),
+        (("stop_reason",), "tired"),
+        (("turns", 0, "action"), 7),
+        (("turns", 0, "exact"), 1),
+        (("turns", 0, "token_ids"), [1, True]),
+        (("turns", 0, "calls", 0, "arguments"), None),
+        (("turns", 0, "reward"), "1"),
+        (("grade", "fail_to_pass"), {"t::a": "fine"}),
+    ],
+)
+def test_values_of_another_type_are_refused_with_their_path(path: Any, value: Any) -> None:
+    data: Any = json.loads(json.dumps(trajectory().to_json()))
+    *parents, last = path
+    parent = data
+    for each in parents:
+        parent = parent[each]
+    parent[last] = value
+    where = "".join(f"\\[{p}\\]" if isinstance(p, int) else f"\\.{p}" for p in path)
+    with pytest.raises(InvalidArgumentError, match=f"Trajectory{where}.* must be .*, got"):
+        Trajectory.from_json(data)
 
 
 def test_the_pass_fraction_counts_expected_tests_and_is_zero_when_tampered_with() -> None:

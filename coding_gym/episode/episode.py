@@ -278,6 +278,9 @@ class Episode:
             grade=self.grade,
             toolset=self.toolset.name,
             tokenizer=self.tokenizer.name,
+            tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
+            usage=self.usage.counted(self.bounds),
+            cost=self.usage.known_cost(self.bounds),
             error=self.error,
             settings=settings_of(
                 self.task,

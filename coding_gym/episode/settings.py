@@ -1,13 +1,56 @@
-"""What an episode was made with, as far as that shapes what a policy sees: values of JSON."""
+"""The arguments of an episode in its record, as far as they shape what a policy sees."""
 
 import hashlib
 import json
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from coding_gym.episode.limits import Limits
+from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSandbox(JsonRecord):
+    """The fields of `SandboxOptions` in a record."""
+
+    name: str = "auto"
+    shell: str = "fresh"
+    image: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedWrapper(JsonRecord):
+    """A wrapper that shaped the rewards of a record, by its name and arguments."""
+
+    name: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(JsonRecord):
+    """The settings of a trajectory as they are read; `settings_of` writes them.
+
+    Attributes:
+        tasks: The source of the task, "" where it was given as a row.
+        task_digest: See `task_digest`.
+        tool_format: How calls are written.
+        limits: Fields of `Limits`.
+        sandbox: Where commands ran.
+        command_timeout_s: Seconds that one tool call could take.
+        wrappers: The wrappers that shaped rewards, innermost first.
+    """
+
+    tasks: str = ""
+    task_digest: str
+    tool_format: str
+    limits: Mapping[str, Any]
+    sandbox: RecordedSandbox
+    command_timeout_s: float
+    wrappers: tuple[RecordedWrapper, ...] = ()
 
 
 def settings_of(

@@ -62,6 +62,16 @@ class Usage:
             "format_errors": _rest(limits.max_format_errors, self.format_errors),
         }
 
+    def counted(self, limits: Limits) -> dict[str, int]:
+        """Returns what was used by name, for the record; tokens where a limit counts them."""
+        counts = {"turns": self.turns, "tool_calls": self.tool_calls}
+        return counts | ({"tokens": self.tokens} if limits.counts_tokens else {})
+
+    def known_cost(self, limits: Limits) -> float | None:
+        """Returns the cost of the replies; None without prices, or where no tokens count."""
+        has_prices = limits.input_price or limits.output_price
+        return self.cost if limits.counts_tokens and has_prices else None
+
     def tokens_left(self, limits: Limits) -> int | None:
         """Returns the tokens left, the reserve included; None without a bound."""
         return _rest(limits.max_tokens, self.tokens)

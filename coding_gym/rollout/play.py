@@ -1,6 +1,7 @@
 """One agent, one episode."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -9,6 +10,7 @@ from coding_gym.action import Stop
 from coding_gym.agents.protocol import Agent, Info
 from coding_gym.agents.registry import AgentFactory
 from coding_gym.trajectory import Trajectory
+from coding_gym.wrappers.record_trajectory import with_seen_rewards
 
 
 def play_episode(
@@ -17,15 +19,21 @@ def play_episode(
     *,
     task_id: str | None = None,
     seed: int | None = None,
+    attempt: int = 0,
+    run_id: str = "",
+    model: str = "",
     on_info: Callable[[Info], None] | None = None,
 ) -> Trajectory:
-    """Plays one episode to its end and returns its record.
+    """Plays one episode to its end and returns its record, with the rewards that ``env`` gave.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         agent: An agent, or what makes one after the reset; see `agent_factory` for agents by name.
         task_id: The task; the env's sampler picks where it is None.
         seed: As for ``reset``.
+        attempt: Number of this attempt at the task, for the record.
+        run_id: Name of the run, for the record.
+        model: Name of the model behind the agent, for the record.
         on_info: Is called with the info of the reset and of every step, as they come.
     """
     options = None if task_id is None else {"task_id": task_id}
@@ -35,18 +43,23 @@ def play_episode(
     unwrapped: Any = env.unwrapped
     player = agent(unwrapped) if callable(agent) else agent
     play = player.play(info)
+    rewards: list[tuple[float, dict[str, float]]] = []
     action = next(play, None)
     while True:
         if action is None:
             action = Stop(f"the agent {player.name} has nothing more to say")
-        _, _, terminated, truncated, info = env.step(action)
+        _, reward, terminated, truncated, info = env.step(action)
+        parts = {name: float(part) for name, part in info["reward_parts"].items()}
+        rewards.append((float(reward), parts))
         if on_info is not None:
             on_info(info)
         if terminated or truncated:
-            play.close()
-            trajectory: Trajectory = unwrapped.episode.trajectory()
-            return trajectory
+            break
         try:
             action = play.send(info)
         except StopIteration:
             action = None
+    play.close()
+    labels = {"agent": player.name, "model": model, "run_id": run_id}
+    trajectory = replace(unwrapped.episode.trajectory(), **labels, seed=seed, attempt=attempt)
+    return with_seen_rewards(trajectory, env, rewards)

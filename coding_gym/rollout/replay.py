@@ -1,198 +1,252 @@
 """Recorded actions played again, and all that comes of them compared with the record.
 
-A record may come from anybody. It decides what is done inside a sandbox, but not which sandbox that
-is, nor where tasks are loaded from, nor what is imported: backend, image, tasks, and any tokenizer
-that is not bundled are the caller's, bounds of the sandbox looser than the defaults are followed
-only where the caller says so, and of wrappers only the rewards of this package are made again.
+A record may come from anybody. It decides what is done inside a sandbox; on its word no image,
+tokenizer or path of this machine is loaded, no limit looser than the defaults is followed, and of
+wrappers only the rewards of this package are made.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import gymnasium as gym
 
+from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode.settings import task_digest
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import Grade
-from coding_gym.rollout.difference import Difference
-from coding_gym.rollout.record_check import check_replayable
-from coding_gym.rollout.recorded_env import recorded_env
-from coding_gym.rollout.recorded_rewards import rebuilt
+from coding_gym.episode import Limits
+from coding_gym.episode.settings import Settings, task_digest
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.rollout.play import play_episode
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
+from coding_gym.sandbox.spec import SandboxLimits
 from coding_gym.task import Task
-from coding_gym.trajectory import StopReason, Trajectory, Turn
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER
+from coding_gym.trajectory import StopReason, Trajectory
 
 _NO_REWARDS = "rewards were not compared: a wrapper of the record is not known"
-_PLAYED = "played"
-_Pairs = Iterator[tuple[str, Any, Any]]  # what it is, recorded, replayed
+_WIDTH = 160  # characters of a line that are printed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replay first differed from the record, and what stands there.
+
+    Attributes:
+        where: The thing that differs: a command by its turn and text, or ``turn 3: reward``.
+        recorded: Its value in the record.
+        replayed: Its value now.
+    """
+
+    where: str
+    recorded: str
+    replayed: str
+
+    def __str__(self) -> str:
+        sides = [text.splitlines(keepends=True) for text in (self.recorded, self.replayed)]
+        pairs = enumerate(zip_longest(*sides))
+        number, lines = next((pair for pair in pairs if len(set(pair[1])) > 1), (0, ("", "")))
+        characters = enumerate(zip_longest(*(line or "" for line in lines)))
+        column = next((i for i, pair in characters if len(set(pair)) > 1), 0)
+        part = slice(max(0, column - _WIDTH // 2), column + _WIDTH // 2)
+        texts = ["(nothing more)" if line is None else ascii(line[part]) for line in lines]
+        return f"{self.where}\nline {number + 1}:\n- {texts[0]}\n+ {texts[1]}"
+
+
+@dataclass(frozen=True, slots=True)
 class Replay:
-    """What came of playing a record again.
+    """The outcome of playing a record again.
 
     Attributes:
         task_id: The task.
         num_turns: How many turns were played again.
         difference: The first difference, or None where all is equal.
+        note: What was not compared, and which limits of the record were not followed, or "".
         skipped: Why nothing was played, or "".
-        note: What was not compared, and which bounds of the record were not followed, or "".
     """
 
     task_id: str
     num_turns: int = 0
     difference: Difference | None = None
-    skipped: str = ""
     note: str = ""
+    skipped: str = ""
 
 
-def replay(
+@dataclass(frozen=True, slots=True)
+class _Script:
+    """An agent that plays recorded actions."""
+
+    actions: Sequence[str]
+    name: str = "record"
+
+    def play(self, _: Mapping[str, Any]) -> Generator[str, Mapping[str, Any], None]:
+        for action in self.actions:  # noqa: UP028 - a list's iterator has no send
+            yield action
+
+
+def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
+    """Plays the actions of a record again and compares all that comes of them.
+
+    Compared are the prompt, the output of every command, every observation, reward and its parts,
+    how the episode ended, the patch, and whether it is resolved; times are not. An episode that
+    the clock ended is stopped where it ended, and one that our own side ended is not played.
+
+    Args:
+        trajectory: The record; it may be unfinished.
+        task: The task that it is of.
+        **options: Those of `recorded_env`.
+
+    Raises:
+        InvalidArgumentError: The record lacks what a replay needs, or names what there is not.
+    """
+    env, notes = recorded_env(trajectory, task, **options)
+    task_id = trajectory.task_id
+    with closing(env):
+        if trajectory.stop_reason is not None and trajectory.stop_reason.is_machinery:
+            return Replay(task_id, skipped=f"our own side failed in it: {trajectory.error}")
+        if trajectory.settings["task_digest"] != task_digest(task):
+            there = Difference("the task", "as it was recorded", "another one of the same name")
+            return Replay(task_id, difference=there)
+        now = play_episode(env, _Script(list(_actions(trajectory))), seed=0)
+    compared = ((name, _text(old), _text(new)) for name, old, new in _pairs(trajectory, now, notes))
+    difference = next((Difference(*each) for each in compared if each[1] != each[2]), None)
+    num_turns = min(len(trajectory.turns), len(now.turns))
+    return Replay(task_id, num_turns, difference, "; ".join(notes))
+
+
+def _actions(record: Trajectory) -> Iterator[str]:
+    for number, turn in enumerate(record.turns, 1):
+        is_last = number == len(record.turns)
+        if is_last and _is_by_clock(record) and not (turn.calls or turn.observation):
+            return  # it came too late and was not played
+        if not turn.exact:
+            yield turn.action
+        elif turn.token_ids:
+            try:
+                yield Completion(turn.action, turn.token_ids, turn.logprobs)
+            except (ValueError, TypeError) as problem:
+                raise InvalidArgumentError(f"turn {number} is no completion: {problem}") from None
+        else:  # only a Stop is exact without having any tokens
+            is_stop = turn.action or (is_last and record.stop_reason is StopReason.STOPPED)
+            yield Stop(turn.action) if is_stop else Completion("", ())
+
+
+def _pairs(record: Trajectory, now: Trajectory, notes: list[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Yields what is compared: a name, the recorded value, and the replayed one."""
+    yield "the prompt", _opening(record), _opening(now)
+    for number, (old, new) in enumerate(zip(record.turns, now.turns, strict=False), 1):
+        name, is_last = f"turn {number}", number == len(record.turns)
+        if is_last and _is_by_clock(record):
+            is_cut = len(old.results) < len(old.calls)
+            if is_cut or (old.calls and old.observation != new.observation):
+                notes.append("the clock cut off the last action: what came of it was not compared")
+                return
+            new = replace(new, reward=now.turns[-1].reward, reward_parts=now.turns[-1].reward_parts)
+        calls = [[call.to_json() for call in turn.calls] for turn in (old, new)]
+        yield f"{name}: tool calls", calls[0], calls[1]
+        for call, was, came in zip(old.calls, old.results, new.results, strict=False):
+            yield f"{name}: {call.name} {json.dumps(call.arguments)}", was.content, came.content
+        yield f"{name}: observation", old.observation, new.observation
+        if _NO_REWARDS not in notes:
+            yield f"{name}: reward", old.reward, new.reward
+            yield f"{name}: reward parts", old.reward_parts, new.reward_parts
+    if not _is_by_clock(record):
+        end = (len(record.turns), record.stop_reason)
+        if record.stop_reason is None:  # the script had nothing more to say, and stopped it
+            end = (len(record.turns) + 1, StopReason.STOPPED)
+        yield f"turn {len(record.turns)}: the end", end, (len(now.turns), now.stop_reason)
+    if record.stop_reason is not None:
+        yield "the patch", record.patch, now.patch
+        yield "the grade", _verdict(record), _verdict(now)
+
+
+def recorded_env(
     trajectory: Trajectory,
     task: Task,
     *,
     sandbox: str | Mapping[str, Any] = "auto",
     tokenizer: str | None = None,
     trust_limits: bool = False,
-) -> Replay:
-    """Plays the actions of a record again, up to the first difference.
-
-    Compared are the prompt, every observation, reward and its parts, how the episode ended, the
-    patch, and whether it is resolved; times are not. An episode that the clock ended is stopped
-    where it ended, and one that our own side ended is not played at all.
+) -> tuple[gym.Env[Any, str], list[str]]:
+    """Returns the env that a record was made in, and notes on what differs from that.
 
     Args:
-        trajectory: The record; it may be unfinished.
+        trajectory: The record.
         task: The task that it is of.
         sandbox: As for ``CodingRepair-v0``. Shell and limits are the record's unless given here.
         tokenizer: The tokenizer's name; by default the record's, where that is the bundled one.
-        trust_limits: Whether the record may bound the sandbox and the time of a command less than
-            this package does by default. The note says where it would have.
+        trust_limits: Whether limits of the record that are looser than the defaults are followed.
 
     Raises:
         InvalidArgumentError: The record lacks what a replay needs, or names what there is not.
     """
-    if trajectory.stop_reason is not None and trajectory.stop_reason.is_machinery:
-        reason = f"our own side failed in it: {trajectory.error}"
-        return Replay(task_id=trajectory.task_id, skipped=reason)
-    check_replayable(trajectory)
-    if trajectory.settings["task_digest"] != task_digest(task):
-        there = Difference("the task", "as it was recorded", "another one of the same name")
-        return Replay(task_id=trajectory.task_id, difference=there)
-    core, unfollowed = recorded_env(
-        trajectory, task, sandbox=sandbox, tokenizer=tokenizer, trust_limits=trust_limits
-    )
-    with closing(core):
-        env, is_whole = rebuilt(core, trajectory.settings.get("wrappers", ()))
-        played = _Replay(trajectory, core, env, compares_rewards=is_whole)
-        difference, num_turns = played.run()
-    note = "; ".join(filter(None, (played.note, unfollowed)))
-    return Replay(task_id=trajectory.task_id, num_turns=num_turns, difference=difference, note=note)
+    if not trajectory.settings:
+        raise InvalidArgumentError("it does not say how its env was made; record it again")
+    settings = Settings.from_json(trajectory.settings)
+    given = {"name": sandbox} if isinstance(sandbox, str) else dict(sandbox)
+    if settings.sandbox.image and not given.get("image"):
+        option = json.dumps({"image": settings.sandbox.image})
+        raise InvalidArgumentError(
+            f"it names an image; if you trust that, give --sandbox '{option}'"
+        )
+    if tokenizer is None and trajectory.tokenizer != DEFAULT_TOKENIZER:
+        raise InvalidArgumentError(
+            f"it names the tokenizer {trajectory.tokenizer!r:.80}; if you trust that, give it by "
+            "--tokenizer"
+        )
+    recorded = {"shell": settings.sandbox.shell, "limits": settings.sandbox.limits}
+    try:
+        options = SandboxOptions.parse({k: v for k, v in recorded.items() if k not in given})
+        bounds = {**options.limits, "command_timeout_s": settings.command_timeout_s}
+        loose = {k: v for k, v in bounds.items() if not trust_limits and _is_loose(k, v)}
+        kept: dict[str, Any] = {k: v for k, v in bounds.items() if k not in loose}
+        core = CodingRepairEnv(
+            tasks=[task.to_row()],
+            toolset=trajectory.toolset,
+            tokenizer=tokenizer or trajectory.tokenizer,
+            tool_format=settings.tool_format,
+            command_timeout_s=kept.pop("command_timeout_s", DEFAULT_TIMEOUT_S),
+            sandbox={"shell": options.shell, "limits": kept, **given},
+        )
+        # Without the clock, which would stop another machine elsewhere.
+        core.limits = Limits(**{**settings.limits, "max_seconds": None})
+        env: gym.Env[Any, str] = core
+        kinds = [_reward_wrapper(entry.name) for entry in settings.wrappers]
+        for kind, entry in zip(kinds, settings.wrappers, strict=True):
+            env = env if None in kinds else kind(env, **entry.kwargs)
+    except (UnknownNameError, TypeError) as problem:
+        raise InvalidArgumentError(f"it was made with what there is not: {problem}") from problem
+    notes = [_NO_REWARDS] if None in kinds else []
+    if loose:
+        names = ", ".join(f"{name}={bound}" for name, bound in loose.items())
+        notes.append(f"not followed, as looser than the defaults: {names}; see --trust-limits")
+    return env, notes
 
 
-class _Replay:
-    """One record being played again."""
-
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        core: CodingRepairEnv,
-        env: gym.Env[Any, str],
-        *,
-        compares_rewards: bool,
-    ) -> None:
-        self._record, self._core, self._env = trajectory, core, env
-        self._compares_rewards = compares_rewards
-        self._is_by_clock = trajectory.stop_reason is StopReason.MAX_TIME
-        self.note = "" if compares_rewards else _NO_REWARDS
-
-    def run(self) -> tuple[Difference | None, int]:
-        """Returns the first difference, or None, and how many turns were played."""
-        num_played = 0
-        for name, recorded, replayed in self._pairs():
-            if name == _PLAYED:
-                num_played = replayed
-            elif recorded != replayed:
-                return Difference(name, _text(recorded), _text(replayed)), num_played
-        return None, num_played
-
-    def _pairs(self) -> _Pairs:
-        record = self._record
-        _, info = self._env.reset(seed=0)
-        yield "the prompt", _opening(record.messages), _opening(info["messages"])
-        for number, turn in enumerate(record.turns, 1):
-            is_last = number == len(record.turns)
-            action = _action(turn, stops=is_last and record.stop_reason is StopReason.STOPPED)
-            if is_last and self._is_by_clock and not (turn.calls or turn.observation):
-                action = Stop("by the clock")  # it came too late and was not played
-            _, reward, terminated, truncated, info = self._env.step(action)
-            yield _PLAYED, None, number
-            if is_last and self._is_by_clock and _may_be_cut(turn, self._core.episode.turns[-1]):
-                self.note = "the clock cut off the last action: what came of it was not compared"
-                return
-            yield from _turn_pairs(f"turn {number}", turn, self._core.episode.turns[-1])
-            ends = is_last and record.stop_reason is not None
-            if ends and self._is_by_clock:
-                if not (terminated or truncated):
-                    _, reward, _, _, info = self._env.step(Stop("by the clock"))
-            else:
-                recorded = str(record.stop_reason) if ends else "the episode goes on"
-                yield f"turn {number}: the end", recorded, _end(info)
-            if self._compares_rewards:
-                yield f"turn {number}: reward", turn.reward, float(reward)
-                parts = {name: float(part) for name, part in info["reward_parts"].items()}
-                yield f"turn {number}: reward parts", turn.reward_parts, parts
-        if record.stop_reason is not None:
-            yield "the patch", record.patch, self._core.episode.trajectory().patch
-            yield "the grade", _verdict(record.grade), _verdict(self._core.episode.grade)
+def _is_loose(name: str, bound: float | None) -> bool:
+    default = {**asdict(SandboxLimits()), "command_timeout_s": DEFAULT_TIMEOUT_S}[name]
+    return default is not None and (bound is None or bound > default)
 
 
-def _may_be_cut(recorded: Turn, replayed: Turn) -> bool:
-    """Whether the clock cut calls off, or the last command: replayed it has time to end."""
-    has_fewer = len(recorded.results) < len(recorded.calls)
-    return has_fewer or bool(recorded.calls and recorded.observation != replayed.observation)
+def _reward_wrapper(name: str) -> Any:
+    kind = getattr(wrappers, name, None) if name in wrappers.__all__ else None
+    return kind if hasattr(kind, "shaping_weight") else None
 
 
-def _turn_pairs(name: str, recorded: Turn, replayed: Turn) -> _Pairs:
-    yield f"{name}: tool calls", _calls(recorded), _calls(replayed)
-    yield f"{name}: observation", recorded.observation, replayed.observation
+def _is_by_clock(record: Trajectory) -> bool:
+    return record.stop_reason is StopReason.MAX_TIME
 
 
-def _action(turn: Turn, *, stops: bool) -> str:
-    """Returns what was handed to ``step``: only a `Stop` is exact without having any tokens."""
-    if not turn.exact:
-        return turn.action
-    if turn.token_ids:
-        try:
-            return Completion(turn.action, turn.token_ids, turn.logprobs)
-        except (ValueError, TypeError) as problem:
-            raise InvalidArgumentError(f"the tokens of an action are not: {problem}") from problem
-    return Stop(turn.action) if turn.action or stops else Completion("", ())
+def _verdict(record: Trajectory) -> Any:
+    return record.grade and [record.grade.resolved, record.grade.reason]
 
 
-def _opening(messages: Iterable[Mapping[str, Any]]) -> str:
-    texts = []
-    for message in messages:
-        if message["role"] == "assistant":
-            break
-        texts.append(f"{message['role']}: {message['content']}")
-    return "\n".join(texts[:2])
-
-
-def _calls(turn: Turn) -> list[dict[str, Any]]:
-    return [call.to_json() for call in turn.calls]
-
-
-def _end(info: Mapping[str, Any]) -> str:
-    reason = info["stop_reason"] or "the episode goes on"
-    return f"{reason}: {info['error']}" if info["error"] else reason
-
-
-def _verdict(grade: Grade | None) -> str:
-    return "none" if grade is None else f"resolved={grade.resolved} ({grade.reason})"
+def _opening(record: Trajectory) -> list[Any]:
+    return [[message.get("role"), message.get("content")] for message in record.messages[:2]]
 
 
 def _text(value: Any) -> str:

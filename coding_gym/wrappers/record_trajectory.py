@@ -1,5 +1,6 @@
 """Episodes kept in a file."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat
@@ -7,13 +8,21 @@ from typing import TYPE_CHECKING, Any, SupportsFloat
 import gymnasium as gym
 
 from coding_gym.arguments import true_or_false
+from coding_gym.envs.chain import layers
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.trajectory import Trajectory
 from coding_gym.trajectory_file import append_trajectory
 from coding_gym.wrappers.chain import check_order, snapshot_in
-from coding_gym.wrappers.recorded import reward_entries
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
+
+_KEEPS_REWARDS = (
+    gym.ObservationWrapper,
+    gym.ActionWrapper,
+    gym.wrappers.OrderEnforcing,
+    gym.wrappers.PassiveEnvChecker,
+)
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -32,18 +41,36 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         path: The file; made with its folders where it is missing, added to where it exists.
         unfinished: Whether episodes that `reset` or `close` cuts off after their first action
             are kept too, with no stop reason and no grade.
+        agent: Name of the agent, for the record.
+        model: Name of the model behind it, for the record.
+        run_id: Name of the run, for the record.
 
     Raises:
         InvalidArgumentError: ``path`` cannot be a file.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], path: str | Path, unfinished: bool = False) -> None:
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        path: str | Path,
+        unfinished: bool = False,
+        *,
+        agent: str = "",
+        model: str = "",
+        run_id: str = "",
+    ) -> None:
         core = check_order(RecordTrajectory, env)
         if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
             raise InvalidArgumentError(f"path must name a file, got {path!r}")
         self._path = _usable(path)
         self._unfinished = true_or_false("unfinished", unfinished)
-        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), unfinished=self._unfinished)
+        self._labels: dict[str, Any] = {"agent": agent, "model": model, "run_id": run_id}
+        for name, label in self._labels.items():
+            if not isinstance(label, str):
+                raise InvalidArgumentError(f"{name} must be a name, got {label!r}")
+        gym.utils.RecordConstructorArgs.__init__(
+            self, path=str(path), unfinished=self._unfinished, **self._labels
+        )
         gym.Wrapper.__init__(self, env)
         self._core = core
         self._episode: Episode | None = None  # the one that the rewards are of
@@ -61,6 +88,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             if self._rewards and self._core.episode is not self._episode:  # else it was refused
                 self._record_unfinished()
         self._episode = self._core.episode
+        self._labels["seed"] = seed
         self._rewards = list(moment.state_of(self) or ()) if moment is not None else []
         self._num_restored = len(self._rewards)
         return started
@@ -102,17 +130,43 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def _record(self) -> None:
         rewards, self._rewards = self._rewards, []  # a failed write is not tried again at close
         assert self._episode is not None  # noqa: S101 - there are rewards of it
-        trajectory = self._episode.trajectory()
-        start = len(trajectory.turns) - len(rewards)  # one that began at a snapshot may have more
-        seen = (
-            replace(turn, reward=reward, reward_parts=parts)
-            for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
-        )
-        turns = (*trajectory.turns[:start], *seen)
-        settings, entries = trajectory.settings, reward_entries(self.env)
-        if entries:
-            settings = {**settings, "wrappers": entries}
-        append_trajectory(self._path, replace(trajectory, turns=turns, settings=settings))
+        trajectory = replace(self._episode.trajectory(), **self._labels)
+        append_trajectory(self._path, with_seen_rewards(trajectory, self.env, rewards))
+
+
+def with_seen_rewards(
+    trajectory: Trajectory,
+    env: gym.Env[Any, Any],
+    rewards: Sequence[tuple[float, Mapping[str, float]]],
+) -> Trajectory:
+    """Returns a trajectory with the rewards that an env gave, and the wrappers that shaped them.
+
+    Args:
+        trajectory: The core env's, whose rewards are those before all wrappers.
+        env: The env with its wrappers.
+        rewards: Reward and parts of each of the last turns.
+    """
+    entries = _reward_wrappers(env)
+    settings = {**trajectory.settings, **({"wrappers": entries} if entries else {})}
+    return replace(trajectory.with_rewards(rewards), settings=settings)
+
+
+def _reward_wrappers(env: gym.Env[Any, Any]) -> list[dict[str, Any]]:
+    """Returns the wrappers that shape rewards, innermost first, by name and arguments.
+
+    A wrapper of another package has its name alone: it cannot be made again from a file.
+    """
+    entries: list[dict[str, Any]] = []
+    for layer in layers(env):
+        kind = type(layer)
+        if not isinstance(layer, gym.Wrapper) or isinstance(layer, _KEEPS_REWARDS):
+            continue
+        if not kind.__module__.startswith("coding_gym.wrappers."):
+            entries.append({"name": f"{kind.__module__}:{kind.__qualname__}"})
+        elif hasattr(kind, "shaping_weight"):
+            kwargs = dict(getattr(layer, "_saved_kwargs", {}))
+            entries.append({"name": kind.__name__, "kwargs": kwargs})
+    return entries[::-1]
 
 
 def _usable(path: str | Path) -> Path:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +54,17 @@ def core(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
 def test_a_finished_episode_is_one_line_with_all_that_was_sampled(
     core: CodingRepairEnv, path: Path
 ) -> None:
-    env = RecordTrajectory(core, path)
-    env.reset()
+    env = RecordTrajectory(core, path, agent="me", model="small", run_id="r1")
+    env.reset(seed=3)
     env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
     assert not path.exists()
     env.step(SUBMIT)
     (trajectory,) = read_trajectories(path)
-    assert trajectory == core.episode.trajectory()
+    labels: Any = {"agent": "me", "model": "small", "run_id": "r1", "seed": 3}
+    assert trajectory == replace(core.episode.trajectory(), **labels)
+    assert trajectory.tools == tuple(core.toolset.schemas)
+    assert trajectory.usage == {"turns": 2, "tool_calls": 2}
+    assert trajectory.cost is None
     assert trajectory.resolved
     assert trajectory.turns[0].token_ids == (3, 1, 2)
     assert trajectory.turns[0].logprobs == (-0.5, -0.25, -1.0)
@@ -225,14 +230,22 @@ def test_a_file_system_without_locks_is_appended_to(
     assert [t.task_id for t in read_trajectories(path)] == ["one", "two"]
 
 
-def test_a_line_that_a_killed_writer_left_spoils_no_other(path: Path) -> None:
+def test_a_line_that_a_killed_writer_left_spoils_no_other(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     append_trajectory(path, Trajectory(task_id="first"))
     with path.open("a") as file:
         file.write('{"task_id": "torn", "mess')
     append_trajectory(path, Trajectory(task_id="last"))
     assert json.loads(path.read_text().splitlines()[2])["task_id"] == "last"
-    with pytest.raises(InvalidArgumentError, match="line 2 is not a trajectory"):
-        list(read_trajectories(path))
+    with path.open("a") as file:
+        file.write("{")
+    caplog.clear()
+    assert [t.task_id for t in read_trajectories(path)] == ["first", "last"]
+    assert [record.getMessage().partition(" line ")[2] for record in caplog.records] == [
+        "2 is unfinished, and was skipped",
+        "4 is unfinished, and was skipped",
+    ]
 
 
 def test_a_file_of_another_kind_is_named(path: Path) -> None:
