@@ -1,6 +1,7 @@
 """What a chat model is sent for its next reply."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
@@ -9,7 +10,9 @@ from typing import Any
 from coding_gym.arguments import unknown_name
 from coding_gym.trajectory import Message
 
-APIS = ("chat", "responses", "transformers")
+APIS = ("chat", "responses", "transformers", "text")
+
+_OWN_ID = re.compile(r"call_\d+_*")
 
 
 def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
@@ -24,7 +27,10 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
         api: ``"chat"`` gives ``messages`` and ``tools``. ``"responses"`` gives the ``input`` items
             and ``tools`` of the Responses API, where a ``function_call_output`` answers a call.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
-            with arguments as objects: templates write them as JSON themselves.
+            with arguments as objects, since templates write them as JSON themselves, and ids
+            of nine characters where a reply had none. ``"text"`` is for models whose template
+            knows no calls (SmolLM): ``messages`` with each reply as it was written, and results
+            as messages of the user.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
@@ -39,19 +45,47 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     explained = tells_format(core.tool_format)
     schemas = [] if explained else deepcopy(list(core.toolset.schemas))
     if api != "responses":
+        if api == "text":
+            messages = _as_text(messages, [turn.action for turn in core.episode.turns])
         if api == "transformers":
-            _parse_arguments(messages)
-        key = "messages" if api == "chat" else "conversation"
+            _prepare_for_templates(messages)
+        key = "conversation" if api == "transformers" else "messages"
         return {key: messages} | ({"tools": schemas} if schemas else {})
     items = [item for message in messages for item in _response_items(message)]
     tools = [{"type": "function", **schema["function"]} for schema in schemas]
     return {"input": items} | ({"tools": tools} if tools else {})
 
 
-def _parse_arguments(messages: list[Message]) -> None:
-    for call in (call for message in messages for call in message.get("tool_calls", ())):
-        with suppress(ValueError, RecursionError):  # a string that cannot be read stays
-            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
+    written = iter(actions)
+    plain: list[Message] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        if role == "assistant":
+            plain.append({"role": role, "content": next(written)})
+        elif role == "tool" and plain[-1]["role"] == "user":  # roles take turns
+            plain[-1]["content"] += f"\n{content}"
+        else:
+            plain.append({"role": "user" if role == "tool" else role, "content": content})
+    return plain
+
+
+def _prepare_for_templates(messages: list[Message]) -> None:
+    """Makes arguments objects, and ids of this package what Mistral's templates accept.
+
+    These want nine letters and digits; an id that came with a reply stays as it is.
+    """
+    number, ids = 0, dict[str, str]()
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            with suppress(ValueError, RecursionError):  # a string that cannot be read stays
+                call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+            if _OWN_ID.fullmatch(call["id"]):
+                number += 1
+                ids[call["id"]] = f"call{number:05}"
+                call["id"] = ids[call["id"]]
+        if "tool_call_id" in message:
+            message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
 
 
 def _response_items(message: Message) -> Iterator[dict[str, Any]]:

@@ -22,11 +22,22 @@ def test_a_request_has_all_messages_and_the_tools(env: CodingRepairEnv) -> None:
     assert request == {"messages": messages, "tools": list(env.toolset.schemas)}
     request["messages"].clear()
     assert chat_request(env)["messages"] == messages
-    (assistant, _) = chat_request(env, api="transformers")["conversation"][2:]
+    assistant, answer = chat_request(env, api="transformers")["conversation"][2:]
+    assert assistant["tool_calls"][0]["id"] == answer["tool_call_id"] == "call00001"
     assert assistant["content"] == ""
     assert assistant["tool_calls"][0]["function"]["arguments"] == {"cmd": "ls"}
     with pytest.raises(UnknownNameError, match="no API is called 'x'"):
         chat_request(env, api="x")
+
+
+def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> None:
+    env.reset()
+    both = f"[{shell('echo 1')}, {shell('echo 2')}]"
+    env.step(both)
+    assert chat_request(env, api="text")["messages"][2:] == [
+        {"role": "assistant", "content": both},
+        {"role": "user", "content": "1\n2"},
+    ]
 
 
 def test_tools_that_the_system_prompt_explains_are_not_sent_again(

@@ -1,6 +1,6 @@
 """Whole episodes through the chat templates of real models, as TRL ships them.
 
-Templates of Mistral and SmolLM come with no package that can be installed here.
+Templates of Mistral and SmolLM come with no package; SmolLM's know no calls, see `api="text"`.
 """
 
 import json
