@@ -30,8 +30,7 @@ from pathlib import Path
 
 from fuzzing import CANARIES, Action, action
 
-from coding_gym.episode.context import Context
-from coding_gym.episode.opening import open_clean
+from coding_gym.episode.lifecycle import Context, open_clean
 from coding_gym.errors import PatchError
 from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.options import SandboxOptions

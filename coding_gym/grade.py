@@ -28,6 +28,7 @@ class GradeReason(StrEnum):
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end in time
     TAMPERED = "tampered"  # what must fail was reported as passed: no run can be trusted
+    NOT_GRADED = "not_graded"  # the env was made with grading="none": no test has run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ def best_of(env: MenuActions, midpoint: coding_gym.EnvSnapshot, num_branches: in
     value, number, moment = max(tried, key=lambda one: one[:2])
     coding_gym.restore(env, moment)
     _, reward, _, _, info = env.step(SUBMIT)
-    print(f"best is candidate {-number} ({value:+.2f}); hidden tests: {info['grade']['reason']}")
+    print(f"best is candidate {-number} ({value:+.2f}); hidden tests: {info['grade'].reason}")
     return float(reward)
 
 

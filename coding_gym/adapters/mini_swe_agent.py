@@ -12,11 +12,11 @@ them every environment variable of the host, keys included.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from typing import Any, Self
 
-from coding_gym.adapters.attempt import Attempt
+from coding_gym.adapters.harness import HarnessEnvironment
 from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
@@ -46,7 +46,7 @@ class MiniSweConfig:
         return asdict(self)
 
 
-class MiniSweEnvironment(Attempt):
+class MiniSweEnvironment(HarnessEnvironment):
     """What mini-swe-agent's agents take as ``env``: a sandbox with a task's base tree.
 
     Args:
@@ -77,9 +77,8 @@ class MiniSweEnvironment(Attempt):
 
     def __enter__(self) -> Self:
         self.open()
-        self.config = MiniSweConfig(
-            cwd=self.sandbox.workdir, timeout=self.config.timeout, env=self.config.env
-        )
+        with self.episode.access() as context:
+            self.config = replace(self.config, cwd=context.sandbox.workdir)
         return self
 
     def execute(

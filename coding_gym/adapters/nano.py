@@ -11,7 +11,7 @@ line ends and bytes.
 
 from typing import NamedTuple, Self
 
-from coding_gym.adapters.attempt import Attempt
+from coding_gym.adapters.harness import HarnessEnvironment
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.tools.files import TextFile, resolve
 
@@ -32,7 +32,7 @@ class ShellResult(NamedTuple):
     timed_out: bool = False
 
 
-class NanoEnvironment(Attempt):
+class NanoEnvironment(HarnessEnvironment):
     """What ``nano.Agent(env=…)`` takes: a sandbox with a task's base tree.
 
     The agent starts and stops it; `patch` and `grade` are about its last run. Every run starts from
@@ -55,8 +55,7 @@ class NanoEnvironment(Attempt):
         self.open()
 
     def stop(self) -> None:
-        """Takes the patch and frees the sandbox; idempotent."""
-        self.close()
+        """Does nothing: the sandbox stays for `patch` and `grade`, until `close` or `start`."""
 
     def run_shell(self, cmd: str, timeout: float = 120) -> ShellResult:
         """Runs a command with ``bash -c``."""
@@ -83,7 +82,7 @@ class NanoEnvironment(Attempt):
             ValueError: The path leads outside the workspace.
             OSError: There is no such file, or it cannot be read.
         """
-        with self.access() as context:
+        with self.episode.access() as context:
             return TextFile.decode(context.sandbox.read_file(self._inside(path))).text
 
     def write_file(self, path: str, content: str) -> None:
@@ -93,7 +92,7 @@ class NanoEnvironment(Attempt):
             ValueError: The path leads outside the workspace.
             OSError: It cannot be written.
         """
-        with self.access() as context:
+        with self.episode.access() as context:
             place = self._inside(path)
             before = TextFile.decode(context.sandbox.read_file(place))
             context.sandbox.write_file(place, before.encode(content))
@@ -114,7 +113,7 @@ class NanoEnvironment(Attempt):
             return ""
 
     def _place(self, path: str) -> str | None:
-        with self.access() as context:
+        with self.episode.access() as context:
             try:
                 return resolve(context, path)
             except (FileNotFoundError, UnicodeEncodeError):

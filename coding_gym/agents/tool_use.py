@@ -11,8 +11,8 @@ from coding_gym.calls import ToolCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.tools.formats import render_calls
-from coding_gym.tools.shells import COMMANDS, SHELLS
 
 _PATCHES = ("patch", "diff")
 

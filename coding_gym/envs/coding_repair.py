@@ -1,43 +1,39 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
-import logging
+import sys
 from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
-from functools import cache
+from dataclasses import replace
 from typing import Any, Self
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one, positive_seconds
-from coding_gym.envs.forking import fork, restore
-from coding_gym.envs.options import read_options
-from coding_gym.envs.randomness import Randomness
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.arguments import at_least_one, check_arguments
+from coding_gym.envs.snapshot import OPTION, EnvSnapshot, Randomness, checked, fork, restore
 from coding_gym.envs.spaces import ActionText, token_arrays
-from coding_gym.episode import Episode, Limits, Outcome
+from coding_gym.episode import Episode, EpisodeFactory, Limits, Outcome
+from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
-from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import get_sampler, load_tasks
-from coding_gym.text.observation import encode_observation
-from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import check_format
-from coding_gym.workspace import TemplateStore
+from coding_gym.tasks import find_task, get_sampler
+from coding_gym.text.observation import observed_ids, pad
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer
+from coding_gym.tools import Toolset
 
 Observation = dict[str, Any]
 
-_log = logging.getLogger(__name__)
-_template_store = cache(TemplateStore)  # one per backend and process, shared by all its envs
+_OPTIONS = ("task_id", "task", OPTION)  # of `reset`
 
 
 class CodingRepairEnv(gym.Env[Observation, str]):
     """One software bug at a time, repaired by tool calls in a sealed sandbox.
 
     *Observation*: ``Dict(input_ids=Box(int32, (N,)), attention_mask=Box(int8, (N,)))`` with N =
-    ``max_obs_tokens``: the text that the last action made new, encoded, its tail kept, padded on
-    the right. The text itself is ``info["text"]``.
+    ``max_obs_tokens``: the text that the last action made new, encoded, padded on the right. Of a
+    longer text the last N tokens are kept; of the task, at `reset`, the first ones, with a mark at
+    the end. ``info["observation_cut"]`` says so, and ``info["text"]`` is the whole text.
 
     *Action*: any string. The plainest is ``{"name": "shell", "arguments": {"cmd": "ls"}}``; see
     ``tool_format``. A `coding_gym.Completion` carries the sampled token ids too, and a
@@ -48,10 +44,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     *terminated* when the policy submitted (or ended by its toolset's rule), *truncated* at a limit,
     at a `Stop`, or when our own side failed. Either way the patch is graded in that very step.
 
-    *info* holds, at every step, ``task_id, text, messages`` (new chat messages, OpenAI's form),
-    ``turn, tool_calls, budget`` (what is left, None for unbounded), ``stop_reason, reward_parts,
-    error, mask_sample``; at the end also ``resolved`` and ``grade``, which names hidden tests and
-    must not be shown to a policy.
+    *info* holds, at every step, ``task_id, text, observation_cut, messages`` (new chat messages,
+    OpenAI's form), ``turn, tool_calls, budget`` (what is left, None for unbounded), ``stop_reason,
+    reward_parts, error, mask_sample``; at the end also ``resolved``, ``patch`` (text) and ``grade``
+    (a `Grade`, None where our own side failed), which names hidden tests: not for a policy.
 
     Args:
         tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
@@ -64,11 +60,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             as ``"hermes"`` or ``"qwen3_coder"``, which the system prompt then explains.
         tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
         max_obs_tokens: N above, in tokens.
-        max_turns: Actions per episode.
+        max_turns: Actions per episode, short for ``limits={"max_turns": ...}``; None for no limit.
+        limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such as
+            ``{"max_tool_calls": 30, "max_seconds": 600}``.
         sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
             (``"fresh"``, ``"waiting"``, ``"persistent"``), ``image``, and ``limits``, which maps
             fields of `coding_gym.sandbox.SandboxLimits` to numbers.
         command_timeout_s: Seconds that one command may take.
+        grading: ``"hidden"``: the hidden tests grade every episode. ``"none"``: nothing runs at the
+            end, the reward is 0 but for wrappers' parts, and tasks need no tests.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Raises:
@@ -85,31 +85,59 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         sampler: str | Mapping[str, Any] = "uniform",
         toolset: str = "nano",
         tool_format: str = "auto",
-        tokenizer: str = "coding_gym_16k",
+        tokenizer: str = DEFAULT_TOKENIZER,
         max_obs_tokens: int = 4096,
-        max_turns: int = 50,
+        max_turns: int | None = MAX_TURNS,
+        limits: Mapping[str, Any] | None = None,
         sandbox: str | Mapping[str, Any] = "auto",
         command_timeout_s: float = 120.0,
+        grading: str = "hidden",
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
-        self.toolset = get_toolset(toolset)
-        check_format(tool_format, self.toolset.schemas)
-        self.tokenizer = get_tokenizer(tokenizer)
-        self.limits = Limits(max_turns=max_turns)
-        self._tasks = tuple(load_tasks(tasks, task_ids=task_ids))
-        self._source = tasks if isinstance(tasks, str) else ""
-        self._sampler = get_sampler(sampler, self._tasks)
-        self.tool_format = tool_format
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
-        self._sandbox = SandboxOptions.parse(sandbox)
-        self._command_timeout_s = positive_seconds("command_timeout_s", command_timeout_s)
+        self._factory = EpisodeFactory.from_config(
+            tasks=tasks,
+            task_ids=task_ids,
+            toolset=toolset,
+            tool_format=tool_format,
+            tokenizer=tokenizer,
+            max_turns=max_turns,
+            limits=limits,
+            sandbox=sandbox,
+            command_timeout_s=command_timeout_s,
+            grading=grading,
+        )
+        self._sampler = get_sampler(sampler, self._factory.tasks)
         self._episode: Episode | None = None
-        self._num_dropped = 0  # episodes in a row that were played, and dropped by a reset
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
         self.action_space = ActionText(toolset, tool_format)
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that the policy has."""
+        return self._factory.toolset
+
+    @property
+    def tool_format(self) -> str:
+        """How calls are written."""
+        return self._factory.tool_format
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What observations are encoded by."""
+        return self._factory.tokenizer
+
+    @property
+    def limits(self) -> Limits:
+        """Upper bounds of an episode; what is set here holds from the next `reset` on."""
+        return self._factory.limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._factory = replace(self._factory, limits=limits)
 
     @property
     def episode(self) -> Episode:
@@ -128,8 +156,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a running one is dropped ungraded.
 
-        Two such in a row are logged as a warning: a ``TimeLimit`` outside, which the env cannot
-        see, drops every episode.
+        Inside a ``gymnasium.wrappers.TimeLimit`` the episode has at most so many turns, so that it
+        is graded in the step at which the wrapper truncates it.
 
         Args:
             seed: Seeds the choice of tasks.
@@ -143,43 +171,20 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self._sampler = self._sampler.fresh()
-        asked = read_options(options, self._tasks)
-        moment = asked if isinstance(asked, EnvSnapshot) else None
-        if moment is not None:
-            moment.check_settings(self._settings())
-            task = moment.episode.task
+        asked = _read_options(options, self._factory)
+        factory, max_steps = self._factory, _time_limit()
+        begun = None
+        if isinstance(asked, EnvSnapshot):
+            asked.check_settings(self._settings())
+            begun, task = asked.episode, asked.episode.task
         else:
-            task = asked if isinstance(asked, Task) else self._sampler.next(self.np_random)
-        if self._episode is not None:
-            self._drop(self._episode, is_meant=moment is not None)
-        episode = self._episode = Episode(
-            task,
-            _template_store(self._sandbox.name).get,
-            toolset=self.toolset,
-            tokenizer=self.tokenizer,
-            tool_format=self.tool_format,
-            limits=self.limits,
-            sandbox=self._sandbox,
-            command_timeout_s=self._command_timeout_s,
-            source=self._source,
-        )
-        outcome = episode.start() if moment is None else episode.restore(moment.episode)
-        return self._observe(outcome), self._info(outcome)
-
-    def _drop(self, episode: Episode, *, is_meant: bool) -> None:
-        is_running = episode.template is not None
-        if is_running and episode.usage.turns and not is_meant:
-            self._num_dropped += 1
-            if self._num_dropped == 2:  # once is a caller's choice
-                _log.warning(
-                    "reset dropped two running episodes in a row, ungraded, the last one after %d "
-                    "turns; if a TimeLimit ends them (max_episode_steps of gym.make), leave it out "
-                    "and give max_turns instead",
-                    episode.usage.turns,
-                )
-        elif episode.ended:
-            self._num_dropped = 0
-        episode.close()
+            task = asked or self._sampler.next(self.np_random)
+        if max_steps:
+            turns = max_steps + (0 if begun is None else begun.usage.turns)
+            factory = replace(factory, limits=factory.limits.with_turns(turns))
+        self.close()
+        episode = self._episode = factory.create(task)
+        return self._answer(episode.start() if begun is None else episode.restore(begun))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; see the class for what comes back.
@@ -192,15 +197,23 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             raise InvalidArgumentError(
                 f"an action is a string, got {type(action).__name__}; use json.dumps on a call"
             )
-        outcome = self.episode.step(action)
+        episode = self.episode
+        outcome = episode.step(action)
         reason = outcome.stop_reason
+        if reason is not None:
+            self._record(episode)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
-        if reason is not None and self.episode.grade is not None:
-            task_id = self.task.task_id
-            if any(task.task_id == task_id for task in self._tasks):  # not one of reset's options
-                self._sampler.record(task_id, resolved=self.episode.grade.resolved)
-        return self._observe(outcome), outcome.reward, terminated, truncated, self._info(outcome)
+        observation, info = self._answer(outcome)
+        return observation, outcome.reward, terminated, truncated, info
+
+    def _record(self, episode: Episode) -> None:
+        """Tells the sampler how an episode of one of its tasks ended, if that is known."""
+        grade, task_id = episode.grade, episode.task.task_id
+        if grade is None or grade.reason is GradeReason.NOT_GRADED:
+            return
+        if any(task.task_id == task_id for task in self._factory.tasks):  # not reset's own
+            self._sampler.record(task_id, resolved=grade.resolved)
 
     @property
     def follows_results(self) -> bool:
@@ -211,17 +224,19 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Lets the samplers of this env and another of the same tasks learn from one record."""
         self._sampler.share(other._sampler)
 
-    def _observe(self, outcome: Outcome) -> Observation:
-        return encode_observation(outcome.text, self.tokenizer, self._max_obs_tokens)
-
-    def _info(self, outcome: Outcome) -> dict[str, Any]:
-        return {
+    def _answer(self, outcome: Outcome) -> tuple[Observation, dict[str, Any]]:
+        """Returns the observation and the info of an outcome."""
+        keep = "head" if self.episode.usage.turns == 0 else "tail"
+        ids, is_cut = observed_ids(outcome.text, self.tokenizer, self._max_obs_tokens, keep=keep)
+        info = {
             **self.episode.info(),
             "text": outcome.text,
+            "observation_cut": is_cut,
             # Wrappers edit infos; the transcript stays as it was.
             "messages": deepcopy(list(outcome.messages)),
             "reward_parts": dict(outcome.reward_parts),
         }
+        return pad(ids, self.tokenizer.pad_id, self._max_obs_tokens), info
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended."""
@@ -237,7 +252,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return EnvSnapshot(
             episode=self.episode.snapshot(),
             settings=self._settings() | {"limits": self.episode.limits},
-            tasks=self._tasks,
+            tasks=self._factory.tasks,
             sampler=self._sampler.copy(),
             randomness=Randomness.of(self),
         )
@@ -253,7 +268,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def twin(self) -> Self:
         """Returns an env with the same arguments and no episode; they share what never changes."""
         twin = copy(self)
-        twin._episode, twin._num_dropped = None, 0
+        twin._episode = None
         twin._np_random = twin._np_random_seed = None
         twin._sampler = self._sampler.copy().fresh()
         twin.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
@@ -263,22 +278,14 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     def check_restorable(self, moment: EnvSnapshot) -> None:
         """Raises InvalidArgumentError where `restore` could not keep its word."""
         moment.check_settings(self._settings())
-        moment.check_sequence(self._tasks, self._sampler)
+        moment.check_sequence(self._factory.tasks, self._sampler)
 
     def resume(self, moment: EnvSnapshot) -> None:
         """Takes up the sequence of tasks where a snapshot was taken."""
         self._sampler = moment.sampler.copy()
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "toolset": self.toolset.name,
-            "tool_format": self.tool_format,
-            "tokenizer": self.tokenizer.name,
-            "max_obs_tokens": self._max_obs_tokens,
-            "limits": self.limits,
-            "sandbox": self._sandbox,
-            "command_timeout_s": self._command_timeout_s,
-        }
+        return self._factory.settings() | {"max_obs_tokens": self._max_obs_tokens}
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""
@@ -291,3 +298,54 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Frees the sandbox; idempotent."""
         if self._episode is not None:
             self._episode.close()
+
+
+def _read_options(
+    options: Mapping[str, Any] | None, factory: EpisodeFactory
+) -> Task | EnvSnapshot | None:
+    """Returns the task or the moment that `reset` is to begin with; None leaves it to the sampler.
+
+    Args:
+        options: At most one of ``task_id``, ``task`` and ``snapshot``.
+        factory: The env's, with its tasks.
+
+    Raises:
+        InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
+    """
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise InvalidArgumentError(
+            f"reset options are {', '.join(map(repr, _OPTIONS))}, got {options!r}"
+        )
+    check_arguments("reset options", options, _OPTIONS)
+    if len(options) > 1:
+        raise InvalidArgumentError(f"reset takes one of its options, got {', '.join(options)}")
+    if OPTION in options:
+        return checked(options[OPTION])
+    if "task" in options:
+        if not isinstance(options["task"], Mapping | Task):
+            raise InvalidArgumentError(
+                "options['task'] must be a task's fields; for an id use 'task_id', "
+                f"got {options['task']!r:.80}"
+            )
+        return factory.task_of(options["task"])
+    if "task_id" in options:
+        if not isinstance(options["task_id"], str):
+            raise InvalidArgumentError(f"task_id must be a text, got {options['task_id']!r}")
+        return find_task(factory.tasks, options["task_id"])
+    return None
+
+
+def _time_limit() -> int:
+    """Returns the least ``max_episode_steps`` of the TimeLimit wrappers that call this reset, or 0.
+
+    A wrapper ends an episode after the env's own step, which could not grade it any more; an env
+    can see what is around it only by who calls it.
+    """
+    frame, steps = sys._getframe(1).f_back, []
+    while frame is not None:
+        if frame.f_code is gym.wrappers.TimeLimit.reset.__code__:
+            steps.append(frame.f_locals["self"]._max_episode_steps)
+        frame = frame.f_back
+    return min(steps, default=0)

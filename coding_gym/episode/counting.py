@@ -5,7 +5,6 @@ came before. See `coding_gym.text.chat_history` for the ids themselves.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from coding_gym.text.chat import Chat
 from coding_gym.text.tokenizers import Tokenizer
@@ -14,28 +13,8 @@ from coding_gym.trajectory import Message
 _EMPTY: Message = {"role": "tool", "content": ""}
 
 
-class TokenCount(Protocol):
-    """Counts a chat message by message; every method returns by how much the count grows."""
-
-    def opening(self, messages: Sequence[Message]) -> int:
-        """Counts the messages before the policy's first reply."""
-        ...
-
-    def reply(self, ids: Sequence[int]) -> int:
-        """Counts a reply of the policy."""
-        ...
-
-    def answer(self, message: Message) -> int:
-        """Counts one message that answers the reply."""
-        ...
-
-    def close(self) -> int:
-        """Counts what comes with the end of a turn; may take something back."""
-        ...
-
-
 class ContentCount:
-    """Counts the contents of messages and nothing around them.
+    """Counts the contents of messages and nothing around them, with the methods of `ChatCount`.
 
     Args:
         tokenizer: The policy's.
@@ -63,6 +42,8 @@ class ContentCount:
 
 class ChatCount:
     """Counts the chat as the policy is sent it, what asks for its next reply included.
+
+    Every method returns by how much the count grows.
 
     After every turn the count is exact. Within a turn it is exact up to the first answer; the ones
     after it count as they would behind an empty one, since what stands around several answers can

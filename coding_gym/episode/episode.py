@@ -1,36 +1,86 @@
 """One repair attempt, from a clean checkout to a graded patch. It knows nothing of Gymnasium."""
 
+import logging
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from coding_gym.action import Stop
+from coding_gym.action import Completion, Stop
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
-from coding_gym.episode.ending import Ending, finish
+from coding_gym.episode.counting import ChatCount, ContentCount
+from coding_gym.episode.lifecycle import (
+    Context,
+    Ending,
+    finish,
+    open_clean,
+    open_restored,
+    open_twice,
+)
 from coding_gym.episode.limits import Limits
-from coding_gym.episode.occupancy import Occupancy, alone, shared
-from coding_gym.episode.opening import open_clean, open_restored, open_twice, warn_of_prompt
 from coding_gym.episode.outcome import Outcome
-from coding_gym.episode.playing import Played, Player
 from coding_gym.episode.recording import record_turn, with_token_ids
 from coding_gym.episode.settings import settings_of
-from coding_gym.episode.snapshot import EpisodeSnapshot
 from coding_gym.episode.usage import Usage
-from coding_gym.episode.warming import Warming
 from coding_gym.errors import EpisodeError, MachineryError
+from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.patch import Patch
+from coding_gym.sandbox import Snapshot
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
+from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import Tokenizer
 from coding_gym.tools import Toolset
-from coding_gym.tools.formats import with_instructions
+from coding_gym.tools.formats import parse_action, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
 if TYPE_CHECKING:
-    from coding_gym.episode.context import Context
     from coding_gym.grade import Grade
+
+_LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeSnapshot:
+    """All that a running episode is between two turns; `Episode.restore` goes on from it.
+
+    It holds no sandbox and restores any number of times. Nothing of it may be changed.
+
+    Attributes:
+        task: The bug.
+        template: What the sandbox was opened from.
+        files: What the sandbox had changed.
+        messages: The chat so far.
+        turns: The turns so far.
+        usage: What they have used of the limits.
+        outcome: What the policy got last.
+        tool_state: What the toolset kept.
+    """
+
+    task: Task
+    template: Template = field(repr=False)
+    files: Snapshot = field(repr=False)
+    messages: tuple[Message, ...] = field(repr=False)
+    turns: tuple[Turn, ...] = field(repr=False)
+    usage: Usage
+    outcome: Outcome = field(repr=False)
+    tool_state: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True)
+class _Played:
+    """What one action has led to, as far as it got."""
+
+    messages: list[Message] = field(default_factory=list)  # new ones, the policy's own first
+    calls: tuple[ToolCall, ...] = ()  # read from the action
+    results: list[ToolResult] = field(default_factory=list)  # fewer where the episode ended first
 
 
 class Episode:
@@ -40,6 +90,9 @@ class Episode:
     grades it. A failure of our own side ends the episode too: its stop reason says so, `error` has
     the message, and nothing is raised. Between two turns `snapshot` gives all that the attempt is,
     and `restore` starts another episode with it.
+
+    A harness with a loop of its own works in `access` instead of calling `step`, and sends a `Stop`
+    when it has finished, which grades what it left.
 
     Args:
         task: The bug.
@@ -52,6 +105,10 @@ class Episode:
         sandbox: Where commands run.
         command_timeout_s: Seconds that one tool call may take.
         source: What the task came from, for the record.
+        is_graded: Whether the hidden tests run at the end.
+
+    Raises:
+        InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
     """
 
     def __init__(
@@ -66,6 +123,7 @@ class Episode:
         sandbox: SandboxOptions | None = None,
         command_timeout_s: float = 120.0,
         source: str = "",
+        is_graded: bool = True,
     ) -> None:
         self.task = task
         self.toolset = toolset
@@ -81,16 +139,21 @@ class Episode:
         self._template = template
         self._timeout_s = command_timeout_s
         self._source, self._format = source, tool_format
+        self._is_graded = is_graded
         self._turns: list[Turn] = []
         self._context: Context | None = None
-        self._warming = Warming()
         self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
-        self.occupancy = Occupancy()
-        self._player = Player(
-            toolset, tokenizer, tool_format=tool_format, limits=self.bounds, usage=self.usage
-        )
+        self._warm: WarmStart | None = None
+        self._was_warmed = not is_graded
+        self._lock = threading.Lock()  # guards the two below
+        self._num_under_way, self._is_stepping = 0, False
+        self._count: ChatCount | ContentCount | None = None
+        if self.bounds.counts_tokens and self.bounds.count == "chat":
+            self._count = ChatCount(get_chat(tokenizer, toolset.schemas, tool_format))
+        elif self.bounds.counts_tokens:
+            self._count = ContentCount(tokenizer)
 
     @property
     def ended(self) -> bool:
@@ -126,12 +189,22 @@ class Episode:
         prompt = with_instructions(prompt, self._format, self.toolset.schemas)
         self.messages = transcript.opening(prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
-        self._player.begin(self.messages)
-        warn_of_prompt(self.task.task_id, self.usage, self.bounds)
+        if self._count is not None:
+            self.usage.tokens += self._count.opening(self.messages)
+        if self.bounds.has_wall_clock:
+            self.usage.start_clock()
+        if self.usage.spent(self.bounds):
+            _log.warning(
+                "%s: the prompt has %d tokens, of max_tokens=%s with reserve_tokens=%d, so that "
+                "the first action will end the episode; raise max_tokens",
+                self.task.task_id,
+                self.usage.tokens,
+                self.bounds.max_tokens,
+                self.bounds.reserve_tokens,
+            )
         self._outcome = Outcome(messages=tuple(self.messages), text=text)
         return self._outcome
 
-    @shared
     def snapshot(self) -> EpisodeSnapshot:
         """Returns all that the running episode is: files, chat, turns, and what it has used.
 
@@ -142,19 +215,24 @@ class Episode:
                 an action is under way in another thread.
             SandboxError: The sandbox died.
         """
-        self._check_open("snapshot")
-        if self._context is None or self._outcome is None:
-            raise EpisodeError(f"the episode has no sandbox to take a snapshot of: {self.error}")
-        return EpisodeSnapshot(
-            task=self.task,
-            template=self._context.template,
-            files=self._context.sandbox.snapshot(),
-            messages=tuple(self.messages),
-            turns=self.turns,
-            usage=self.usage.copy(),
-            outcome=self._outcome,
-            tool_state=deepcopy(self._context.state),
-        )
+        self._enter("snapshot", alone=False)
+        try:
+            if self._context is None or self._outcome is None:
+                raise EpisodeError(
+                    f"the episode has no sandbox to take a snapshot of: {self.error}"
+                )
+            return EpisodeSnapshot(
+                task=self.task,
+                template=self._context.template,
+                files=self._context.sandbox.snapshot(),
+                messages=tuple(self.messages),
+                turns=self.turns,
+                usage=self.usage.copy(),
+                outcome=self._outcome,
+                tool_state=deepcopy(self._context.state),
+            )
+        finally:
+            self._leave()
 
     def restore(self, snapshot: EpisodeSnapshot) -> Outcome:
         """Opens a sandbox with a snapshot's files instead of `start`, and goes on from there.
@@ -174,16 +252,17 @@ class Episode:
         """
         if self.messages or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
+        template, files, state = snapshot.template, snapshot.files, snapshot.tool_state
         self._context, self.error = open_twice(
-            self.task.task_id, lambda: open_restored(snapshot, self._timeout_s)
+            self.task.task_id, lambda: open_restored(template, files, state, self._timeout_s)
         )
         self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
-        self.usage.become(snapshot.usage)
-        self._player.begin()
+        self.usage = snapshot.usage.copy()
+        if self.bounds.has_wall_clock:
+            self.usage.start_clock()
         self._outcome = snapshot.outcome
         return snapshot.outcome
 
-    @alone
     def step(self, action: str) -> Outcome:
         """Plays one action.
 
@@ -197,49 +276,158 @@ class Episode:
             EpisodeError: The episode was not started, has ended, or was closed; or another action
                 or a snapshot is under way in another thread.
         """
-        self._check_open("step")
-        began = time.perf_counter()
-        self.usage.turns += 1
-        played = self._play(action)
-        self.error = played.error
-        reason = played.stop_reason or self.usage.spent_turns(self.bounds)
-        reward = self._finish(reason) if reason else 0.0
-        self.messages += played.messages
-        outcome = Outcome(
-            messages=tuple(played.messages),
-            text=transcript.seen_text(played.messages),
-            reward=reward,
-            reward_parts={"resolved": reward} if self.ended else {},
-            stop_reason=self.stop_reason,
-        )
-        duration_s = time.perf_counter() - began
-        context = self._context  # another thread may close the episode meanwhile
-        if played.calls and context is not None:  # the grade warms up while the policy thinks
-            self._warming.begin(self.task, context.template, self.sandbox.name)
-        self._turns.append(record_turn(action, played.calls, played.results, outcome, duration_s))
-        self._outcome = outcome
-        return outcome
+        self._enter("step", alone=True)
+        try:
+            began = time.perf_counter()
+            self.usage.turns += 1
+            played = _Played()
+            reason = self._play(action, played) or self.usage.spent_turns(self.bounds)
+            reward = self._finish(reason) if reason else 0.0
+            self.messages += played.messages
+            outcome = Outcome(
+                messages=tuple(played.messages),
+                text=transcript.seen_text(played.messages),
+                reward=reward,
+                reward_parts={"resolved": reward} if reason else {},
+                stop_reason=self.stop_reason,
+            )
+            duration_s = time.perf_counter() - began
+            if played.calls and not self._was_warmed:
+                self._warm_up()
+            turn = record_turn(action, played.calls, played.results, outcome, duration_s)
+            self._turns.append(turn)
+            self._outcome = outcome
+            return outcome
+        finally:
+            self._leave()
+
+    @contextmanager
+    def access(self) -> Iterator[Context]:
+        """Lends the sandbox to a harness with a loop of its own.
+
+        A failure of our side inside the block ends the episode, as by `lose`, and is raised: a
+        harness may turn it into text for its model, and the grade is masked all the same.
+
+        Raises:
+            EpisodeError: The episode was not started, has ended, was closed, or has lost its
+                sandbox; or an action is under way in another thread.
+        """
+        self._enter("access", alone=False)
+        try:
+            if self._context is None:
+                raise EpisodeError(f"the episode has no sandbox: {self.error}")
+            yield self._context
+        except MachineryError as failure:
+            self.lose(failure)
+            raise
+        finally:
+            self._leave()
 
     def lose(self, failure: MachineryError) -> None:
         """Gives the sandbox up because our side failed: the next action ends the episode, masked.
 
-        For who drives the episode, and fails where the episode itself did not.
+        For code that drives the episode and fails where the episode itself did not.
         """
         context, self._context = self._context, None
         if context is not None and not self.ended:
             self.error = str(failure)
             context.sandbox.close()
-            self._warming.end()
+            self._cool_down()
 
-    def _play(self, action: str) -> Played:
-        if self._context is None:
-            return Played(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
+    def _play(self, action: str, played: _Played) -> StopReason | None:
+        """Answers one action and returns why it ends the episode, or None."""
+        context = self._context
+        if context is None:
+            return StopReason.SANDBOX_ERROR
+        self.error = ""
         if isinstance(action, Stop):
-            return Played(stop_reason=StopReason.STOPPED)
-        spent = self.usage.spent(self.bounds)
-        if spent:  # by the prompt, or by the time since the last turn
-            return Played(stop_reason=spent)
-        return self._player.play(action, self._context)
+            return StopReason.STOPPED
+        reason = self.usage.spent(self.bounds)
+        if reason:  # by the prompt, or by the time since the last turn
+            return reason
+        if self._count is not None:
+            self._count_reply(action, self._count)
+        parsed = parse_action(
+            str(action),
+            self._format,
+            self.toolset.schemas,
+            text_formats=self.toolset.text_formats,
+        )
+        played.calls = parsed.calls
+        played.messages.append(transcript.assistant(str(action), parsed))
+        if parsed.calls:
+            is_unreadable = all(call.error for call in parsed.calls)
+            self.usage.format_errors = self.usage.format_errors + 1 if is_unreadable else 0
+        try:
+            if parsed.calls:
+                reason = self._run_calls(parsed.calls, context, played)
+            else:
+                reason = self._answer_no_call(parsed.error, context, played)
+        except MachineryError as failure:
+            reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
+        if self._count is not None:
+            self.usage.tokens += self._count.close()
+        return reason
+
+    def _count_reply(self, action: str, count: ChatCount | ContentCount) -> None:
+        """Counts sampled ids where they are given, else an encoding, and charges for them."""
+        sampled = action.token_ids if isinstance(action, Completion) else None
+        ids = self.tokenizer.encode(action) if sampled is None else sampled
+        self.usage.charge(self.bounds, len(ids))
+        self.usage.tokens += count.reply(ids)
+
+    def _run_calls(
+        self, calls: Sequence[ToolCall], context: Context, played: _Played
+    ) -> StopReason | None:
+        """Runs the calls of one action in order, until one of them ends the episode."""
+        for call in calls:
+            result = self._execute(call, context)
+            played.results.append(result)
+            played.messages.append(transcript.tool(result))
+            if self._count is not None:
+                self.usage.tokens += self._count.answer(played.messages[-1])
+            self.usage.tool_calls += 1
+            reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
+            if reason:
+                return reason
+        return None
+
+    def _execute(self, call: ToolCall, context: Context) -> ToolResult:
+        """Runs one call; a warning stands in front of the answer, of every kind of it."""
+        usage, bounds = self.usage, self.bounds
+        if bounds.max_repeats is not None:
+            usage.note_call(self.toolset.canonical(call))
+        if bounds.max_seconds is not None:
+            left = usage.seconds_left(bounds) or 0.0
+            if left < context.command_timeout_s:
+                context = replace(context, command_timeout_s=max(left, _LEAST_S))
+        began = time.perf_counter()
+        result = self.toolset.execute(call, context)
+        duration_s = time.perf_counter() - began
+        if bounds.max_seconds is not None and not bounds.has_wall_clock:
+            usage.seconds += duration_s
+        content = usage.warning(bounds, call) + result.content
+        return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
+
+    def _answer_no_call(self, problem: str, context: Context, played: _Played) -> StopReason | None:
+        """Answers a reply without a call by a user message, which carries no warning."""
+        if problem:
+            if self.bounds.max_repeats is not None:
+                self.usage.note_call(ToolCall("", {"error": problem}))
+            self.usage.tool_calls += 1
+            self.usage.format_errors += 1
+            reply = problem
+        else:
+            answer = self.toolset.on_no_call(context)
+            if answer.ends:
+                return StopReason.NO_TOOL_CALL
+            self.usage.tool_calls += answer.costs_call
+            self.usage.format_errors += answer.is_format_error
+            reply = answer.reply
+        played.messages.append(transcript.user(reply))
+        if self._count is not None:
+            self.usage.tokens += self._count.answer(played.messages[-1])
+        return self.usage.spent(self.bounds)
 
     def _finish(self, reason: StopReason) -> float:
         """Ends the episode and returns its reward."""
@@ -250,11 +438,34 @@ class Episode:
             if context is not None:
                 context.sandbox.close()
         else:
-            ending = finish(self.task, context, reason, self.sandbox.name, self._warming.start)
-        self._warming.end()
+            ending = finish(
+                self.task,
+                context,
+                reason,
+                backend=self.sandbox.name,
+                warm=self._warm,
+                is_graded=self._is_graded,
+            )
+        self._cool_down()
         self.stop_reason, self.grade = ending.stop_reason, ending.grade
         self.error, self._patch = ending.error, ending.patch
         return float(ending.grade is not None and ending.grade.resolved)
+
+    def _warm_up(self) -> None:
+        """Begins what the grade will need, once, while the policy thinks."""
+        context = self._context  # another thread may close the episode meanwhile
+        if context is None:
+            return
+        self._was_warmed = True
+        self._warm = start_ahead(self.task, context.template, backend=self.sandbox.name)
+        if self._context is None:
+            self._cool_down()
+
+    def _cool_down(self) -> None:
+        """Frees what is left of the warm start; idempotent."""
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.close()
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended.
@@ -269,6 +480,14 @@ class Episode:
 
     def trajectory(self) -> Trajectory:
         """Returns what happened so far; plain replies are encoded here and marked inexact."""
+        settings = settings_of(
+            self.task,
+            self._source,
+            tool_format=self._format,
+            limits=self.limits,
+            sandbox=self.sandbox,
+            command_timeout_s=self._timeout_s,
+        )
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -282,14 +501,7 @@ class Episode:
             usage=self.usage.counted(self.bounds),
             cost=self.usage.known_cost(self.bounds),
             error=self.error,
-            settings=settings_of(
-                self.task,
-                self._source,
-                tool_format=self._format,
-                limits=self.limits,
-                sandbox=self.sandbox,
-                command_timeout_s=self._timeout_s,
-            ),
+            settings=settings if self._is_graded else {**settings, "grading": "none"},
         )
 
     def render(self) -> str:
@@ -301,23 +513,26 @@ class Episode:
         return transcript.render(self.messages, footer)
 
     def info(self) -> dict[str, Any]:
-        """Returns what is known of the episode now, in JSON's types; no gold.
+        """Returns what is known of the episode now; no gold.
 
-        The only timing is what is left of ``max_seconds``.
+        The values are JSON's, but for the `Grade` at the end, which holds no timing here. The only
+        timing is what is left of ``max_seconds``.
         """
+        reason = self.stop_reason
         data: dict[str, Any] = {
             "task_id": self.task.task_id,
             "turn": self.usage.turns,
             "tool_calls": self.usage.tool_calls,
             "budget": self.usage.left(self.bounds),
-            "stop_reason": None if self.stop_reason is None else str(self.stop_reason),
-            "error": self.error if self.ended else "",
-            "mask_sample": self.stop_reason is not None and self.stop_reason.is_machinery,
+            "stop_reason": None if reason is None else str(reason),
+            "error": "" if reason is None else self.error,
+            "mask_sample": reason is not None and reason.is_machinery,
         }
-        if self.ended:
-            data["resolved"] = self.grade is not None and self.grade.resolved
-            verdict = self.grade.to_json() if self.grade else {}
-            data["grade"] = {k: v for k, v in verdict.items() if k != "duration_s"}
+        if reason is not None:
+            grade = self.grade
+            data["resolved"] = grade is not None and grade.resolved
+            data["grade"] = None if grade is None else replace(grade, duration_s=0.0)
+            data["patch"] = self._patch.text
         return data
 
     def close(self) -> None:
@@ -326,12 +541,30 @@ class Episode:
         context, self._context = self._context, None
         if context is not None:
             context.sandbox.close()
-        self._warming.end()
+        self._cool_down()
 
-    def _check_open(self, what: str) -> None:
-        if not self.messages:
-            raise EpisodeError(f"{what} was called before start")
-        if self.ended:
-            raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
-        if self._closed:
-            raise EpisodeError("the episode was closed; start another one")
+    def _enter(self, what: str, *, alone: bool) -> None:
+        """Begins a call on the running episode; an action runs alone, snapshots beside each other.
+
+        Raises:
+            EpisodeError: The episode is not running, or a call that excludes this one is under way.
+        """
+        with self._lock:
+            if self._is_stepping or (alone and self._num_under_way):
+                raise EpisodeError(
+                    f"{what} was called while {'an action' if self._is_stepping else 'a snapshot'}"
+                    " of the episode is under way in another thread; wait for it"
+                )
+            if not self.messages:
+                raise EpisodeError(f"{what} was called before start")
+            if self.stop_reason is not None:
+                raise EpisodeError(f"the episode has ended ({self.stop_reason}); start another one")
+            if self._closed:
+                raise EpisodeError("the episode was closed; start another one")
+            self._num_under_way += 1
+            self._is_stepping = alone
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._num_under_way -= 1
+            self._is_stepping = False

@@ -1,13 +1,15 @@
 """How long an episode may go on, and how it may go."""
 
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from coding_gym.arguments import (
     at_least,
     at_least_one,
+    check_arguments,
     is_number,
     positive_seconds,
     unknown_name,
@@ -19,6 +21,9 @@ COUNTS = ("chat", "content")
 
 CLOCKS = ("commands", "wall")
 """What time counts: that of tool calls alone, or all since the reset."""
+
+MAX_TURNS = 50
+"""Actions of an episode, where nothing else is said."""
 
 _WHOLE = ("max_turns", "max_tool_calls", "max_tokens", "response_limit", "max_format_errors")
 _PRICES = ("input_price", "output_price", "cached_input_price")
@@ -57,7 +62,7 @@ class Limits:
         UnknownNameError: No such count or clock.
     """
 
-    max_turns: int | None = 50
+    max_turns: int | None = MAX_TURNS
     max_tool_calls: int | None = None
     max_tokens: int | None = None
     reserve_tokens: int = 0
@@ -100,6 +105,33 @@ class Limits:
         value = getattr(self, name)
         if value is not None:
             object.__setattr__(self, name, check(name, value))
+
+    @classmethod
+    def parse(
+        cls, limits: Mapping[str, Any] | None = None, max_turns: int | None = MAX_TURNS
+    ) -> Self:
+        """Returns the limits that the arguments ``limits`` and ``max_turns`` of an env stand for.
+
+        Args:
+            limits: Fields of this class by name.
+            max_turns: Short for ``limits={"max_turns": ...}``.
+
+        Raises:
+            InvalidArgumentError, UnknownNameError: A field cannot be used, or ``limits`` and
+                ``max_turns`` contradict each other.
+        """
+        if not isinstance(limits, Mapping | None):
+            raise InvalidArgumentError(
+                f'limits must be a mapping such as {{"max_tool_calls": 30}}, got {limits!r}'
+            )
+        given = dict(limits or {})
+        check_arguments("limits", given, [one.name for one in fields(cls)])
+        if "max_turns" in given and max_turns not in (given["max_turns"], MAX_TURNS):
+            raise InvalidArgumentError(
+                f"max_turns={max_turns!r} and limits={{'max_turns': {given['max_turns']!r}}} "
+                "contradict each other; give one of the two"
+            )
+        return cls(**{"max_turns": max_turns, **given})
 
     @property
     def counts_tokens(self) -> bool:

@@ -1,17 +1,24 @@
-"""What an episode has used of its limits."""
+"""What an episode has used of its limits, and the warnings that a policy gets of it."""
 
+import hashlib
+import json
 import math
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from coding_gym.calls import ToolCall
 from coding_gym.episode.limits import Limits
-from coding_gym.episode.notices import budget_warning, call_digest, collapse_warning
+from coding_gym.text.truncate import ends
+from coding_gym.text.unicode import well_formed
 from coding_gym.trajectory import StopReason
 
+TOKENS_CRITICAL = 1500
+TOKENS_LOW = 3000
+CALLS_LOW = 5
 _MIN_RESPONSE_TOKENS = 256  # nano-agent 5.0.0, ``agent.py``, ``Agent._chat``
 _PRICED_TOKENS = 1_000_000
+_SHOWN_CHARS = 200  # of a repeated command
 
 
 @dataclass(slots=True)
@@ -50,17 +57,27 @@ class Usage:
         ``cost``; ``repeats`` and ``format_errors``: how many more in a row will end the episode.
         """
         seconds = self.seconds_left(limits)
-        more_calls = None if limits.max_repeats is None else limits.max_repeats + 1
-        return {
-            "turns": _rest(limits.max_turns, self.turns),
-            "tool_calls": _rest(limits.max_tool_calls, self.tool_calls),
-            "tokens": self.tokens_left(limits),
+        left: dict[str, int | float | None] = {
+            "turns": limits.max_turns,
+            "tool_calls": limits.max_tool_calls,
+            "tokens": limits.max_tokens,
             "response_tokens": self.response_tokens(limits),
             "seconds": None if seconds is None else math.ceil(seconds),
-            "cost": None if limits.max_cost is None else max(0.0, limits.max_cost - self.cost),
-            "repeats": _rest(more_calls, self.repeats),
-            "format_errors": _rest(limits.max_format_errors, self.format_errors),
+            "cost": limits.max_cost,
+            "repeats": limits.max_repeats,
+            "format_errors": limits.max_format_errors,
         }
+        for name, used in (
+            ("turns", self.turns),
+            ("tool_calls", self.tool_calls),
+            ("tokens", self.tokens),
+            ("cost", self.cost),
+            ("repeats", self.repeats - 1),  # the call after the last one that is allowed ends it
+            ("format_errors", self.format_errors),
+        ):
+            if (most := left[name]) is not None:
+                left[name] = max(type(most)(0), most - used)
+        return left
 
     def counted(self, limits: Limits) -> dict[str, int]:
         """Returns what was used by name, for the record; tokens where a limit counts them."""
@@ -71,10 +88,6 @@ class Usage:
         """Returns the cost of the replies; None without prices, or where no tokens count."""
         has_prices = limits.input_price or limits.output_price
         return self.cost if limits.counts_tokens and has_prices else None
-
-    def tokens_left(self, limits: Limits) -> int | None:
-        """Returns the tokens left, the reserve included; None without a bound."""
-        return _rest(limits.max_tokens, self.tokens)
 
     def response_tokens(self, limits: Limits) -> int | None:
         """Returns how many tokens the next reply should have at most, by nano-agent's rule.
@@ -113,39 +126,40 @@ class Usage:
         self.repeats = self.repeats + 1 if digest == self.last_call else 1
         self.last_call = digest
 
-    def warning(self, limits: Limits, call: ToolCall | None = None) -> str:
-        """Returns what to put in front of the next tool's reply, before that call is counted.
-
-        Args:
-            limits: The bounds.
-            call: The call, which was noted.
-        """
-        calls_left = _rest(limits.max_tool_calls, self.tool_calls)
-        warning = budget_warning(
-            self.tokens_left(limits) if limits.warn_tokens else None,
-            calls_left if limits.warn_tool_calls else None,
-        )
-        if call is not None and self.repeats == limits.max_repeats:
+    def warning(self, limits: Limits, call: ToolCall) -> str:
+        """Returns what to put in front of the reply to a call that was noted, not yet counted."""
+        warning = ""
+        if limits.warn_tokens or limits.warn_tool_calls:
+            left = self.left(limits)
+            warning = budget_warning(
+                left["tokens"] if limits.warn_tokens else None,
+                left["tool_calls"] if limits.warn_tool_calls else None,
+            )
+        if self.repeats == limits.max_repeats:
             warning += collapse_warning(call, self.repeats)
         return warning
 
     def spent(self, limits: Limits) -> StopReason | None:
         """Returns the reason to stop after a tool call, or None; turns are for `spent_turns`."""
-        left = self.left(limits)
-        tokens = self.tokens_left(limits)
-        reached = {
-            StopReason.MAX_TOOL_CALLS: left["tool_calls"] == 0,
-            StopReason.MAX_TOKENS: tokens is not None and tokens <= limits.reserve_tokens,
-            StopReason.MAX_TIME: left["seconds"] == 0,
-            StopReason.MAX_COST: left["cost"] == 0,
-            StopReason.COLLAPSED: left["repeats"] == 0,
-            StopReason.FORMAT_ERRORS: left["format_errors"] == 0,
-        }
-        return next((reason for reason, is_reached in reached.items() if is_reached), None)
+        if limits.max_tool_calls is not None and self.tool_calls >= limits.max_tool_calls:
+            return StopReason.MAX_TOOL_CALLS
+        tokens_left = None if limits.max_tokens is None else limits.max_tokens - self.tokens
+        if tokens_left is not None and tokens_left <= limits.reserve_tokens:
+            return StopReason.MAX_TOKENS
+        if limits.max_seconds is not None and self.seconds_left(limits) == 0:
+            return StopReason.MAX_TIME
+        if limits.max_cost is not None and self.cost >= limits.max_cost:
+            return StopReason.MAX_COST
+        if limits.max_repeats is not None and self.repeats > limits.max_repeats:
+            return StopReason.COLLAPSED
+        if limits.max_format_errors is not None and self.format_errors >= limits.max_format_errors:
+            return StopReason.FORMAT_ERRORS
+        return None
 
     def spent_turns(self, limits: Limits) -> StopReason | None:
         """Returns the reason to stop after a turn, or None."""
-        return StopReason.MAX_TURNS if _rest(limits.max_turns, self.turns) == 0 else None
+        is_spent = limits.max_turns is not None and self.turns >= limits.max_turns
+        return StopReason.MAX_TURNS if is_spent else None
 
     def start_clock(self) -> None:
         """Lets time count from now on."""
@@ -159,14 +173,49 @@ class Usage:
         """Returns what was used up to now, with the clock stopped."""
         return replace(self, seconds=self._elapsed(), since=None)
 
-    def become(self, other: "Usage") -> None:
-        """Takes over what another episode has used."""
-        for each in fields(other):
-            setattr(self, each.name, getattr(other, each.name))
-
     def _elapsed(self) -> float:
         return self.seconds + (0.0 if self.since is None else time.monotonic() - self.since)
 
 
-def _rest(bound: int | None, used: int) -> int | None:
-    return None if bound is None else max(0, bound - used)
+def budget_warning(tokens_left: float | None, calls_left: float | None) -> str:
+    """Returns the line to put in front of a tool's reply, or ""; tokens go before calls.
+
+    Wording, order and thresholds are nano-agent 5.0.0's (``agent.py``, ``Agent._tool_reply``).
+
+    Args:
+        tokens_left: Tokens left before the reply is counted, None where nothing is to be said of
+            them.
+        calls_left: Tool calls left, the one that is being answered included; None likewise.
+    """
+    if tokens_left is not None and tokens_left < TOKENS_CRITICAL:
+        return "Token limit critical! Apply your best fix now.\n"
+    if tokens_left is not None and tokens_left < TOKENS_LOW:
+        return "Tokens low. Focus on the main issue only.\n"
+    if calls_left is not None and 1 < calls_left < CALLS_LOW:
+        return f"{calls_left} tools left. Prioritize essential changes.\n"
+    if calls_left == 1:
+        return "Last tool call! Make it count.\n"
+    return ""
+
+
+def collapse_warning(call: ToolCall, num_times: int) -> str:
+    """Returns the lines to put in front of the reply to a call that was made over and over.
+
+    The wording is NeMo Gym's (its mini-SWE-agent environment); a call that is no lone command is
+    shown with its tool's name, and a long one without its middle.
+    """
+    arguments = dict(call.arguments)
+    command = arguments.get("cmd", arguments.get("command"))
+    if len(arguments) != 1 or not isinstance(command, str):
+        command = f"{call.name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+    shown = well_formed(ends(command, _SHOWN_CHARS, " … "))
+    return (
+        f"The last {num_times} commands you generated were identical: '{shown}'. This suggests you "
+        "may be stuck in a loop. Please try a different approach or command.\n"
+    )
+
+
+def call_digest(call: ToolCall) -> str:
+    """Returns what two calls share only if they ask for the same: name and arguments."""
+    parts = [call.name, dict(call.arguments), call.error]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

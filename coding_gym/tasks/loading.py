@@ -9,7 +9,7 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.environments import Environments, read_environments, with_environment
 from coding_gym.tasks.filters import Wanted, first, select
-from coding_gym.tasks.opening import BUNDLED, open_source
+from coding_gym.tasks.opening import BUNDLED, open_shared
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -27,8 +27,9 @@ def load_tasks(
     limit: int | None = None,
     repositories: Repositories | None = None,
     environments: Environments | None = None,
+    needs_tests: bool = True,
 ) -> tuple[Task, ...]:
-    """Returns the tasks of a source, in its order.
+    """Returns the tasks of a source, in its order; a source is read once per process.
 
     Args:
         source: ``"bundled"``, Python, or ``"polyglot"``, other languages; a task folder, or a
@@ -49,6 +50,7 @@ def load_tasks(
         environments: Interpreter, install commands, visible test command and tests to leave out by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness.
+        needs_tests: Whether a task without tests that could grade a patch is refused.
 
     Raises:
         UnknownTaskError: No such source or id, or a filter leaves no task.
@@ -66,8 +68,8 @@ def load_tasks(
     }
     if isinstance(task_ids, list | tuple) and not task_ids:
         raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
-    tasks, places = open_source(source, split)
-    tasks = first(select(tasks, filters), limit)
+    opened = open_shared(source, split)
+    tasks = first(select(opened.tasks, filters), limit)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
@@ -85,10 +87,13 @@ def load_tasks(
                 f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
             )
         tasks = tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
-    for task in tasks:
-        label = f"{places.get(task.task_id, source)} ({task.task_id})"
-        check_usable(task, label)
-        _check_lists(task, label)
+    usable = opened.usable if environments is None and repositories is None else set[str]()
+    for task in tasks if needs_tests else ():
+        if task.task_id not in usable:
+            label = f"{opened.places.get(task.task_id, source)} ({task.task_id})"
+            check_usable(task, label)
+            _check_lists(task, label)
+            usable.add(task.task_id)
     return tasks
 
 

@@ -1,12 +1,16 @@
 """Opening a source of tasks: what a name, a path or a list stands for, and what reads it."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+import os
+import pickle
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
-from coding_gym.task import Task
+from coding_gym.task import FolderTree, Task
 from coding_gym.tasks.bundled_tasks import read_bundled, read_polyglot
 from coding_gym.tasks.filters import Wanted
 from coding_gym.tasks.folder import MANIFEST, read_folder, read_task
@@ -21,11 +25,71 @@ _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 Found = Iterable[tuple[str, Task]]
 
 
-Opened = tuple[tuple[Task, ...], Mapping[str, str]]
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A source that was read.
+
+    Attributes:
+        tasks: All its tasks, in its order.
+        places: Where each task stands in it, by id.
+        usable: Ids of the tasks that were checked and found usable.
+    """
+
+    tasks: tuple[Task, ...]
+    places: Mapping[str, str] = field(default_factory=dict)
+    usable: set[str] = field(default_factory=set)
+
+
+_MAX_KEPT = 8
+_kept: dict[Hashable, Opened] = {}
+
+
+def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
+    """Returns what `open_source` returns; it reads a source once per process.
+
+    A source is read again when one of its files has changed. The last few sources are kept.
+    """
+    try:
+        key = _fingerprint(source, split)
+    except (OSError, TypeError, ValueError, AttributeError, pickle.PicklingError):
+        key = None  # `open_source` says what is wrong with it
+    opened = _kept.get(key)
+    if opened is None:
+        opened = open_source(source, split)
+        if key is not None and _is_self_contained(source, opened):
+            _kept[key] = opened
+            for old in list(_kept)[:-_MAX_KEPT]:
+                _kept.pop(old, None)
+    return opened
+
+
+def _fingerprint(source: Any, split: Wanted) -> Hashable:
+    """Returns what differs between two sources, or two states of one."""
+    if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
+        return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
+    name, place = _named(source)
+    top = Path(place).expanduser().absolute()
+    folders = os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]
+    paths = (Path(folder, file) for folder, _, files in folders for file in files)
+    states = tuple(
+        (str(path), state.st_ino, state.st_size, state.st_mtime_ns)
+        for path in paths
+        if path.is_file() and (state := path.stat())
+    )
+    return name, str(place), top, repr(split), states
+
+
+def _is_self_contained(source: Any, opened: Opened) -> bool:
+    """Whether the fingerprint covers every file that was read; a task's tree may lie outside."""
+    if isinstance(source, list | tuple):
+        return True
+    top = Path(_named(source)[1]).expanduser().resolve()
+    trees = [task.tree for task in opened.tasks if isinstance(task.tree, FolderTree)]
+    return not top.is_dir() or all(Path(tree.folder).is_relative_to(top) for tree in trees)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Opened:
-    """Returns all tasks of a source, in its order, and by id where each stands in it.
+    """Reads all tasks of a source.
 
     Args:
         source: As `load_tasks` takes it.
@@ -38,9 +102,9 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         MissingDependencyError: It needs a package that is not installed.
     """
     if source == BUNDLED:
-        return read_bundled(), {}
+        return Opened(read_bundled())
     if source == POLYGLOT:
-        return read_polyglot(), {}
+        return Opened(read_polyglot())
     if isinstance(source, list | tuple):
         return _unique(read_rows(source), "the list of rows")
     if not isinstance(source, str | Path):
@@ -121,4 +185,4 @@ def _unique(found: Found, source: str) -> Opened:
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} holds no tasks")
-    return tuple(tasks), places
+    return Opened(tuple(tasks), places)

@@ -5,38 +5,47 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from coding_gym.arguments import at_least_one
 from coding_gym.text.tokenizers import Tokenizer
 
+_CUT_MARK = "\n[… the rest of the text is cut off here …]"
 
-def encode_observation(
-    text: str, tokenizer: Tokenizer, max_tokens: int
-) -> dict[str, NDArray[np.int32] | NDArray[np.int8]]:
-    """Encodes ``text`` into arrays of ``max_tokens`` entries.
 
-    Where the text has more tokens its tail is kept, because a command's last lines say how it
-    ended. Where it has fewer the arrays are padded on the right.
+def observed_ids(
+    text: str, tokenizer: Tokenizer, max_tokens: int, *, keep: str = "tail"
+) -> tuple[list[int], bool]:
+    """Returns the ids of a text, at most ``max_tokens`` of them, and whether some were cut.
 
     Args:
         text: Raw content, without roles or control tokens.
         tokenizer: Makes the ids.
-        max_tokens: Length of both arrays, at least 1.
-
-    Returns:
-        ``input_ids`` int32 of shape ``(max_tokens,)``, and ``attention_mask`` int8 of the same
-        shape, 1 on the text and 0 on the padding.
-
-    Raises:
-        InvalidArgumentError: ``max_tokens`` is less than 1.
+        max_tokens: The most ids.
+        keep: ``"tail"``, because a command's last lines say how it ended; or ``"head"``, with a
+            mark at the end that says that the rest is cut, where that fits.
     """
-    at_least_one("max_tokens", max_tokens)
-    return pad(tokenizer.encode(text)[-max_tokens:], tokenizer.pad_id, max_tokens)
+    ids = list(tokenizer.encode(text))
+    if len(ids) <= max_tokens:
+        return ids, False
+    if keep == "tail":
+        return ids[-max_tokens:], True
+    mark = list(tokenizer.encode(_CUT_MARK))
+    mark = mark if len(mark) < max_tokens else []
+    return ids[: max_tokens - len(mark)] + mark, True
 
 
 def pad(
     ids: Sequence[int] | NDArray[np.int32], pad_id: int, max_tokens: int
 ) -> dict[str, NDArray[np.int32] | NDArray[np.int8]]:
-    """Puts at most ``max_tokens`` ids into arrays of that length; see `encode_observation`."""
+    """Returns at most ``max_tokens`` ids as arrays of that length, padded on the right.
+
+    Args:
+        ids: Token ids.
+        pad_id: The id of the padding.
+        max_tokens: Length of both arrays.
+
+    Returns:
+        ``input_ids`` int32 of shape ``(max_tokens,)``, and ``attention_mask`` int8 of the same
+        shape, 1 on the text and 0 on the padding.
+    """
     input_ids = np.full(max_tokens, pad_id, dtype=np.int32)
     input_ids[: len(ids)] = ids
     attention_mask = np.zeros(max_tokens, dtype=np.int8)

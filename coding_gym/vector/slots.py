@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.arguments import is_integer
-from coding_gym.envs.forking import snapshot
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.envs.snapshot import EnvSnapshot, snapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.slot import Slot, Transition
 from coding_gym.vector.thread_pool import ThreadPool

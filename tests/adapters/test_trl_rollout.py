@@ -77,15 +77,15 @@ def test_after_the_end_a_tool_says_that_the_episode_is_over(make: Make) -> None:
 def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.episode import ending
+    from coding_gym.episode import lifecycle
 
-    real, grades = ending.grade_patch, []
+    real, grades = lifecycle.grade_patch, []
 
     def count(*arguments: Any, **options: Any) -> Any:
         grades.append(real(*arguments, **options))
         return grades[-1]
 
-    monkeypatch.setattr(ending, "grade_patch", count)
+    monkeypatch.setattr(lifecycle, "grade_patch", count)
     rollout = make()
     rollout.reset(**ROW)
     rollout.apply_patch(**FIX)
@@ -122,7 +122,9 @@ def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_ed
 def test_a_grader_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = make()
     rollout.reset(**ROW)
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no disk")))
+    monkeypatch.setattr(
+        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no disk"))
+    )
     assert rollout.submit() == "submitted"
     assert rollout.get_reward() is None
     assert rollout.info["error"] == "no disk"
@@ -133,7 +135,7 @@ def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
 ) -> None:
     rollout = make()
     with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.opening.open_sandbox", raising(SandboxError("no room")))
+        patch.setattr("coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("no room")))
         assert rollout.reset(**ROW).startswith("area(3, 5) gives 8")
     assert rollout.shell(cmd="ls") == ""
     with pytest.raises(EpisodeError, match="sandbox_error"):
@@ -149,7 +151,7 @@ def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
     seasoned, new = make(), make()
     seasoned.reset(**ROW)
     failure = SandboxUnavailableError("forbidden", "run: sysctl …")
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", raising(failure))
+    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", raising(failure))
     assert "could not be opened" in seasoned.reset(**ROW)
     assert seasoned.get_reward() is None
     with pytest.raises(EpisodeError, match="sandbox_error"):

@@ -1,6 +1,8 @@
 """What reset and step give, for the tiny task."""
 
 import json
+import pickle
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -15,6 +17,7 @@ from coding_gym.envs.coding_repair import CodingRepairEnv
 ALWAYS = {
     "task_id",
     "text",
+    "observation_cut",
     "messages",
     "turn",
     "tool_calls",
@@ -24,7 +27,7 @@ ALWAYS = {
     "error",
     "mask_sample",
 }
-AT_END = {"resolved", "grade"}
+AT_END = {"resolved", "grade", "patch"}
 
 
 def test_gymnasiums_own_check_passes_without_a_warning(tiny_row: dict[str, Any]) -> None:
@@ -50,8 +53,11 @@ def test_a_repair_is_graded_by_hidden_tests_and_rewarded(env: CodingRepairEnv) -
     assert info["resolved"] is True
     assert info["stop_reason"] == "submitted"
     assert info["reward_parts"] == {"resolved": 1.0}
-    assert set(info["grade"]["fail_to_pass"]) == set(env.task.fail_to_pass)
-    assert "width * height" in env.patch().text
+    assert set(info["grade"].fail_to_pass) == set(env.task.fail_to_pass)
+    assert env.episode.grade is not None
+    assert info["grade"] == replace(env.episode.grade, duration_s=0.0)
+    assert "width * height" in env.patch().text == info["patch"]
+    assert pickle.loads(pickle.dumps(info)) == info  # noqa: S301 - just written
 
 
 def test_info_holds_no_gold_and_no_hidden_test_before_the_end(env: CodingRepairEnv) -> None:
@@ -94,15 +100,22 @@ def test_tokens_are_kept_as_sampled(env: CodingRepairEnv) -> None:
     assert not plain.exact
 
 
-def test_an_observation_keeps_the_tail(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], max_obs_tokens=8)
+def test_a_long_task_keeps_its_head_and_a_long_answer_its_tail(tiny_row: dict[str, Any]) -> None:
+    issue = " ".join(map(str, range(500)))
+    env = CodingRepairEnv(tasks=[tiny_row | {"problem_statement": issue}], max_obs_tokens=64)
     observation, info = env.reset()
-    assert observation["attention_mask"].sum() == 8
+    assert info["observation_cut"] is True
+    assert info["text"] == issue
+    text = env.tokenizer.decode(observation["input_ids"].tolist())
+    assert text.startswith("0 1 2 3 4 5")
+    assert text.endswith("[… the rest of the text is cut off here …]")
+    observation, _, _, _, info = env.step(shell("seq 500"))
+    assert info["observation_cut"] is True
     assert info["text"].endswith(env.tokenizer.decode(observation["input_ids"].tolist()))
-    observation, *_ = env.step(shell("echo hi"))
-    assert observation["attention_mask"].tolist() == sorted(
-        observation["attention_mask"].tolist(), reverse=True
-    )
+    observation, _, _, _, info = env.step(shell("echo hi"))
+    assert info["observation_cut"] is False
+    mask = observation["attention_mask"].tolist()
+    assert mask == sorted(mask, reverse=True)
     assert observation["input_ids"].dtype == np.int32
     env.close()
 

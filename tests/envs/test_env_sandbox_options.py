@@ -10,6 +10,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from moves import FIX, SUBMIT, shell
 
+from coding_gym import Grade
 from coding_gym.adapters.trl import environment_factory
 from coding_gym.cli.options import parse_sandbox
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -110,7 +111,7 @@ def test_a_waiting_shell_changes_no_byte() -> None:
         steps: list[Any] = [env.reset(seed=2)[1]]
         steps += [env.step(action)[1:] for action in actions]
         env.close()
-        seen.append([json.dumps(step) for step in steps])
+        seen.append([json.dumps(step, default=Grade.to_json) for step in steps])
     assert seen[1] == seen[0]
 
 

@@ -22,7 +22,7 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
         attempts.append(arguments)
         raise SandboxError("no more room")
 
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail)
+    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail)
     env = CodingRepairEnv(tasks=[tiny_row])
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
@@ -38,9 +38,9 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
 def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.episode import opening
+    from coding_gym.episode import lifecycle
 
-    real, attempts = opening.open_sandbox, []
+    real, attempts = lifecycle.open_sandbox, []
 
     def fail_once(*arguments: Any, **options: Any) -> Any:
         attempts.append(arguments)
@@ -48,7 +48,7 @@ def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
             raise SandboxError("busy")
         return real(*arguments, **options)
 
-    monkeypatch.setattr("coding_gym.episode.opening.open_sandbox", fail_once)
+    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail_once)
     env = CodingRepairEnv(tasks=[tiny_row])
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)
@@ -61,7 +61,7 @@ def test_a_machine_without_sandboxes_is_the_callers_to_mend(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coding_gym.episode.opening.open_sandbox",
+        "coding_gym.episode.lifecycle.open_sandbox",
         raising(SandboxUnavailableError("forbidden; run: sysctl …")),
     )
     with pytest.raises(SandboxUnavailableError, match="sysctl"):
@@ -71,7 +71,9 @@ def test_a_machine_without_sandboxes_is_the_callers_to_mend(
 def test_a_grader_that_fails_masks_the_sample(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no report")))
+    monkeypatch.setattr(
+        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no report"))
+    )
     env = CodingRepairEnv(tasks=[tiny_row])
     env.reset()
     _, reward, terminated, truncated, info = env.step(SUBMIT)

@@ -162,6 +162,17 @@ def test_the_clock_runs_from_start_to_stop_and_copies_stand_still() -> None:
     usage.stop_clock()
     assert usage.seconds >= copy.seconds
     assert usage.copy() == usage
-    other = Usage()
-    other.become(usage)
-    assert other == usage
+
+
+def test_limits_come_from_one_mapping_or_from_max_turns_but_never_from_both() -> None:
+    assert Limits.parse({"max_tool_calls": 3}, 7) == Limits(max_turns=7, max_tool_calls=3)
+    assert Limits.parse({"max_turns": 7}).max_turns == 7
+    assert Limits.parse({"max_turns": None}, None).max_turns is None
+    with pytest.raises(
+        InvalidArgumentError, match=r"max_turns=8 and limits={'max_turns': 7} contr"
+    ):
+        Limits.parse({"max_turns": 7}, 8)
+    with pytest.raises(InvalidArgumentError, match="did you mean 'max_tokens'"):
+        Limits.parse({"max_token": 7})
+    with pytest.raises(InvalidArgumentError, match="limits must be a mapping such as"):
+        Limits.parse(7)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """What a policy is told of its budget, and when."""
 
 from coding_gym.episode import Limits, Usage
-from coding_gym.episode.notices import budget_warning
+from coding_gym.episode.usage import budget_warning
 
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 LOW = "Tokens low. Focus on the main issue only.\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from moves import SUBMIT, shell
 
-from coding_gym.episode import Episode, opening
+from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tools import get_toolset
@@ -73,7 +73,7 @@ def test_a_sandbox_that_cannot_be_opened_again_makes_a_stillborn_branch(
         attempts.append(arguments)
         raise SandboxError("no memory")
 
-    monkeypatch.setattr(opening, "open_sandbox", fail)
+    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
     branch = make()
     assert branch.restore(moment) == moment.outcome
     assert len(attempts) == 2

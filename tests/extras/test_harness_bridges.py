@@ -90,7 +90,7 @@ def test_nano_agent_sees_new_files_in_its_diff_and_each_run_begins_at_the_base()
         env = NanoEnvironment(TASK)
         agent = nano_agent(env, server.url)
         assert "+++ b/new.txt" in agent.run("Add a file.")
-        assert env.is_clean()
+        assert not env.is_clean()
         grade = env.grade()
         assert not grade.resolved
     with serving([IDLE]) as server:
@@ -146,7 +146,8 @@ def test_a_sandbox_that_dies_is_not_blamed_on_the_policy() -> None:
 
         def start_and_die() -> None:
             start()
-            env.sandbox.close()
+            with env.episode.access() as context:
+                context.sandbox.close()
 
         env.start = start_and_die  # type: ignore[method-assign]
         with pytest.raises(SandboxError):

@@ -20,7 +20,7 @@ import pytest
 from nano_model import commit_files, completion_of, replace_model
 
 from coding_gym.episode import transcript
-from coding_gym.episode.notices import budget_warning
+from coding_gym.episode.usage import budget_warning
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.wrappers.token_budget import TokenBudget

@@ -70,7 +70,7 @@ def test_the_next_episode_begins_in_the_step_that_ends_one(make: Make) -> None:
     assert rewards.dtype == np.float32
     assert_equal(slot(observations, 0), slot(first, 0))
     assert infos[0]["stop_reason"] == "submitted"
-    assert infos[0]["grade"]["reason"] == "empty_patch"
+    assert infos[0]["grade"].reason == "empty_patch"
     assert env.reset_infos[0]["turn"] == 0
     final = infos[0]["terminal_observation"]
     assert env.observation_space.contains(final)
@@ -110,7 +110,7 @@ def test_a_failure_of_our_own_asks_for_a_bootstrap(
 ) -> None:
     env = make(num_envs=1)
     monkeypatch.setattr(
-        "coding_gym.episode.opening.open_sandbox", raising(SandboxError("no more room"))
+        "coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("no more room"))
     )
     env.reset()
     _, rewards, dones, infos = env.step(np.array([SUBMIT]))

@@ -32,6 +32,7 @@ def play(env: gym.Env[Any, Any]) -> Play:
             env.step(json.dumps({"name": "shell", "arguments": {"cmd": command}}))
         info = env.step('{"name": "submit", "arguments": {}}')[4]
         assert not info["error"], info["error"]
-        return dict(info["grade"])
+        verdict: dict[str, Any] = info["grade"].to_json()
+        return verdict
 
     return run

@@ -63,8 +63,8 @@ def test_465_no_commit_of_an_episode_is_younger_than_its_base(history: tuple[Pat
     env.step(json.dumps({"name": "shell", "arguments": {"cmd": FROM_THE_FUTURE}}))
     verdict = env.step('{"name": "submit", "arguments": {}}')[4]["grade"]
     env.close()
-    assert verdict["reason"] == "tests_failed", verdict
-    assert set(verdict["fail_to_pass"].values()) == {"failed"}
+    assert verdict.reason == "tests_failed", verdict
+    assert set(verdict.fail_to_pass.values()) == {"failed"}
 
 
 def test_538_a_file_where_the_hidden_tests_add_one_is_theirs(grade_tree: GradeTree) -> None:

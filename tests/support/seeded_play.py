@@ -6,6 +6,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from coding_gym import Grade
+
 ACTIONS = [
     {"name": "shell", "arguments": {"cmd": "ls -la; git status; git log; id; env; date +%Z"}},
     {"name": "shell", "arguments": {"cmd": "python -m pytest -q; echo $RANDOM > /dev/null"}},
@@ -29,7 +31,7 @@ def digest() -> str:
             seen.update(observation["input_ids"].tobytes())
             seen.update(observation["attention_mask"].tobytes())
             steps.append([reward, terminated, truncated, info])
-        seen.update(json.dumps(steps, sort_keys=True).encode())
+        seen.update(json.dumps(steps, sort_keys=True, default=Grade.to_json).encode())
     env.close()
     return seen.hexdigest()
 

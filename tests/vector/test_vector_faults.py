@@ -117,7 +117,7 @@ def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
 
     with monkeypatch.context() as patch:
         patch.setattr(
-            "coding_gym.episode.opening.open_sandbox",
+            "coding_gym.episode.lifecycle.open_sandbox",
             raising(SandboxUnavailableError("forbidden; run: sysctl …")),
         )
         assert vec.step([SUBMIT, TRUE])[2].tolist() == [True, False]

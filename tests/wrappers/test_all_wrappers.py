@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
 
 import coding_gym.wrappers
-from coding_gym import Stop
+from coding_gym import Grade, Stop
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import read_trajectories
 
@@ -178,7 +178,7 @@ def assert_plays_an_episode(env: gym.Env[Any, Any], what: str) -> None:
     assert observation in env.observation_space, what
     assert (float(reward), terminated, truncated) == (0.0, False, True), what
     assert (info["turn"], info["stop_reason"]) == (2, "stopped"), what
-    assert info["grade"]["reason"] == "empty_patch", what
+    assert info["grade"].reason == "empty_patch", what
     assert set(info["reward_parts"]) == {"resolved", *parts_of(env)}, what
 
 
@@ -240,7 +240,7 @@ def as_text(observation: Any, *others: Any) -> str:
         observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
     *rest, info = others
     budget = info["budget"] | {"seconds": None}  # a clock's
-    return json.dumps([observation, *rest, info | {"budget": budget}])
+    return json.dumps([observation, *rest, info | {"budget": budget}], default=Grade.to_json)
 
 
 def outcomes(tmp_path: Path) -> list[Any]:

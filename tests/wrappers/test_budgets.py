@@ -200,7 +200,7 @@ def test_a_prompt_beyond_the_budget_ends_with_the_first_step(
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert info["stop_reason"] == "max_tokens"
     assert (info["messages"], info["tool_calls"]) == ([], 0)
-    assert info["grade"]["reason"] == "empty_patch"
+    assert info["grade"].reason == "empty_patch"
     assert not info["mask_sample"]
     wrapped.reset()
     assert wrapped.step(Stop())[4]["stop_reason"] == "stopped"

@@ -76,7 +76,9 @@ def test_what_a_trainer_says_at_the_end_is_not_the_policys_reply(make: Callable[
 def test_a_sample_that_our_side_spoilt_has_no_parts(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coding_gym.episode.ending.grade_patch", raising(GradingError("no report")))
+    monkeypatch.setattr(
+        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no report"))
+    )
     env = make(EVERY)
     env.reset()
     _, reward, _, truncated, info = env.step(SUBMIT)

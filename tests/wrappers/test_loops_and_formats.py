@@ -12,7 +12,7 @@ import coding_gym
 from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Limits
-from coding_gym.episode.notices import call_digest, collapse_warning
+from coding_gym.episode.usage import call_digest, collapse_warning
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import NoCall, get_toolset
 from coding_gym.wrappers import CollapseDetector, FormatErrorLimit, ToolCallBudget

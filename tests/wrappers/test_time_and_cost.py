@@ -33,7 +33,7 @@ def test_a_command_gets_no_more_than_what_is_left_and_ends_the_episode(
     assert "exit code 124. Error output:\nCommand timed out after 1." in info["text"]
     assert "never" not in info["text"]
     assert info["budget"]["seconds"] == 0
-    assert info["grade"]["reason"] == "empty_patch"
+    assert info["grade"].reason == "empty_patch"
     assert not info["mask_sample"]
 
 

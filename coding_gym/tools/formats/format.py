@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     MAX_REPAIR_WORK,
@@ -17,7 +18,6 @@ from coding_gym.tools.formats.json_text import (
     repair_work,
 )
 from coding_gym.tools.schemas import Schema
-from coding_gym.tools.commands import COMMANDS, SHELLS
 
 # A tool that takes one of these, or of `COMMANDS`, and requires nothing else takes a whole text.
 _PATCHES = ("patch", "diff", "input")

@@ -1,0 +1,146 @@
+"""From plain arguments to episodes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Self
+
+from coding_gym.arguments import positive_seconds, unknown_name
+from coding_gym.episode.episode import Episode
+from coding_gym.episode.limits import MAX_TURNS, Limits
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+from coding_gym.text.chat import get_chat
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
+from coding_gym.tools import Toolset, get_toolset
+from coding_gym.tools.formats import check_format
+from coding_gym.workspace import TemplateStore
+
+GRADINGS = ("hidden", "none")
+"""How the end of an episode is graded: by the task's hidden tests, or not at all."""
+
+_template_store = cache(TemplateStore)  # one per backend and process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeFactory:
+    """Makes episodes, all with the same settings; `from_config` makes one from plain arguments.
+
+    Attributes:
+        tasks: The tasks that were chosen; `create` takes others too.
+        toolset: The tools that the policy has.
+        tokenizer: Counts tokens and encodes plain replies.
+        source: The name of the source, for records; "" for rows.
+        tool_format: How calls are written.
+        limits: Upper bounds of an episode.
+        sandbox: Where commands run.
+        command_timeout_s: Seconds that one command may take.
+        grading: One of `GRADINGS`.
+
+    Raises:
+        InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
+    """
+
+    tasks: tuple[Task, ...] = field(repr=False)
+    toolset: Toolset
+    tokenizer: Tokenizer
+    source: str = ""
+    tool_format: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+    sandbox: SandboxOptions = field(default_factory=SandboxOptions)
+    command_timeout_s: float = DEFAULT_TIMEOUT_S
+    grading: str = "hidden"
+
+    def __post_init__(self) -> None:
+        """Refuses limits that the tokenizer cannot count."""
+        if self.limits.counts_tokens and self.limits.count == "chat":
+            get_chat(self.tokenizer, self.toolset.schemas, self.tool_format)
+
+    @classmethod
+    def from_config(
+        cls,
+        *,
+        tasks: str | Sequence[Any] = "bundled",
+        task_ids: Sequence[str] | None = None,
+        toolset: str = "nano",
+        tool_format: str = "auto",
+        tokenizer: str = DEFAULT_TOKENIZER,
+        max_turns: int | None = MAX_TURNS,
+        limits: Mapping[str, Any] | None = None,
+        sandbox: str | Mapping[str, Any] = "auto",
+        command_timeout_s: float = DEFAULT_TIMEOUT_S,
+        grading: str = "hidden",
+    ) -> Self:
+        """Returns a factory from values of JSON, those that `CodingRepairEnv` takes.
+
+        The source of the tasks is read once per process and shared by all factories.
+
+        Args:
+            tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
+            task_ids: Only these tasks, by id.
+            toolset: Name of the toolset.
+            tool_format: How calls are written; see `coding_gym.tools.formats`.
+            tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
+            max_turns: Actions per episode, short for ``limits={"max_turns": ...}``.
+            limits: Upper bounds of an episode, fields of `Limits` by name.
+            sandbox: ``"auto"``, a backend's name, or a mapping; see `SandboxOptions`.
+            command_timeout_s: Seconds that one command may take.
+            grading: ``"hidden"``: the hidden tests grade every episode. ``"none"``: no episode is
+                graded, and tasks need no tests.
+
+        Raises:
+            InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
+                cannot be used; the message names it, its value and the way out.
+        """
+        chosen = get_toolset(toolset)
+        check_format(tool_format, chosen.schemas)
+        if grading not in GRADINGS:
+            raise unknown_name("grading", grading, GRADINGS)
+        return cls(
+            toolset=chosen,
+            tool_format=tool_format,
+            tokenizer=get_tokenizer(tokenizer),
+            limits=Limits.parse(limits, max_turns),
+            tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
+            source=tasks if isinstance(tasks, str) else "",
+            sandbox=SandboxOptions.parse(sandbox),
+            command_timeout_s=positive_seconds("command_timeout_s", command_timeout_s),
+            grading=grading,
+        )
+
+    def task_of(self, row: Task | Mapping[str, Any]) -> Task:
+        """Returns one more task from a row, checked as those of the source are.
+
+        Raises:
+            InvalidTaskError: The row is malformed, or no patch could be graded for it.
+        """
+        return load_tasks([row], needs_tests=self.grading != "none")[0]
+
+    def create(self, task: Task) -> Episode:
+        """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
+        return Episode(
+            task,
+            _template_store(self.sandbox.name).get,
+            toolset=self.toolset,
+            tokenizer=self.tokenizer,
+            tool_format=self.tool_format,
+            limits=self.limits,
+            sandbox=self.sandbox,
+            command_timeout_s=self.command_timeout_s,
+            source=self.source,
+            is_graded=self.grading != "none",
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """Returns what shapes an episode beside its task, by name; equal values play alike."""
+        return {
+            "toolset": self.toolset.name,
+            "tool_format": self.tool_format,
+            "tokenizer": self.tokenizer.name,
+            "limits": self.limits,
+            "sandbox": self.sandbox,
+            "command_timeout_s": self.command_timeout_s,
+            "grading": self.grading,
+        }
