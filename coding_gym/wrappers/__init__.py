@@ -1,4 +1,4 @@
-"""Gymnasium wrappers.
+"""Gymnasium wrappers; those that only set limits are in `limits`.
 
 | wrapper | does |
 |---|---|
@@ -14,21 +14,23 @@
 | `RecordTrajectory` | writes every finished episode to a file |
 """
 
-from coding_gym.wrappers.collapse_detector import CollapseDetector
 from coding_gym.wrappers.composite_reward import (
     CompositeReward,
     PatchSimilarityReward,
     TestPassReward,
 )
-from coding_gym.wrappers.cost_budget import CostBudget
-from coding_gym.wrappers.format_error_limit import FormatErrorLimit
+from coding_gym.wrappers.limits import (
+    CollapseDetector,
+    CostBudget,
+    FormatErrorLimit,
+    TimeBudget,
+    TokenBudget,
+    ToolCallBudget,
+)
 from coding_gym.wrappers.menu_actions import MenuActions
 from coding_gym.wrappers.record_trajectory import RecordTrajectory
 from coding_gym.wrappers.text_observation import TextObservation
-from coding_gym.wrappers.time_budget import TimeBudget
 from coding_gym.wrappers.token_actions import TokenActions
-from coding_gym.wrappers.token_budget import TokenBudget
-from coding_gym.wrappers.tool_call_budget import ToolCallBudget
 from coding_gym.wrappers.transcript_observation import TranscriptObservation
 from coding_gym.wrappers.visible_test_shaping import VisibleTestShaping
 

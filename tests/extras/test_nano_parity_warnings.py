@@ -23,8 +23,7 @@ from coding_gym.episode import transcript
 from coding_gym.episode.usage import budget_warning
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.wrappers.token_budget import TokenBudget
-from coding_gym.wrappers.tool_call_budget import ToolCallBudget
+from coding_gym.wrappers import TokenBudget, ToolCallBudget
 
 nano_agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 

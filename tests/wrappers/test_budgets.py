@@ -14,8 +14,7 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.wrappers.token_budget import TokenBudget
-from coding_gym.wrappers.tool_call_budget import ToolCallBudget
+from coding_gym.wrappers import TokenBudget, ToolCallBudget
 
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 LOW = "Tokens low. Focus on the main issue only.\n"
