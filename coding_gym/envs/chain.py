@@ -8,7 +8,7 @@ import gymnasium as gym
 from coding_gym.errors import InvalidArgumentError
 
 UNGRADED = {
-    "TimeLimit": "it ends an episode without a grade; use max_turns of CodingRepair-v0",
+    "TimeLimit": "it counts the turns a second time; use max_turns of CodingRepair-v0",
     "Autoreset": "it hides the end of an episode; use a vector env",
 }
 """Wrappers of Gymnasium that spoil an episode's end, each with why, and the way out."""

@@ -3,10 +3,10 @@
 import atexit
 import inspect
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -14,13 +14,21 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from coding_gym.arguments import at_least_one, true_or_false
+from coding_gym.envs.registration import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.vector.batching import Batch, merge_infos, stack, to_batch, unstack
-from coding_gym.vector.reset_arguments import Seed, seeds_of_slots, split_options
-from coding_gym.vector.slot import Slot
-from coding_gym.vector.slots import Slots
-from coding_gym.vector.sub_envs import check_env_arguments, make_envs
+from coding_gym.vector.batching import (
+    Batch,
+    Seed,
+    merge_infos,
+    seeds_of_slots,
+    split_options,
+    stack,
+    to_batch,
+    unstack,
+)
+from coding_gym.vector.slots import Slot, Slots
+from coding_gym.vector.sub_envs import WrapperEntry, check_env_arguments, make_envs
 from coding_gym.vector.thread_pool import ThreadPool
 
 
@@ -40,9 +48,9 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     Args:
         num_envs: N.
-        wrappers: ``{"name": "TokenBudget", "kwargs": {...}}`` for each wrapper of each env, the
-            innermost first; the name is that of a class in `coding_gym.wrappers`, or
-            ``"module:Class"``.
+        wrappers: For each wrapper of each env, the innermost first,
+            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is that of a class in
+            `coding_gym.wrappers` or ``"module:Class"``; or a callable from env to env.
         group_size: So many neighbours have the same tasks: the k-th episode of each env of a group
             since the last seed is of one task, seeded or not. Divides ``num_envs``.
         prefetch: Whether the end of an episode begins the next one in the background at once. The
@@ -59,7 +67,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self,
         num_envs: int,
         *,
-        wrappers: Sequence[Mapping[str, Any]] = (),
+        wrappers: Sequence[WrapperEntry] = (),
         group_size: int = 1,
         prefetch: bool = False,
         num_threads: int | None = None,
@@ -275,6 +283,46 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         if self.closed or not self._pool.is_mine:
             why = "is closed" if self.closed else "belongs to the process that made it"
             raise EpisodeError(f"this vector env {why}; make another")
+
+
+def make_vec(
+    num_envs: int = 1,
+    *,
+    wrappers: Sequence[WrapperEntry] = (),
+    env_wrappers: Sequence[WrapperEntry] = (),
+    **kwargs: Any,
+) -> CodingRepairVectorEnv:
+    """Returns a vector env of ``CodingRepair-v0`` with a spec that makes it again.
+
+    The same as ``gym.make_vec("CodingRepair-v0", num_envs=..., env_wrappers=[...], ...)``.
+
+    Args:
+        num_envs: How many envs.
+        wrappers: For each wrapper of each env, the innermost first,
+            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is that of a class in
+            `coding_gym.wrappers` or ``"module:Class"``; or a callable from env to env, with which
+            the spec cannot be written as JSON.
+        env_wrappers: The same; `gym.make_vec` refuses the name ``wrappers`` for this env.
+        **kwargs: Further arguments of `CodingRepairVectorEnv` and of `CodingRepairEnv`.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: An argument cannot be used.
+    """
+    check_vector_arguments(kwargs)
+    if wrappers and env_wrappers:
+        raise InvalidArgumentError("wrappers and env_wrappers are the same; give one of the two")
+    given = wrappers or env_wrappers
+    if given:  # a tuple would not come back from JSON as one
+        kwargs["env_wrappers"] = list(given) if isinstance(given, tuple) else given
+    env = gym.make_vec(ENV_ID, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
+    return cast("CodingRepairVectorEnv", env)
+
+
+def vector_entry_point(
+    num_envs: int, *, env_wrappers: Sequence[WrapperEntry] = (), **kwargs: Any
+) -> CodingRepairVectorEnv:
+    """Returns the vector env; Gymnasium calls this with what ``gym.make_vec`` was given."""
+    return CodingRepairVectorEnv(num_envs, wrappers=env_wrappers, **kwargs)
 
 
 def check_vector_arguments(given: Iterable[str]) -> None:

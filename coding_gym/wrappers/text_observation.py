@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, unknown_name
+from coding_gym.envs.spaces import AnyText
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatText
 from coding_gym.text.truncate import KEEPS, cut
-from coding_gym.wrappers.any_text import AnyText
 from coding_gym.wrappers.chain import check_order
 
 if TYPE_CHECKING:
