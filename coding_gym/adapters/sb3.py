@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector.sub_envs import WrapperEntry
 
 try:
     from stable_baselines3.common.env_util import is_wrapped
@@ -28,7 +29,7 @@ Indices = int | Iterable[int] | None
 def make_vec_env(
     num_envs: int = 1,
     *,
-    wrappers: Sequence[Mapping[str, Any]] = (),
+    wrappers: Sequence[WrapperEntry] = (),
     seed: int | None = None,
     **env_kwargs: Any,
 ) -> "CodingRepairVecEnv":

@@ -1,8 +1,9 @@
 """``CodingRepair-v0``: spaces, seeding and Gymnasium's tuple around an `Episode`."""
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -232,8 +233,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **self.episode.info(),
             "text": outcome.text,
             "observation_cut": is_cut,
-            # Wrappers edit infos; the transcript stays as it was.
-            "messages": deepcopy(list(outcome.messages)),
+            # A copy: wrappers edit infos, and the transcript stays as it was.
+            "messages": json.loads(json.dumps(outcome.messages)),
             "reward_parts": dict(outcome.reward_parts),
         }
         return pad(ids, self.tokenizer.pad_id, self._max_obs_tokens), info
