@@ -92,6 +92,8 @@ def test_an_attempt_that_cannot_be_read_says_why_in_one_line() -> None:
         ("<tool_call name='shell'>ls", 'Expected {"name"'),
         ('{"name": "shell", "cmd": "ls"}', 'Expected {"name"'),
         ('{"tool": "shell"}', 'Expected {"name"'),
+        ('{"output": ["shell"]}', 'Expected {"name"'),
+        (f'{LS_JSON}<tool_call>{{"name": "submit"}}</tool_call>', 'Expected {"name"'),
         ('{"name": "shell", "arguments": {"cmd": "rm -rf /tmp/a', "Unterminated string"),
         ('{"name": "shell", "arguments": {"cmd": NaN}}', "NaN is not JSON"),
         ('{"name": "shell", "arguments": {"cmd": 1e999}}', "out of range"),

@@ -55,8 +55,13 @@ def test_no_text_makes_reading_raise() -> None:
         "\n*** End Patch",
         ";",
     ]
+    pieces += ["<|channel|>", "commentary to=functions.shell", "<|message|>", "<|tool_call_begin|>"]
+    pieces += ["functions.shell:0<|tool_call_argument_begin|>", "<|tool_call_end|>", "shell(cmd="]
+    pieces += ['<invoke name="shell">', '<parameter name="cmd">', "</invoke>", "<arg_key>cmd", "["]
+    pieces += ["</arg_key>", "<arg_value>", "]<]minimax[>[", "<|tool_call>call:shell{", '<|"|>']
+    pieces += ['<|open|>call tool="shell"', "<|sep|>", "<|tool_call_start|>", "<code>", "'", "cmd:"]
     pieces += ['"function"', "null", LS_JSON, '"\\ud800"', "x", "\x85", "\u2028"]
-    for number in range(2000):
+    for number in range(700):
         text = "".join(rng.choices(pieces, k=rng.randrange(25)))
         for tool_format in TOOL_FORMATS:
             name = tool_format + "[strict]" * (number % 2)
@@ -108,6 +113,13 @@ def test_a_long_text_of_what_only_looks_like_calls_is_answered() -> None:
         ("bash_block", "", "```bash\n"),
         ("bash_block", "", "```bash\n```\n"),
         ("apply_patch", "", "*** Begin Patch\n"),
+        ("auto", "<|channel|>", "to="),
+        ("auto", "", "<|tool_call_begin|>functions.shell:0<|tool_call_argument_begin|>{"),
+        ("auto", "<tool_call>shell<arg_key>cmd</arg_key><arg_value>", "</arg_value>"),
+        ("auto", "", "]<]minimax[>[<a>"),
+        ("auto", "[shell(cmd=", "'a'\n"),
+        ("auto", "", "\n[shell("),
+        ("auto", "<|tool_call>call:shell{cmd:", '<|"|>'),
     ):
         text = start + unit * (LONG // len(unit))
         parsed = parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"])
@@ -124,11 +136,17 @@ def test_quotes_and_brackets_that_never_close_are_answered() -> None:
 
 def test_a_megabyte_of_argument_is_read() -> None:
     calls = (ToolCall("shell", {"cmd": "é\n" * 500_000}, "call_0"),)
-    for tool_format in TOOL_FORMATS:
-        if tool_format != "apply_patch":
-            text = render_calls(calls, tool_format, SCHEMAS)
-            (call,) = parse(text, tool_format).calls
-            assert call.arguments == calls[0].arguments
+    for tool_format in (
+        "openai",
+        "json",
+        "hermes",
+        "harmony",
+        "qwen3_coder",
+        "gemma4",
+        "bash_block",
+    ):
+        text = render_calls(calls, tool_format, SCHEMAS)
+        assert parse(text, tool_format).calls == calls
 
 
 def test_lone_surrogates_are_replaced() -> None:

@@ -184,7 +184,8 @@ def _read_message(value: dict[str, Any], dialect: str) -> ParsedAction | None:
     """
     output, content, calls = value.get("output"), value.get("content"), value.get("tool_calls")
     if dialect in ("", "responses") and isinstance(output, list):
-        return _read_parts(output)
+        is_typed = all(isinstance(item, dict) and "type" in item for item in output)
+        return _read_parts(output) if is_typed else None
     is_message = "tool_calls" in value or value.get("role") == "assistant"
     if not is_message or dialect not in ("", "openai", "anthropic"):
         return None
@@ -514,7 +515,7 @@ def _kimi_id(call: ToolCall, index: int) -> str:
 # -- Harmony --------------------------------------------------------------------------------------
 
 _MESSAGE = re.compile(
-    r"(?:<\|start\|>assistant)?[ \t]{0,9}(?:to=(?P<to>[^\s<]{1,200})[ \t]{0,9})?"
+    r"(?:<\|start\|>assistant)?[ \t]{0,9}(?:to=(?P<to>[^\s<]{1,64})[ \t]{0,9})?"
     r"<\|channel\|>(?P<channel>[^<]*(?:<\|constrain\|>[^<]*)?)<\|message\|>"
 )
 _RECIPIENT = re.compile(r"to=([^\s<]+)")

@@ -217,27 +217,16 @@ def _python_calls(text: str, position: int) -> tuple[list[ToolCall], int]:
     return calls, reader.position
 
 
-def _python_value(value: Any) -> str:
-    if isinstance(value, str):
-        return repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_python_value, value))}]"
-    if isinstance(value, dict):
-        items = (f"{_python_value(key)}: {_python_value(item)}" for key, item in value.items())
-        return f"{{{', '.join(items)}}}"
-    return repr(value) if value is None or isinstance(value, bool) else to_json(value)
-
-
 def _double_quoted(value: Any) -> str:
     """Returns a value as Python, its own quotes double, as in the prompts of small models."""
-    return to_json(value) if isinstance(value, str) else _python_value(value)
+    return to_json(value) if isinstance(value, str) else repr(value)
 
 
 def _write_python(
     opening: str, closing: str, between: str, calls: Sequence[ToolCall], _tools: KnownTools
 ) -> str:
     is_double = opening.startswith(("<code>", "<tool_call>"))
-    quoted = _double_quoted if is_double else _python_value
+    quoted = _double_quoted if is_double else repr
     written = []
     for call in calls:
         arguments = (f"{key}={quoted(value)}" for key, value in call.arguments.items())
