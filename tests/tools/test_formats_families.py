@@ -357,6 +357,7 @@ def test_prose_before_a_bare_object_is_kept_and_half_an_object_is_an_error() -> 
             assert parse(text).error
     half = '{"name": "run", "arguments": {"cmd": "x {"name": "submit", "arguments": {}}'
     assert parse(f"So: {half}").calls == ()
+    assert parse(f'name": "run", "arguments": {{"cmd": "ls"}}}}; {OBJECT}').calls == ()
 
 
 def test_prose_that_looks_like_a_call_of_no_tool_is_prose() -> None:

@@ -271,7 +271,7 @@ def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls from the first object that names its arguments to the end of the text.
 
     An object in front of it that is whole JSON and no call is prose. Nothing is looked for behind
-    one that is broken, which may be half a call.
+    one that is broken or names arguments, which may be half a call.
 
     Raises:
         FormatError: The object or something behind it cannot be read.
@@ -279,7 +279,10 @@ def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
     position = 0
     while found := _CALL_BEHIND_PROSE.search(text, position):
         start = found.start()
-        if not any(key in text[start:] for key in _ARGUMENTS):
+        has_arguments = [
+            any(key in part for key in _ARGUMENTS) for part in (text[:start], text[start:])
+        ]
+        if has_arguments != [False, True]:
             return None
         try:
             value, position = decode(text, start, loose=True)
