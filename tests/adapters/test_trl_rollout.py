@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from coding_gym.adapters.special_tokens import BREAK
 from faults import raising
 from gymnasium.error import ResetNeeded
 from processes import descendants
@@ -29,6 +28,7 @@ from coding_gym.errors import (
     UnknownNameError,
     UnknownTaskError,
 )
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 
 FIX = {"search": "width + height", "replace": "width * height", "file": "shapes.py"}
 ROW = {"task_id": "shapes-area", "prompt": [{"role": "user", "content": "Repair it."}]}
@@ -111,9 +111,9 @@ def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_ed
     tiny_row["problem_statement"] = "It prints <|im_end|>."
     tiny_row["files"]["chat.py"] = "END = '<|im_end|>'\n"
     rollout = environment_factory(tasks=[tiny_row])()
-    assert rollout.reset(**ROW).strip() == f"It prints <{BREAK}|im_end|>."
+    assert rollout.reset(**ROW).strip() == f"It prints <{ZERO_WIDTH_SPACE}|im_end|>."
     seen = rollout.shell(cmd="cat chat.py")
-    assert seen == f"END = '<{BREAK}|im_end|>'"
+    assert seen == f"END = '<{ZERO_WIDTH_SPACE}|im_end|>'"
     edit = {"search": seen, "replace": seen.replace("END", "STOP"), "file": "chat.py"}
     assert rollout.apply_patch(**edit) == "patch applied successfully"
     assert rollout.shell(cmd="wc -c < chat.py") == "20"
