@@ -1,7 +1,5 @@
 """Rewards that are added as an episode ends: several by name, or one of the two most used."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +14,17 @@ from coding_gym.grading.room import read_files
 from coding_gym.rewards import Composite, Sample, get_reward, gold_files
 from coding_gym.sandbox import open_sandbox
 from coding_gym.trajectory import StopReason
-from coding_gym.wrappers.shaping import Step, add_parts, check_chain, check_task, check_weight
+from coding_gym.wrappers.shaping import (
+    ProcessCache,
+    Step,
+    add_parts,
+    check_chain,
+    check_task,
+    check_weight,
+)
 
 MEASURES = ("progress", "fraction", "net_fraction_fixed", "fraction_passed")
 """The rewards that `TestPassReward` takes as its measure; the first two are aliases."""
-
-_MAX_REMEMBERED = 256
 
 
 class CompositeReward(
@@ -185,8 +188,7 @@ def _is_graded(core: CodingRepairEnv) -> bool:
     return getattr(core, "grading", getattr(factory, "grading", "hidden")) != "none"
 
 
-_remembered: OrderedDict[str, Mapping[str, str]] = OrderedDict()  # by template and gold patch
-_lock = threading.Lock()
+_base_texts = ProcessCache[Mapping[str, str]]()  # by template and gold patch
 
 
 def _base_files(core: CodingRepairEnv) -> Mapping[str, str]:
@@ -198,20 +200,12 @@ def _base_files(core: CodingRepairEnv) -> Mapping[str, str]:
     template, backend = core.episode.template, core.episode.sandbox.name
     if template is None:  # it could not be built: the first action will end the episode
         return {}
-    key = f"{backend} {template.spec.image} {template.key} {core.task.gold_patch}"
-    with _lock:
-        known = _remembered.get(key)
-    if known is None:
-        with open_sandbox(template.spec, backend=backend) as sandbox:
-            found = read_files(sandbox, sorted(gold_files(core.task.gold_patch)))
-        known = {}
-        for path, data in found.items():
-            try:
-                known[path] = data.decode("utf-8")
-            except UnicodeDecodeError:
-                continue
-        with _lock:
-            _remembered[key] = known
-            while len(_remembered) > _MAX_REMEMBERED:
-                _remembered.popitem(last=False)
-    return known
+    gold, spec = core.task.gold_patch, template.spec
+
+    def read() -> Mapping[str, str]:
+        with open_sandbox(spec, backend=backend) as sandbox:
+            found = read_files(sandbox, sorted(gold_files(gold)))
+        # As patches hold bytes that are not UTF-8.
+        return {path: data.decode("utf-8", "surrogateescape") for path, data in found.items()}
+
+    return _base_texts.get(f"{backend} {spec.image} {template.key} {gold}", read)

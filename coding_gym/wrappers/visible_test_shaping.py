@@ -2,8 +2,6 @@
 
 import fnmatch
 import posixpath
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,12 +21,18 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import snapshot_in
-from coding_gym.wrappers.shaping import Step, add_parts, check_chain, check_task, check_weight
+from coding_gym.wrappers.shaping import (
+    ProcessCache,
+    Step,
+    add_parts,
+    check_chain,
+    check_task,
+    check_weight,
+)
 
 _RUNNER = "pytest"  # the only runner whose tests are found by their files
 _PART = "visible_tests"
 _MAX_FILES = 100
-_MAX_REMEMBERED = 256
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
 
 
@@ -210,20 +214,15 @@ def visible_tests(task: Task, template: Template, *, backend: str) -> VisibleTes
         GradingError, SandboxError: The machinery failed.
     """
     key = f"{backend} {template.spec.image} {template.key} {get_runner(_RUNNER).files(task)}"
-    with _lock:
-        known = _remembered.get(key)
-    if known is None:
+
+    def run() -> VisibleTests:
         with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-            known = VisibleTests(_run_at_base(task, sandbox))
-        with _lock:
-            _remembered[key] = known
-            while len(_remembered) > _MAX_REMEMBERED:
-                _remembered.popitem(last=False)
-    return known
+            return VisibleTests(_run_at_base(task, sandbox))
+
+    return _at_base.get(key, run)
 
 
-_remembered: OrderedDict[str, VisibleTests] = OrderedDict()
-_lock = threading.Lock()
+_at_base = ProcessCache[VisibleTests]()
 
 
 def _run_at_base(task: Task, sandbox: Sandbox) -> dict[str, TestStatus]:
