@@ -11,7 +11,7 @@ import pytest
 from command_line import run
 
 from coding_gym import __version__, load_tasks
-from coding_gym.cli import demo
+from coding_gym.agents.template_repair import readable_message
 from coding_gym.episode import transcript
 from coding_gym.repair import driver
 from coding_gym.rollout import read_trajectories
@@ -120,7 +120,7 @@ def test_the_demo_shows_no_packed_data() -> None:
     reply = {"role": "tool", "content": "1 failed\n[0/49] c-pI0O3qJ7EmpEpQdH7"}
     text = transcript.render(
         [
-            demo._readable(m)
+            readable_message(m)
             for m in ({"role": "assistant", "content": "", "tool_calls": calls}, reply)
         ]
     )

@@ -3,12 +3,10 @@
 import re
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from coding_gym.rewards import registry
-from coding_gym.testing.debug import restored_toolsets
+from coding_gym.testing.debug import restored_registries
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -29,7 +27,7 @@ def blocks(*pages: Path) -> list[Any]:
 
 def assert_runs(code: str) -> None:
     namespace: dict[str, object] = {}
-    with restored_toolsets(), patch.dict(registry._REWARDS):
+    with restored_registries():
         exec(compile(code, "a block of the page", "exec"), namespace)  # noqa: S102 - our own
     assert {"env", "task", "tasks"} & namespace.keys()
 

@@ -57,9 +57,9 @@ def test_a_difference_is_shown_once_per_kind(recording: Path) -> None:
 
 
 def test_a_permitted_difference_is_passed_over(recording: Path, tmp_path: Path) -> None:
-    new = changed(recording, '"mask_sample": ', '"observation_cut": false, "mask_sample": ')
+    new = changed(recording, '"mask_sample": ', '"moon_phase": 3, "mask_sample": ')
     permitted = tmp_path / "permitted.toml"
-    entry = '[[permitted]]\npath = "*info.observation_cut"\nkind = "added"\nreason = "It is new."\n'
+    entry = '[[permitted]]\npath = "*info.moon_phase"\nkind = "added"\nreason = "It is new."\n'
     unused = '[[permitted]]\npath = "*info.text"\nreason = "None."\n'
     permitted.write_text(entry + unused)
     compared = record_episodes("--compare", recording, new, "--permitted", permitted)

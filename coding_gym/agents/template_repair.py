@@ -1,5 +1,7 @@
 """An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
 
+import json
+import re
 from collections.abc import Generator, Mapping
 from typing import Any
 
@@ -11,8 +13,12 @@ from coding_gym.repair.localisation import localise
 from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.search import Search
 from coding_gym.repair.source import Source, apply_edits
+from coding_gym.trajectory import Message
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
+_PACKED_REPLY = re.compile(r"^\[\d+/(\d+)\] \S+$", re.MULTILINE)
+_PACKED_REQUEST = re.compile(r" <<'EOF'\n\S+\nEOF$")
+_DRIVER = re.compile(r"\S+/template-repair/run\b")
 
 _Steps = Generator[str, Info, Any]
 
@@ -116,3 +122,20 @@ class TemplateRepairAgent:
         if action is None:
             raise self._tools.refusal(self.name, "runs this shell command: " + command[:80])
         return action
+
+
+def readable_message(message: Message) -> Message:
+    """Returns a message without the packed data that the agent and its driver exchange."""
+    if message["role"] == "tool":
+        content = _PACKED_REPLY.sub("(\\1 characters for the agent)", message["content"])
+        return {**message, "content": content}
+    calls = []
+    for call in message.get("tool_calls", []):
+        arguments = json.loads(call["function"]["arguments"])
+        command = arguments.get("cmd", "")
+        if command == driver.install_command():
+            command = "# write a driver that runs the tests to a folder under /tmp"
+        command = _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))
+        changed = json.dumps({**arguments, "cmd": command} if command else arguments)
+        calls.append({**call, "function": {**call["function"], "arguments": changed}})
+    return {**message, "tool_calls": calls} if calls else message

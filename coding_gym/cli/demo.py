@@ -1,8 +1,6 @@
 """``coding-gym demo``: an agent repairs bundled tasks on the screen."""
 
-import json
 import os
-import re
 import textwrap
 import time
 from collections.abc import Callable
@@ -17,18 +15,15 @@ from rich.syntax import Syntax
 
 from coding_gym.agents.protocol import Info
 from coding_gym.agents.registry import agent_factory
+from coding_gym.agents.template_repair import readable_message
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import transcript
-from coding_gym.repair import driver
 from coding_gym.rollout import append_trajectory, play_episode
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.curriculum import difficulty_rank
-from coding_gym.trajectory import Message, Trajectory
+from coding_gym.trajectory import Trajectory
 
-_PACKED_REPLY = re.compile(r"^\[\d+/(\d+)\] \S+$", re.MULTILINE)
-_PACKED_REQUEST = re.compile(r" <<'EOF'\n\S+\nEOF$")
-_DRIVER = re.compile(r"\S+/template-repair/run\b")
 _NOTES = {
     "template-repair": "This agent has no model: it tries\nsmall edits where visible tests fail. "
     "Bugs that need more, or that no visible test shows, are left to yours.",
@@ -115,25 +110,8 @@ def _play(
 
 def _printer(console: Console) -> Callable[[Info], None]:
     return lambda info: console.print(
-        transcript.render([_readable(message) for message in info["messages"]])
+        transcript.render([readable_message(message) for message in info["messages"]])
     )
-
-
-def _readable(message: Message) -> Message:
-    """Returns a message without the packed data that the agent and its driver exchange."""
-    if message["role"] == "tool":
-        content = _PACKED_REPLY.sub("(\\1 characters for the agent)", message["content"])
-        return {**message, "content": content}
-    calls = []
-    for call in message.get("tool_calls", []):
-        arguments = json.loads(call["function"]["arguments"])
-        command = arguments.get("cmd", "")
-        if command == driver.install_command():
-            command = "# write a driver that runs the tests to a folder under /tmp"
-        command = _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))
-        changed = json.dumps({**arguments, "cmd": command} if command else arguments)
-        calls.append({**call, "function": {**call["function"], "arguments": changed}})
-    return {**message, "tool_calls": calls} if calls else message
 
 
 def _outcome(trajectory: Trajectory, seconds: float) -> str:

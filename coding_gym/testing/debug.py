@@ -8,8 +8,10 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from coding_gym import tools
+from coding_gym.rewards import registry
 from coding_gym.sandbox import disk_uppers, interpreters, options, temporary
 from coding_gym.sandbox.containers import engine, owners
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
@@ -31,7 +33,7 @@ __all__ = [
     "helper_pid",
     "pack_reply",
     "repeat_what_is_done_once",
-    "restored_toolsets",
+    "restored_registries",
     "watchdog_pid",
     "without",
 ]
@@ -97,14 +99,10 @@ def disconnect(host: str) -> None:
 
 
 @contextmanager
-def restored_toolsets() -> Iterator[None]:
-    """Removes, at its end, what was registered with `coding_gym.tools.register_toolset`."""
-    known = dict(tools._TOOLSETS)
-    try:
+def restored_registries() -> Iterator[None]:
+    """Removes, at its end, toolsets and rewards that were registered meanwhile."""
+    with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):
         yield
-    finally:
-        tools._TOOLSETS.clear()
-        tools._TOOLSETS.update(known)
 
 
 def drop_completion(vec: CodingRepairVectorEnv) -> None:

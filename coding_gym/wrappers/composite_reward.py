@@ -27,35 +27,10 @@ MEASURES = ("progress", "fraction", "net_fraction_fixed", "fraction_passed")
 """The rewards that `TestPassReward` takes as its measure; the first two are aliases."""
 
 
-class CompositeReward(
+class _FinalReward(
     gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs
 ):
-    """Adds a weighted sum of rewards, as an episode ends.
-
-    Each of them is a part of ``info["reward_parts"]``, by its name, with ``_by_line`` behind it
-    where texts were compared by lines rather than by characters. The names are those of
-    `coding_gym.rewards.reward_names`; ``docs/rewards.md`` says what they measure, and how a policy
-    could game them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
-    where the tests were tampered with none is above 0.
-
-    In an env with ``grading="none"`` there are no grades: the whole patch is compared, and rewards
-    that are computed from a grade are refused.
-
-    Args:
-        env: A chain around ``CodingRepair-v0``.
-        parts: A list of ``{"name": "file_match", "weight": 0.1}``. Negative weights fine what the
-            reward measures. The weights, each times how far the values of its reward may be apart
-            (1 for most, 2 for those from -1 to 1), and those of all other reward wrappers of the
-            chain, sum to less than 1: any resolved episode earns more than any other.
-
-    Raises:
-        InvalidArgumentError, UnknownNameError: The parts cannot be used.
-    """
-
-    def __init__(self, env: gym.Env[ObsType, ActType], parts: Sequence[Mapping[str, Any]]) -> None:
-        composite = Composite.parse(parts)
-        written = [{"name": reward.name, "weight": w} for reward, w in composite.weighted]
-        self._wrap(env, composite, parts=written)
+    """Adds the parts of a `Composite` in the step that ends an episode."""
 
     def _wrap(self, env: gym.Env[ObsType, ActType], composite: Composite, **arguments: Any) -> None:
         """Checks the chain, and records the constructor's arguments."""
@@ -122,7 +97,36 @@ class CompositeReward(
         return add_parts(step, self._composite.parts(sample))
 
 
-class PatchSimilarityReward(CompositeReward[ObsType, ActType]):
+class CompositeReward(_FinalReward[ObsType, ActType]):
+    """Adds a weighted sum of rewards, as an episode ends.
+
+    Each of them is a part of ``info["reward_parts"]``, by its name, with ``_by_line`` behind it
+    where texts were compared by lines rather than by characters. The names are those of
+    `coding_gym.rewards.reward_names`; ``docs/rewards.md`` says what they measure, and how a policy
+    could game them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
+    where the tests were tampered with none is above 0.
+
+    In an env with ``grading="none"`` there are no grades: the whole patch is compared, and rewards
+    that are computed from a grade are refused.
+
+    Args:
+        env: A chain around ``CodingRepair-v0``.
+        parts: A list of ``{"name": "file_match", "weight": 0.1}``. Negative weights fine what the
+            reward measures. The weights, each times how far the values of its reward may be apart
+            (1 for most, 2 for those from -1 to 1), and those of all other reward wrappers of the
+            chain, sum to less than 1: any resolved episode earns more than any other.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: The parts cannot be used.
+    """
+
+    def __init__(self, env: gym.Env[ObsType, ActType], parts: Sequence[Mapping[str, Any]]) -> None:
+        composite = Composite.parse(parts)
+        written = [{"name": reward.name, "weight": w} for reward, w in composite.weighted]
+        self._wrap(env, composite, parts=written)
+
+
+class PatchSimilarityReward(_FinalReward[ObsType, ActType]):
     """Adds ``weight`` times the likeness of the patch to the gold patch, as an episode ends.
 
     The part is ``info["reward_parts"]["patch_similarity"]``; see
@@ -151,7 +155,7 @@ class PatchSimilarityReward(CompositeReward[ObsType, ActType]):
         self._wrap(env, composite, weight=checked)
 
 
-class TestPassReward(CompositeReward[ObsType, ActType]):
+class TestPassReward(_FinalReward[ObsType, ActType]):
     """Adds ``weight`` times a measure of the hidden tests to the reward that ends an episode.
 
     The part is ``info["reward_parts"]["test_pass"]``. It comes from the grade that the episode has

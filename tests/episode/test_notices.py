@@ -1,5 +1,6 @@
 """What a policy is told of its budget, and when."""
 
+from coding_gym.calls import ToolCall
 from coding_gym.episode import Limits, Usage
 from coding_gym.episode.usage import budget_warning
 
@@ -38,9 +39,9 @@ def test_tokens_go_before_calls() -> None:
 
 
 def test_only_what_the_limits_ask_for_is_warned_about() -> None:
-    usage = Usage(tokens=900, tool_calls=9)
+    usage, call = Usage(tokens=900, tool_calls=9), ToolCall("shell")
     bounds = {"max_tokens": 1000, "max_tool_calls": 10}
-    assert usage.warning(Limits(**bounds)) == ""
-    assert usage.warning(Limits(**bounds, warn_tool_calls=True)) == LAST
-    assert usage.warning(Limits(**bounds, warn_tokens=True)) == CRITICAL
-    assert usage.warning(Limits(warn_tokens=True, warn_tool_calls=True)) == ""
+    assert usage.warning(Limits(**bounds), call) == ""
+    assert usage.warning(Limits(**bounds, warn_tool_calls=True), call) == LAST
+    assert usage.warning(Limits(**bounds, warn_tokens=True), call) == CRITICAL
+    assert usage.warning(Limits(warn_tokens=True, warn_tool_calls=True), call) == ""

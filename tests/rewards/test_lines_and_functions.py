@@ -1,23 +1,11 @@
 """`line_similarity`, `function_match` and rewards of one's own."""
 
-from dataclasses import replace
-
 import pytest
-from test_registry import GOLD, TASK, WRONG, sample
 
-from coding_gym import GradeReason
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
 from coding_gym.rewards import (
-    Composite,
-    Reward,
-    Sample,
     function_match,
-    get_reward,
     line_similarity,
-    register_reward,
-    registry,
-    reward_names,
 )
 
 SOURCE = """import os
@@ -98,41 +86,3 @@ def test_lines_match_at_their_place_in_the_base() -> None:
     assert line_similarity(added, elsewhere) == 0.5
     assert line_similarity(gold, added) == line_similarity(gold, "no patch") == 0
     assert line_similarity(gold, gold + "+x\n" * 300_000) == 0
-
-
-def test_scores_by_similarity_need_no_grade() -> None:
-    ungraded = Sample.of(TASK, None, GOLD)
-    for name in ("patch_similarity", "line_similarity", "exact_match", "function_match"):
-        assert get_reward(name).value(ungraded) == 1, name
-    assert get_reward("swe_rl_similarity").value(Sample.of(TASK, None, Patch("?"))) == -1
-    assert Composite.parse([{"name": "areno", "weight": 0.1}]).that_need("grade") == ("areno",)
-
-
-def test_old_names_are_aliases_and_name_their_parts() -> None:
-    graded = sample(GOLD, GradeReason.RESOLVED)
-    composite = Composite.parse([{"name": "progress", "weight": 0.5}])
-    assert composite.parts(graded) == {"progress": 0.5}
-    assert "progress" not in reward_names()
-    both = [{"name": name, "weight": 0.1} for name in ("fraction", "fraction_passed")]
-    with pytest.raises(InvalidArgumentError, match="name 'fraction_passed' twice"):
-        Composite.parse(both)
-
-
-def test_a_reward_of_ones_own_keeps_to_its_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_REWARDS", dict(registry._REWARDS))
-    own = Reward(name="few_turns", score=lambda s: 1 / len(s.turns))
-    register_reward(own)
-    register_reward(own)
-    graded = sample(WRONG, GradeReason.TESTS_FAILED)
-    parts = Composite.parse([{"name": "few_turns", "weight": 0.5}])
-    assert parts.parts(graded) == {"few_turns": 0.5}
-    register_reward(Reward(name="twice", score=lambda _: 2.0))
-    with pytest.raises(InvalidArgumentError, match="from 0 to 1, got 2"):
-        get_reward("twice").value(graded)
-    for name in ("few_turns", "file_match", "progress"):
-        with pytest.raises(InvalidArgumentError, match="already a reward named"):
-            register_reward(replace(own, name=name, score=lambda _: 0.0))
-    with pytest.raises(InvalidArgumentError, match="bounds"):
-        register_reward(replace(own, name="flat", lowest=1.0))
-    with pytest.raises(UnknownNameError, match="did you mean 'gold_patch'"):
-        register_reward(replace(own, name="typo", needs=("gold_ptach",)))

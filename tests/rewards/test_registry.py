@@ -10,7 +10,14 @@ from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
-from coding_gym.rewards import Composite, Sample, get_reward, reward_names
+from coding_gym.rewards import (
+    Composite,
+    Reward,
+    Sample,
+    get_reward,
+    register_reward,
+    reward_names,
+)
 from coding_gym.task import FilesTree, Task
 from coding_gym.trajectory import Turn
 
@@ -208,3 +215,35 @@ def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
     )
     cut = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
     assert "cannot be read: patch for x.py is cut off" in composite.why_not_computable(cut)
+
+
+def test_scores_by_similarity_need_no_grade() -> None:
+    ungraded = Sample.of(TASK, None, GOLD)
+    for name in ("patch_similarity", "line_similarity", "exact_match", "function_match"):
+        assert get_reward(name).value(ungraded) == 1, name
+    assert get_reward("swe_rl_similarity").value(Sample.of(TASK, None, Patch("?"))) == -1
+    assert Composite.parse([{"name": "areno", "weight": 0.1}]).that_need("grade") == ("areno",)
+
+
+def test_old_names_are_aliases_and_name_their_parts() -> None:
+    graded = sample(GOLD, GradeReason.RESOLVED)
+    composite = Composite.parse([{"name": "progress", "weight": 0.5}])
+    assert composite.parts(graded) == {"progress": 0.5}
+    assert "progress" not in reward_names()
+    both = [{"name": name, "weight": 0.1} for name in ("fraction", "fraction_passed")]
+    with pytest.raises(InvalidArgumentError, match="name 'fraction_passed' twice"):
+        Composite.parse(both)
+
+
+def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
+    own = Reward(name="few_turns", score=lambda s: 2.0 / len(s.turns))
+    graded = sample(WRONG, GradeReason.TESTS_FAILED)
+    with pytest.raises(InvalidArgumentError, match="from 0 to 1, got 2"):
+        own.value(graded)
+    for name in ("file_match", "progress"):
+        with pytest.raises(InvalidArgumentError, match="already a reward named"):
+            register_reward(replace(own, name=name))
+    with pytest.raises(InvalidArgumentError, match="bounds"):
+        register_reward(replace(own, name="flat", lowest=1.0))
+    with pytest.raises(UnknownNameError, match="did you mean 'gold_patch'"):
+        register_reward(replace(own, name="typo", needs=("gold_ptach",)))

@@ -11,7 +11,7 @@ import pytest
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.testing import toolset_checks
-from coding_gym.testing.debug import restored_toolsets
+from coding_gym.testing.debug import restored_registries
 from coding_gym.testing.tool_schemas import check_schema
 from coding_gym.testing.toolset_scene import OUTSIDE
 from coding_gym.tools import (
@@ -40,7 +40,7 @@ def of_the_docs() -> Toolset:
     page = (Path(__file__).parents[2] / "docs" / "toolsets.md").read_text(encoding="utf-8")
     (code,) = (c for c in re.findall(r"(?ms)^```python\n(.*?)^```", page) if "count_bash" in c)
     namespace: dict[str, Any] = {}
-    with restored_toolsets():
+    with restored_registries():
         exec(compile(code, "docs/toolsets.md", "exec"), namespace)  # noqa: S102 - our own
     toolset: Toolset = namespace["counting"]
     return toolset

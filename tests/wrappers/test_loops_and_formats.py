@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -162,13 +163,15 @@ def test_budget_warnings_stand_in_front(env: gym.Env[Any, Any]) -> None:
 
 def test_the_count_goes_on_from_a_snapshot(env: gym.Env[Any, Any]) -> None:
     wrapped = FormatErrorLimit(CollapseDetector(env, repeats=2))
-    wrapped.reset()
-    for action in (shells("true"), shells("true"), BROKEN, BROKEN):
-        wrapped.step(action)
-    forked = coding_gym.fork(wrapped)
-    assert wrapped.step(shells("true"))[4]["stop_reason"] == "collapsed"
-    assert forked.step(BROKEN)[4]["stop_reason"] == "format_errors"
-    forked.close()
+    for actions, last, reason in (
+        ((shells("true"), shells("true")), shells("true"), "collapsed"),
+        ((BROKEN, MALFORMED), BROKEN, "format_errors"),
+    ):
+        wrapped.reset()
+        for action in actions:
+            wrapped.step(action)
+        with closing(coding_gym.fork(wrapped)) as forked:
+            assert forked.step(last)[4]["stop_reason"] == reason
 
 
 @pytest.mark.parametrize("unreadable", [BROKEN, MALFORMED])
