@@ -12,7 +12,6 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
-from coding_gym.tools.effort import Effort
 from coding_gym.tools.files import TextFile, find_place, put, read_if_there, run_own
 from coding_gym.tools.patches import FilePatch, Hunk
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
@@ -27,6 +26,24 @@ MAX_WORK = 1 << 27
 """Characters that may be looked at to find the places of one patch, a second of work at most."""
 
 _LINE_COST = 16  # what a line costs when a text is taken apart, in characters
+
+
+@dataclass(slots=True)
+class Effort:
+    """A budget of work.
+
+    Attributes:
+        left: What may still be spent, in a unit that its owner names.
+    """
+
+    left: int
+
+    def spend(self, work: int) -> bool:
+        """Takes work from the budget, or takes nothing and returns False where it is too much."""
+        if work > self.left:
+            return False
+        self.left -= work
+        return True
 
 
 class _Lines:

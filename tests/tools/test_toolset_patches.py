@@ -10,9 +10,8 @@ from scene import Scene
 from coding_gym.patch import Patch
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.tools.effort import Effort
 from coding_gym.tools.patches import MAX_ANCHORS, MAX_PATCH_CHARS, read_patch
-from coding_gym.tools.patching import LOOSE, MAX_WORK, STRICT, apply_hunks
+from coding_gym.tools.patching import LOOSE, MAX_WORK, STRICT, Effort, apply_hunks
 from coding_gym.tools.toolset import Refusal
 
 STATE = "find . -mindepth 1 -printf '%p %y %m %l\\n' | sort; find . -type f | sort | xargs cat"
