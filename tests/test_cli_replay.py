@@ -13,6 +13,7 @@ from typing import Any
 import command_line
 import gymnasium as gym
 import pytest
+from faults import raising
 from moves import SUBMIT
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
@@ -20,7 +21,7 @@ from coding_gym.agents.registry import agent_factory
 from coding_gym.cli.replay import replay as replay_command
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import append_trajectory, play_episode, read_trajectories, replay
-from coding_gym.rollout.replay import Difference
+from coding_gym.rollout.replay import Difference, recorded_env
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector.sub_envs import make_envs
@@ -239,6 +240,40 @@ def test_bounds_looser_than_the_defaults_are_followed_only_where_trusted(
     append_trajectory(path, was)
     assert "not followed" in run(path, "-s", rows, code=1)
     assert "1 of 1 episodes equal" in run(path, "-s", rows, "--trust-limits")
+
+
+def test_a_file_follows_more_turns_than_the_default_only_where_it_has_them(
+    played: Play, tiny_row: dict[str, Any]
+) -> None:
+    (task,) = load_tasks([tiny_row])
+    for most in (10**9, None):
+        was = played(EDIT, EDIT, max_turns=most, close=True)
+        env, notes = recorded_env(was, task)
+        assert env.unwrapped.limits.max_turns == 50  # type: ignore[attr-defined]
+        assert notes == [
+            f"not followed, as looser than the defaults: max_turns={most}; see --trust-limits"
+        ]
+        assert replay(was, task).difference is None
+        env, notes = recorded_env(was, task, trust_limits=True)
+        assert (env.unwrapped.limits.max_turns, notes) == (most, [])  # type: ignore[attr-defined]
+    long = played(*["Hm."] * 55, max_turns=56, close=True)
+    again = replay(long, task)
+    assert (again.difference, again.num_turns, again.note) == (None, 55, "")
+
+
+def test_an_ungraded_episode_is_played_without_tests(
+    played: Play, tiny_row: dict[str, Any], rows: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
+    rows.write_text(json.dumps(untested) + "\n")
+    monkeypatch.setattr("coding_gym.episode.lifecycle.grade_patch", raising(AssertionError()))
+    was = played(EDIT, SUBMIT, grading="none")
+    (task,) = load_tasks([untested], needs_tests=False)
+    again = replay(was, task)
+    assert (again.difference, again.note) == (None, "")
+    assert "1 of 1 episodes equal" in run(file, "-s", rows)
+    with pytest.raises(InvalidArgumentError, match="no grading is called 'public'"):
+        replay(replace(was, settings={**was.settings, "grading": "public"}), task)
 
 
 @pytest.mark.parametrize("name", ["hf:/etc", "hf:org/name", "cl100k_base", "no_such", "", 7, None])

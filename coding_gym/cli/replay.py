@@ -82,7 +82,8 @@ def _task(trajectory: Trajectory, source: str | None) -> Task:
             f"where is the task {trajectory.task_id!r}? the file names the source {named!r}; "
             "if you trust that, give it by --source"
         )
-    return find_task(_loaded(source or named), trajectory.task_id)
+    needs_tests = trajectory.settings.get("grading") != "none"
+    return find_task(_loaded(source or named, needs_tests=needs_tests), trajectory.task_id)
 
 
 _loaded = cache(load_tasks)

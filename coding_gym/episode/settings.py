@@ -41,6 +41,7 @@ class Settings(JsonRecord):
         limits: Fields of `Limits`.
         sandbox: Where commands ran.
         command_timeout_s: Seconds that one tool call could take.
+        grading: Whether the hidden tests graded the end: ``"hidden"`` or ``"none"``.
         wrappers: The wrappers that shaped rewards, innermost first.
     """
 
@@ -50,6 +51,7 @@ class Settings(JsonRecord):
     limits: Mapping[str, Any]
     sandbox: RecordedSandbox
     command_timeout_s: float
+    grading: str = "hidden"
     wrappers: tuple[RecordedWrapper, ...] = ()
 
 

@@ -18,6 +18,7 @@ from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
+from coding_gym.episode.limits import MAX_TURNS
 from coding_gym.episode.settings import Settings, task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.rollout.play import play_episode
@@ -211,9 +212,16 @@ def recorded_env(
             tool_format=settings.tool_format,
             command_timeout_s=kept.pop("command_timeout_s", DEFAULT_TIMEOUT_S),
             sandbox={"shell": options.shell, "limits": kept, **given},
+            grading=settings.grading,
         )
         # Without the clock, which would stop another machine elsewhere.
-        core.limits = Limits(**{**settings.limits, "max_seconds": None})
+        limits = Limits(**{**settings.limits, "max_seconds": None})
+        # The turns of the record, and one to stop it; other bounds have no default.
+        most = max(MAX_TURNS, len(trajectory.turns) + 1)
+        if not trust_limits and (limits.max_turns is None or limits.max_turns > most):
+            loose["max_turns"] = limits.max_turns
+            limits = replace(limits, max_turns=most)
+        core.limits = limits
         env: gym.Env[Any, str] = core
         kinds = [_reward_wrapper(entry.name) for entry in settings.wrappers]
         for kind, entry in zip(kinds, settings.wrappers, strict=True):
