@@ -25,7 +25,7 @@ from coding_gym.episode.limits import Limits
 from coding_gym.episode.outcome import Outcome
 from coding_gym.episode.recording import record_turn, with_token_ids
 from coding_gym.episode.settings import settings_of
-from coding_gym.episode.usage import Usage
+from coding_gym.episode.usage import Usage, collapse_warning
 from coding_gym.errors import EpisodeError, MachineryError
 from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.patch import Patch
@@ -362,7 +362,7 @@ class Episode:
             if parsed.calls:
                 reason = self._run_calls(parsed.calls, context, played)
             else:
-                reason = self._answer_no_call(parsed.error, context, played)
+                reason = self._answer_no_call(str(action), parsed.error, context, played)
         except MachineryError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         if self._count is not None:
@@ -409,14 +409,19 @@ class Episode:
         content = usage.warning(bounds, call) + result.content
         return replace(result, content=content, call_id=call.call_id, duration_s=duration_s)
 
-    def _answer_no_call(self, problem: str, context: Context, played: _Played) -> StopReason | None:
-        """Answers a reply without a call by a user message, which carries no warning."""
+    def _answer_no_call(
+        self, action: str, problem: str, context: Context, played: _Played
+    ) -> StopReason | None:
+        """Answers a reply without a call by a user message, which has no warning of a budget."""
         if problem:
+            reply = problem
             if self.bounds.max_repeats is not None:
                 self.usage.note_call(ToolCall("", {"error": problem}))
+                if self.usage.repeats == self.bounds.max_repeats:
+                    unread = ToolCall("", {"command": action})
+                    reply = collapse_warning(unread, self.usage.repeats) + problem
             self.usage.tool_calls += 1
             self.usage.format_errors += 1
-            reply = problem
         else:
             answer = self.toolset.on_no_call(context)
             if answer.ends:

@@ -151,6 +151,16 @@ def test_malformed_and_unknown_calls_collapse_too(env: gym.Env[Any, Any]) -> Non
         assert wrapped.step(action)[4]["stop_reason"] == "collapsed"
 
 
+def test_the_last_unreadable_reply_is_answered_with_the_warning(env: gym.Env[Any, Any]) -> None:
+    wrapped = CollapseDetector(ToolCallBudget(env, max_tool_calls=4), repeats=2)
+    wrapped.reset()
+    first, second, third = (wrapped.step(BROKEN)[4] for _ in range(3))
+    said = first["messages"][-1]["content"]
+    assert not said.startswith("The last")
+    assert second["messages"][-1]["content"] == warning(2, BROKEN) + said
+    assert third["stop_reason"] == "collapsed"
+
+
 def test_budget_warnings_stand_in_front(env: gym.Env[Any, Any]) -> None:
     wrapped = CollapseDetector(ToolCallBudget(env, max_tool_calls=3), repeats=2)
     wrapped.reset()
