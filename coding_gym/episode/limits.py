@@ -1,7 +1,7 @@
 """How long an episode may go on, and how it may go."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
@@ -12,6 +12,7 @@ from coding_gym.arguments import (
     check_arguments,
     is_number,
     positive_seconds,
+    true_or_false,
     unknown_name,
 )
 from coding_gym.errors import InvalidArgumentError
@@ -26,7 +27,6 @@ MAX_TURNS = 50
 """Actions of an episode, where nothing else is said."""
 
 _WHOLE = ("max_turns", "max_tool_calls", "max_tokens", "response_limit", "max_format_errors")
-_PRICES = ("input_price", "output_price", "cached_input_price")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +86,14 @@ class Limits:
         self._check("max_repeats", partial(at_least, 2))
         self._check("max_seconds", positive_seconds)
         self._check("max_cost", _above_zero)
-        for name in _PRICES:
-            self._check(name, _price)
+        self._check("cached_input_price", _price)
+        for name, check in _NEVER_NONE.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
         for kind, name, known in (("count", self.count, COUNTS), ("clock", self.clock, CLOCKS)):
             if name not in known:
                 raise unknown_name(kind, name, known)
         if self.max_cost is not None and not (self.input_price or self.output_price):
             raise InvalidArgumentError("max_cost needs input_price or output_price above 0, got 0")
-        reserve = at_least(0, "reserve_tokens", self.reserve_tokens)
-        object.__setattr__(self, "reserve_tokens", reserve)
         if self.max_tokens is not None and self.max_tokens <= self.reserve_tokens:
             raise InvalidArgumentError(
                 f"max_tokens must be more than reserve_tokens ({self.reserve_tokens}), "
@@ -166,3 +165,12 @@ def _price(name: str, value: Any) -> float:
 
 def _is_finite(value: Any) -> bool:
     return is_number(value) and abs(value) <= sys.float_info.max  # neither infinite nor NaN
+
+
+_NEVER_NONE: dict[str, Callable[[str, Any], Any]] = {
+    "input_price": _price,
+    "output_price": _price,
+    "reserve_tokens": partial(at_least, 0),
+    "warn_tokens": true_or_false,
+    "warn_tool_calls": true_or_false,
+}

@@ -102,6 +102,11 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
         ({"max_repeats": 1}, "max_repeats must be an integer of at least 2, got 1"),
         ({"max_format_errors": 0}, "max_format_errors must be an integer of at least 1, got 0"),
         ({"response_limit": 0}, "response_limit must be an integer of at least 1, got 0"),
+        ({"input_price": None}, "input_price must be what a million tokens cost.* got None"),
+        ({"max_cost": 1, "input_price": None, "output_price": 1}, "input_price must be what a mil"),
+        ({"output_price": None}, "output_price must be what a million tokens cost"),
+        ({"warn_tokens": "no"}, "warn_tokens must be true or false, got 'no'"),
+        ({"warn_tool_calls": 1}, "warn_tool_calls must be true or false, got 1"),
     ],
 )
 def test_other_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], said: str) -> None:
