@@ -68,7 +68,7 @@ def _fingerprint(source: Any, split: Wanted) -> Hashable:
     if isinstance(source, list | tuple):  # relative paths in rows start at the current folder
         return Path.cwd(), hashlib.sha256(pickle.dumps(source)).digest()
     name, place = _named(source)
-    top = Path(place).expanduser().absolute()
+    top = _top(place)
     folders = os.walk(top) if top.is_dir() else [(str(top.parent), [], [top.name])]
     paths = (Path(folder, file) for folder, _, files in folders for file in files)
     states = tuple(
@@ -79,11 +79,17 @@ def _fingerprint(source: Any, split: Wanted) -> Hashable:
     return name, str(place), top, repr(split), states
 
 
+def _top(place: str | Path) -> Path:
+    """Returns the file or folder that is read; a task is the folder of its manifest."""
+    path = Path(place).expanduser().absolute()
+    return path.parent if path.name == MANIFEST and path.is_file() else path
+
+
 def _is_self_contained(source: Any, opened: Opened) -> bool:
     """Whether the fingerprint covers every file that was read; a task's tree may lie outside."""
     if isinstance(source, list | tuple):
         return True
-    top = Path(_named(source)[1]).expanduser().resolve()
+    top = _top(_named(source)[1]).resolve()
     trees = [task.tree for task in opened.tasks if isinstance(task.tree, FolderTree)]
     return not top.is_dir() or all(Path(tree.folder).is_relative_to(top) for tree in trees)
 

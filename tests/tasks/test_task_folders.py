@@ -55,6 +55,15 @@ def test_a_fixed_tree_is_taken_back_by_the_gold_patch(tmp_path):
     assert Patch(GOLD).apply(FIXED, reverse=True) == BASE
 
 
+def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
+    manifest = make(tmp_path / "calc") / "task.toml"
+    (before,) = load_tasks(manifest)
+    assert load_tasks(manifest)[0] is before
+    write(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
+    (after,) = load_tasks(manifest)
+    assert "assert True" in after.test_patch
+
+
 @pytest.mark.parametrize("state", ["base", "fixed"])
 def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state):
     tree = (FIXED if state == "fixed" else BASE) | VISIBLE
