@@ -6,12 +6,14 @@ itself keeps to them (`coding_gym.episode.Limits`). So their order in a chain do
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import Any, ClassVar
 
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import at_least, at_least_one, positive_seconds, true_or_false
+from coding_gym.episode.limits import Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.wrappers.chain import check_order
 
@@ -55,11 +57,30 @@ class _LimitWrapper(
         fields = {name: self.FIELDS.get(name, name) for name in arguments}
         for name, value in arguments.items():
             arguments[name] = _CHECKS[name](name, value) if name in _CHECKS else value
-        limits = replace(core.limits, **{fields[name]: v for name, v in arguments.items()})
+        chosen = {fields[name]: self._chosen(name, arguments, core.limits) for name in arguments}
+        limits = replace(core.limits, **chosen)
         recorded = {name: getattr(limits, field) for name, field in fields.items()}
         gym.utils.RecordConstructorArgs.__init__(self, **recorded)
         gym.Wrapper.__init__(self, env)
         core.limits = limits
+
+    def _chosen(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Any:
+        """Returns an argument, or where that is a default what ``limits`` of the env set.
+
+        Raises:
+            InvalidArgumentError: Both set it, and not to the same.
+        """
+        field = self.FIELDS.get(name, name)
+        value, there = arguments[name], getattr(limits, field)
+        if there in (value, getattr(Limits(), field)):
+            return value
+        is_bound = name == next(iter(arguments))
+        argument = signature(type(self)).parameters.get(name)  # a subclass may not have it
+        if not is_bound and argument is not None and value == argument.default:
+            return there
+        raise InvalidArgumentError(
+            f"{field} is set twice: in limits and by {type(self).__name__}; remove one"
+        )
 
 
 class TokenBudget(_LimitWrapper[ObsType, ActType]):

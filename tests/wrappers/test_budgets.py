@@ -1,6 +1,7 @@
 """`TokenBudget` and `ToolCallBudget`: what is counted, what is said, when it ends."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -14,7 +15,7 @@ from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.wrappers import TokenBudget, ToolCallBudget
+from coding_gym.wrappers import CollapseDetector, TimeBudget, TokenBudget, ToolCallBudget
 
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
 LOW = "Tokens low. Focus on the main issue only.\n"
@@ -49,6 +50,41 @@ def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
         warn_tokens=True,
         warn_tool_calls=True,
     )
+
+
+def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(tiny_row: dict[str, Any]) -> None:
+    limits = {"response_limit": 99, "count": "content", "reserve_tokens": 7, "clock": "wall"}
+    env = CodingRepairEnv(tasks=[tiny_row], limits=limits)
+    wrapped = TimeBudget(TokenBudget(env, max_tokens=4000), 60)
+    assert env.limits == Limits(max_tokens=4000, warn_tokens=True, max_seconds=60, **limits)
+    again = TokenBudget(
+        CodingRepairEnv(tasks=[tiny_row], limits=limits), **wrapped.env._saved_kwargs
+    )
+    assert core_of(again).limits == replace(env.limits, max_seconds=None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wrapper", "arguments", "twice"),
+    [
+        ({"max_tool_calls": 5}, ToolCallBudget, {}, "max_tool_calls"),
+        ({"max_tokens": 5000}, TokenBudget, {"max_tokens": 4000}, "max_tokens"),
+        ({"reserve_tokens": 7}, TokenBudget, {"reserve_tokens": 8}, "reserve_tokens"),
+        ({"warn_tokens": True}, TokenBudget, {"warnings": False}, "warn_tokens"),
+        ({"max_repeats": 4}, CollapseDetector, {}, "max_repeats"),
+    ],
+)
+def test_a_bound_that_limits_and_a_wrapper_set_is_refused(
+    limits: dict[str, Any],
+    wrapper: Any,
+    arguments: dict[str, Any],
+    twice: str,
+    tiny_row: dict[str, Any],
+) -> None:
+    env = CodingRepairEnv(tasks=[tiny_row], limits=limits)
+    said = f"{twice} is set twice: in limits and by {wrapper.__name__}; remove one"
+    with pytest.raises(InvalidArgumentError, match=said):
+        wrapper(env, **arguments)
+    assert env.limits == Limits.parse(limits)
 
 
 def test_contents_of_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> None:
