@@ -113,6 +113,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         )
         self._sampler = get_sampler(sampler, self._factory.tasks)
         self._episode: Episode | None = None
+        self._limits = self._factory.limits  # at the last reset, without a TimeLimit's
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
         self.action_space = ActionText(toolset, tool_format)
 
@@ -139,6 +140,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     @limits.setter
     def limits(self, limits: Limits) -> None:
         self._factory = replace(self._factory, limits=limits)
+
+    @property
+    def grading(self) -> str:
+        """How the end of an episode is graded: ``"hidden"`` or ``"none"``."""
+        return self._factory.grading
 
     @property
     def episode(self) -> Episode:
@@ -173,7 +179,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         if seed is not None:  # a seed starts the whole sequence of tasks again
             self._sampler = self._sampler.fresh()
         asked = _read_options(options, self._factory)
-        factory, max_steps = self._factory, _time_limit()
+        factory, max_steps = self._factory, _time_limit(self)
         begun = None
         if isinstance(asked, EnvSnapshot):
             asked.check_settings(self._settings())
@@ -184,6 +190,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             turns = max_steps + (0 if begun is None else begun.usage.turns)
             factory = replace(factory, limits=factory.limits.with_turns(turns))
         self.close()
+        self._limits = self._factory.limits
         episode = self._episode = factory.create(task)
         return self._answer(episode.start() if begun is None else episode.restore(begun))
 
@@ -252,7 +259,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         return EnvSnapshot(
             episode=self.episode.snapshot(),
-            settings=self._settings() | {"limits": self.episode.limits},
+            settings=self._settings() | {"limits": self._limits},
             tasks=self._factory.tasks,
             sampler=self._sampler.copy(),
             randomness=Randomness.of(self),
@@ -338,15 +345,18 @@ def _read_options(
     return None
 
 
-def _time_limit() -> int:
-    """Returns the least ``max_episode_steps`` of the TimeLimit wrappers that call this reset, or 0.
+def _time_limit(env: CodingRepairEnv) -> int:
+    """Returns the least ``max_episode_steps`` of the TimeLimit wrappers that reset ``env``, or 0.
 
-    A wrapper ends an episode after the env's own step, which could not grade it any more; an env
-    can see what is around it only by who calls it.
+    A wrapper ends an episode after the env's own step, which could not grade it any more. An env
+    does not know its wrappers: only the calls of `reset` that are under way lead to them.
     """
     frame, steps = sys._getframe(1).f_back, []
     while frame is not None:
-        if frame.f_code is gym.wrappers.TimeLimit.reset.__code__:
-            steps.append(frame.f_locals["self"]._max_episode_steps)
+        code = frame.f_code
+        if code.co_name == "reset" and code.co_argcount:
+            caller = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(caller, gym.wrappers.TimeLimit) and caller.unwrapped is env:
+                steps.append(caller._max_episode_steps)
         frame = frame.f_back
     return min(steps, default=0)

@@ -536,7 +536,7 @@ class Episode:
         if reason is not None:
             grade = self.grade
             data["resolved"] = grade is not None and grade.resolved
-            data["grade"] = None if grade is None else replace(grade, duration_s=0.0)
+            data["grade"] = None if grade is None else _for_info(grade)
             data["patch"] = self._patch.text
         return data
 
@@ -573,3 +573,13 @@ class Episode:
         with self._lock:
             self._num_under_way -= 1
             self._is_stepping = False
+
+
+def _for_info(grade: "Grade") -> "Grade":
+    """Returns a copy without a timing; wrappers edit infos, and the record stays as it was."""
+    return replace(
+        grade,
+        fail_to_pass=dict(grade.fail_to_pass),
+        pass_to_pass=dict(grade.pass_to_pass),
+        duration_s=0.0,
+    )

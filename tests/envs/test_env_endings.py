@@ -10,6 +10,7 @@ from moves import FIX, SUBMIT, shell
 
 from coding_gym import Grade, GradeReason, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
+from coding_gym.episode import Limits
 from coding_gym.errors import InvalidTaskError
 
 
@@ -77,6 +78,65 @@ def test_a_time_limit_outside_grades_the_episode_that_it_truncates(
     assert env.unwrapped.episode.bounds.max_turns == 50  # type: ignore[attr-defined]
     assert caplog.messages == []
     env.close()
+
+
+class _Patient(gym.wrappers.TimeLimit[Any, Any]):
+    """A TimeLimit with a reset of its own, and with a name for itself."""
+
+    def reset(this, **arguments: Any) -> Any:  # type: ignore[override] # noqa: N805
+        this._elapsed_steps = 0
+        return this.env.reset(**arguments)
+
+
+class _Holder(gym.Env[Any, Any]):
+    """Another env, which plays a repair inside its own episode."""
+
+    def __init__(self, inner: gym.Env[Any, Any]) -> None:
+        self.inner = inner
+
+    def reset(self, **arguments: Any) -> Any:
+        return self.inner.reset(**arguments)
+
+
+def test_only_a_time_limit_around_this_env_counts(tiny_row: dict[str, Any]) -> None:
+    core = CodingRepairEnv(tasks=[tiny_row], grading="none")
+    for env, turns in (
+        (_Patient(core, 3), 3),
+        (gym.wrappers.TimeLimit(_Patient(core, 4), 2), 2),
+        (gym.wrappers.TimeLimit(_Holder(core), 3), 50),
+        (gym.wrappers.TimeLimit(_Holder(_Patient(core, 5)), 3), 5),
+    ):
+        env.reset()
+        assert core.episode.bounds.max_turns == turns
+    core.close()
+
+
+def test_a_snapshot_inside_a_time_limit_begins_episodes(tiny_row: dict[str, Any]) -> None:
+    core = CodingRepairEnv(tasks=[tiny_row], grading="none")
+    plain = CodingRepairEnv(tasks=[tiny_row], grading="none")
+    env = gym.wrappers.TimeLimit(core, 3)
+    env.reset(seed=1)
+    env.step(shell("true"))
+    taken = core.snapshot()
+    _, info = env.reset(options={"snapshot": taken})
+    assert (info["turn"], info["budget"]["turns"]) == (1, 3)
+    _, info = plain.reset(options={"snapshot": taken})
+    assert (info["turn"], info["budget"]["turns"]) == (1, 49)
+    core.limits = Limits(max_turns=7)  # holds from the next reset on
+    _, info = plain.reset(options={"snapshot": core.snapshot()})
+    assert info["budget"]["turns"] == 49
+    core.close()
+    plain.close()
+
+
+def test_edits_of_info_leave_the_record_as_it_was(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(FIX)
+    info = env.step(SUBMIT)[4]
+    before = env.episode.trajectory().to_json()["grade"]
+    for tests in (info["grade"].fail_to_pass, info["grade"].pass_to_pass):
+        tests["invented"] = "passed"
+    assert env.episode.trajectory().to_json()["grade"] == before
 
 
 def test_without_grading_no_sandbox_is_opened_for_the_end(
