@@ -28,10 +28,11 @@ class Sample:
 
     Attributes:
         task: The task.
-        grade: The verdict; None where the episode is not graded (``grading="none"``).
+        grade: The verdict; with ``grading="none"`` its reason is ``not_graded``. None where a
+            caller has none.
         patch: The whole change, with what grading leaves out (tests, their configuration).
-        graded: The change that was graded; "" where none was, or where it cannot count. Without a
-            grade the whole change.
+        graded: The change that was graded; "" where none was, or where it cannot count. Where no
+            test has run, the whole change.
         turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
         schemas: The tools that the policy had, as OpenAI function schemas.
         base_files: Texts of the base tree by path, for files that the gold patch changes; empty

@@ -36,7 +36,7 @@ class _FinalReward(
         """Checks the chain, and records the constructor's arguments."""
         self._core = check_chain(type(self), env, composite.bound, composite.names)
         graded = composite.that_need("grade")
-        if graded and not _is_graded(self._core):
+        if graded and self._core.grading == "none":
             raise InvalidArgumentError(
                 f"{type(self).__name__}: {graded[0]!r} is computed from a grade, and there is none "
                 "with grading='none'; leave it out, or make the env with grading='hidden'"
@@ -81,8 +81,6 @@ class _FinalReward(
         if not (terminated or truncated) or info["mask_sample"]:
             return step
         episode = self._core.episode
-        if episode.grade is None and _is_graded(self._core):
-            return step
         turns = episode.turns
         if episode.stop_reason is StopReason.STOPPED:  # the last is the trainer's, not the policy's
             turns = turns[:-1]
@@ -106,8 +104,8 @@ class CompositeReward(_FinalReward[ObsType, ActType]):
     could game them. Where our own side failed (``info["mask_sample"]``) there are no parts, and
     where the tests were tampered with none is above 0.
 
-    In an env with ``grading="none"`` there are no grades: the whole patch is compared, and rewards
-    that are computed from a grade are refused.
+    In an env with ``grading="none"`` no test runs: the whole patch is compared, and rewards that
+    are computed from the tests of a grade are refused.
 
     Args:
         env: A chain around ``CodingRepair-v0``.
@@ -185,11 +183,6 @@ class TestPassReward(_FinalReward[ObsType, ActType]):
             raise unknown_name("measure", measure, MEASURES)
         reward = replace(get_reward(measure), name="test_pass")
         self._wrap(env, Composite(((reward, checked),)), weight=checked, measure=measure)
-
-
-def _is_graded(core: CodingRepairEnv) -> bool:
-    factory = getattr(core, "_factory", None)
-    return getattr(core, "grading", getattr(factory, "grading", "hidden")) != "none"
 
 
 _base_texts = ProcessCache[Mapping[str, str]]()  # by template and gold patch
