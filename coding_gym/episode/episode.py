@@ -353,14 +353,15 @@ class Episode:
             self.toolset.schemas,
             text_formats=self.toolset.text_formats,
         )
-        played.calls = parsed.calls
+        # A call without a name is answered by a notice, and servers want those behind the results.
+        played.calls = tuple(sorted(parsed.calls, key=lambda call: not call.name))
         played.messages.append(transcript.assistant(str(action), parsed))
         if parsed.calls:
             is_unreadable = all(call.error for call in parsed.calls)
             self.usage.format_errors = self.usage.format_errors + 1 if is_unreadable else 0
         try:
             if parsed.calls:
-                reason = self._run_calls(parsed.calls, context, played)
+                reason = self._run_calls(played.calls, context, played)
             else:
                 reason = self._answer_no_call(str(action), parsed.error, context, played)
         except MachineryError as failure:
@@ -383,7 +384,7 @@ class Episode:
         for call in calls:
             result = self._execute(call, context)
             played.results.append(result)
-            played.messages.append(transcript.tool(result))
+            played.messages.append(transcript.answer(call, result))
             if self._count is not None:
                 self.usage.tokens += self._count.answer(played.messages[-1])
             self.usage.tool_calls += 1

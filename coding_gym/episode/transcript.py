@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from coding_gym.calls import ToolResult
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message
 
@@ -27,14 +27,18 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply, taken apart: each call stands in ``tool_calls`` alone.
 
     ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
-    OpenAI message that had it. Ids and argument strings of such a message stay as they were.
+    OpenAI message that had it. Ids and argument strings of such a message stay as they were. A call
+    without a name is not in ``tool_calls``, where servers refuse it; ``content`` is then the whole
+    reply, so that the policy sees its own broken text.
     """
+    named = [call for call in parsed.calls if call.name]
     # A reply that is plain text keeps the blank space at its ends.
-    content = action if parsed.text == action.strip() else parsed.text
+    is_whole = len(named) < len(parsed.calls) or parsed.text == action.strip()
+    content = action if is_whole else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:
         message["reasoning_content"] = parsed.reasoning
-    if parsed.calls:
+    if named:
         message["tool_calls"] = [
             {
                 "id": call.call_id,
@@ -44,13 +48,18 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
                     "arguments": call.arguments_text or json.dumps(dict(call.arguments)),
                 },
             }
-            for call in parsed.calls
+            for call in named
         ]
     return message
 
 
-def tool(result: ToolResult) -> Message:
-    """Returns one tool result as a message that answers its call."""
+def answer(call: ToolCall, result: ToolResult) -> Message:
+    """Returns a result as the message that answers its call.
+
+    It is a notice where the call has no name, since no entry of ``tool_calls`` has its id.
+    """
+    if not call.name:
+        return user(result.content)
     return {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
 
 

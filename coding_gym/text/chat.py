@@ -21,7 +21,8 @@ Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
 
 _OPENING = ("system", "user")
-_ANSWERS = ((), ("tool",), ("tool", "tool"), ("user",))  # what may follow a policy's reply
+# The roles that may follow a policy's reply.
+_ANSWERS = ((), ("tool",), ("tool", "tool"), ("tool", "user"), ("user",))
 _MARK = re.compile(r"zq\d+qz")
 _PROBE = 'a "probe"\nof two lines'
 # Some templates print today's date, which would change a seeded episode from day to day.

@@ -4,13 +4,15 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.tools.formats import ParsedAction, parse_action
 
+LIST = ToolCall("shell", {"cmd": "ls"}, "call_0")
+
 
 def test_messages_have_openais_form() -> None:
     call = ToolCall("shell", {"cmd": "ls"}, "call_0")
     message = transcript.assistant("text", ParsedAction((call,)))
     assert message["tool_calls"][0]["id"] == "call_0"
     assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"cmd": "ls"}
-    assert transcript.tool(ToolResult("a.py", call_id="call_0")) == {
+    assert transcript.answer(LIST, ToolResult("a.py", call_id="call_0")) == {
         "role": "tool",
         "tool_call_id": "call_0",
         "content": "a.py",
@@ -63,7 +65,7 @@ def test_rendering_shortens_what_nobody_would_read() -> None:
     shown = transcript.render(
         [
             transcript.assistant("", ParsedAction((ToolCall("shell", {"cmd": script}, "call_0"),))),
-            transcript.tool(ToolResult("", call_id="call_0")),
+            transcript.answer(LIST, ToolResult("", call_id="call_0")),
         ]
     )
     assert shown.startswith("$ line 0")
@@ -79,7 +81,7 @@ def test_rendering_says_how_long_encoded_data_is() -> None:
 
 
 def test_rendering_shows_control_characters_instead_of_sending_them() -> None:
-    shown = transcript.render([transcript.tool(ToolResult("\x1b[31mred\x07\ta\n"))])
+    shown = transcript.render([transcript.answer(LIST, ToolResult("\x1b[31mred\x07\ta\n"))])
     assert shown == "  \\x1b[31mred\\x07\ta\n"
     call = ToolCall("\x1b[2J", {"\x1b[2J": 1}, "call_0")
     messages = [transcript.user("\x1b[2J"), transcript.assistant("", ParsedAction((call,)))]
