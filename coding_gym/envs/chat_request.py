@@ -21,14 +21,18 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     The keys are those of a request in OpenAI's form, so that
     ``client.chat.completions.create(model=…, **chat_request(env))`` asks for the next action.
     There are no ``tools`` where the env's ``tool_format`` makes the system prompt explain them.
+    A call whose id stands in an earlier message too has another one here than in
+    ``info["messages"]``, so that no id comes twice.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         api: ``"chat"`` gives ``messages`` and ``tools``. ``"responses"`` gives the ``input`` items
-            and ``tools`` of the Responses API, where a ``function_call_output`` answers a call.
+            and ``tools`` of the Responses API, where a ``function_call_output`` answers a call;
+            without reasoning, since servers of this API take back only items of their own.
             ``"transformers"`` gives ``conversation`` and ``tools`` for ``apply_chat_template``,
             with arguments as objects, since templates write them as JSON themselves, and ids
-            of nine characters where a reply had none. ``"text"`` is for models whose template
+            of nine characters where a reply had none; a notice behind results is a part of the last
+            one, since some templates refuse it there. ``"text"`` is for models whose template
             knows no calls (SmolLM): ``messages`` with each reply as it was written, and results
             as messages of the user.
 
@@ -43,12 +47,13 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     core = env.unwrapped
     messages: list[Message] = deepcopy(core.episode.messages)
     explained = tells_format(core.tool_format)
+    _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(core.toolset.schemas))
     if api != "responses":
         if api == "text":
             messages = _as_text(messages, [turn.action for turn in core.episode.turns])
         if api == "transformers":
-            _prepare_for_templates(messages)
+            messages = _prepared_for_templates(messages)
         key = "conversation" if api == "transformers" else "messages"
         return {key: messages} | ({"tools": schemas} if schemas else {})
     items = [item for message in messages for item in _response_items(message)]
@@ -63,20 +68,43 @@ def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
         role, content = message["role"], message["content"]
         if role == "assistant":
             plain.append({"role": role, "content": next(written)})
-        elif role == "tool" and plain[-1]["role"] == "user":  # roles take turns
+        elif role != "system" and plain and plain[-1]["role"] == "user":  # roles take turns
             plain[-1]["content"] += f"\n{content}"
         else:
             plain.append({"role": "user" if role == "tool" else role, "content": content})
     return plain
 
 
-def _prepare_for_templates(messages: list[Message]) -> None:
+def _make_ids_unique(messages: list[Message]) -> None:
+    """Gives a call another id where an earlier message has a call of the same one."""
+    used, ids, num_calls = set[str](), dict[str, str](), 0
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            ids = {}
+            for number, call in enumerate(calls, num_calls):
+                new = call["id"]
+                if new in used:
+                    new = f"call_{number}"
+                    while new in used:
+                        new += "_"
+                ids[call["id"]] = call["id"] = new
+            used.update(ids.values())
+            num_calls += len(calls)
+        if "tool_call_id" in message:
+            message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
+
+
+def _prepared_for_templates(messages: list[Message]) -> list[Message]:
     """Makes arguments objects, and ids of this package what Mistral's templates accept.
 
-    These want nine letters and digits; an id that came with a reply stays as it is.
+    These want nine letters and digits, and no user's message behind results; an id that came with a
+    reply stays as it is.
     """
-    number, ids = 0, dict[str, str]()
+    number, ids, prepared = 0, dict[str, str](), list[Message]()
     for message in messages:
+        if message["role"] == "user" and prepared and prepared[-1]["role"] == "tool":
+            prepared[-1]["content"] += f"\n{message['content']}"
+            continue
         for call in message.get("tool_calls", ()):
             with suppress(ValueError, RecursionError):  # a string that cannot be read stays
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"])
@@ -86,6 +114,8 @@ def _prepare_for_templates(messages: list[Message]) -> None:
                 call["id"] = ids[call["id"]]
         if "tool_call_id" in message:
             message["tool_call_id"] = ids.get(message["tool_call_id"], message["tool_call_id"])
+        prepared.append(message)
+    return prepared
 
 
 def _response_items(message: Message) -> Iterator[dict[str, Any]]:

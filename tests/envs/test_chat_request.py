@@ -66,3 +66,46 @@ def test_calls_of_the_responses_api_are_answered_by_their_ids(env: CodingRepairE
         {"type": "function_call_output", "call_id": "fc_1", "output": "hi"},
     ]
     assert {tool["name"] for tool in request["tools"]} == {"shell", "apply_patch", "submit"}
+
+
+BROKEN = """
+fix <tool_call>{"name": "", "x</tool_call>
+<tool_call>{"name": "shell", "arguments": {"cmd": "echo hi"}}</tool_call>
+then <tool_call>{"name": "apply_patch", "arguments": {"file": "x.py", "sea"""
+
+
+def test_a_call_without_a_name_stays_text_and_is_answered_by_a_notice(
+    env: CodingRepairEnv,
+) -> None:
+    env.reset()
+    *_, info = env.step(BROKEN)
+    reply, *answers = info["messages"]
+    assert [call["function"]["name"] for call in reply["tool_calls"]] == ["shell"]
+    assert '"apply_patch", "arguments": {"file": "x.py", "sea' in reply["content"]
+    assert [answer["role"] for answer in answers] == ["tool", "user", "user"]
+    assert answers[0]["tool_call_id"] == reply["tool_calls"][0]["id"]
+    assert info["text"] == "\n".join(answer["content"] for answer in answers)
+    turn = env.episode.turns[0]
+    assert [call.call_id for call in turn.calls] == [result.call_id for result in turn.results]
+    assert [bool(call.error) for call in turn.calls] == [False, True, True]
+    for api in ("text", "transformers"):
+        (messages,) = (m for key, m in chat_request(env, api).items() if key != "tools")
+        assert len(messages) == 4  # templates refuse a user's message behind another or a result
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "transformers"])
+def test_no_id_comes_twice_and_answers_keep_theirs(env: CodingRepairEnv, api: str) -> None:
+    env.reset()
+    sent = {"id": "call_0", "function": {"name": "shell", "arguments": '{"cmd": "echo 3"}'}}
+    env.step(f"[{shell('echo 0')}, {shell('echo 1')}]")
+    env.step(shell("echo 2"))
+    env.step(json.dumps({"role": "assistant", "content": "", "tool_calls": [sent]}))
+    request = chat_request(env, api)
+    messages = request.get("messages") or request.get("input") or request["conversation"]
+    called = [call["id"] for m in messages for call in m.get("tool_calls", ())]
+    answered = [m["tool_call_id"] for m in messages if "tool_call_id" in m]
+    if api == "responses":
+        called = [m["call_id"] for m in messages if m.get("type") == "function_call"]
+        answered = [m["call_id"] for m in messages if m.get("type") == "function_call_output"]
+    assert called == answered
+    assert len(set(called)) == 4
