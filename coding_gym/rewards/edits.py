@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import Match
 
 from coding_gym import diff_text, syntax
 from coding_gym.errors import PatchError
@@ -249,10 +250,10 @@ def line_similarity(gold: str, patch: str) -> float:
     It is 2 M / T: T is the number of lines that the two patches remove and add, M the number of
     those that match, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
     matches if it is the same line of the base, an added one if its text is the same; lines that are
-    added without removing any count one more, for their place. Context and headers do not count:
-    two patches without a changed line in common score 0, and only the same changes score 1. Files
-    whose comparison takes too much work count as files without a common line, and a patch larger
-    than `MAX_EDIT_CHARS` scores 0.
+    added without removing any count one more, for their place, which matches together with one of
+    them only. Context and headers do not count: two patches without a changed line in common score
+    0, and only the same changes score 1. Files whose comparison takes too much work count as files
+    without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
     Source: the reward of CodeRepairRL's thesis, equation 3.1: 1 for an identical patch, line-level
     similarity for one that is right in part, else 0. How lines are matched is this project's.
@@ -277,11 +278,23 @@ def line_similarity(gold: str, patch: str) -> float:
         return float(bool(wanted))
     total = sum(len(lines) for each in (wanted, found) for lines in each.values())
     budget = WorkBudget(_MAX_COMPARISONS)
-    blocks = (
-        matching_blocks(wanted[path], found[path], budget, autojunk=False) or ()
-        for path in wanted.keys() & found.keys()
+    num_common = sum(
+        _num_common(lines, matching_blocks(lines, found[path], budget, autojunk=False))
+        for path, lines in wanted.items()
+        if path in found
     )
-    return 2.0 * sum(b.size for each in blocks for b in each) / total if total else 0.0
+    return 2.0 * num_common / total if total else 0.0
+
+
+def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
+    """Number of matched lines; a place counts where an added line behind it matches too."""
+    matched = {block.a + n for block in blocks or () for n in range(block.size)}
+    num_common, is_added_matched = 0, False
+    for n in reversed(range(len(lines))):
+        kind = lines[n][:1]
+        num_common += n in matched and (kind != "@" or is_added_matched)
+        is_added_matched = kind == "+" and (is_added_matched or n in matched)
+    return num_common
 
 
 def _line_changes(diff: str) -> dict[str, list[str]]:

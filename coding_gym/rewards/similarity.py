@@ -22,7 +22,7 @@ MAX_LINE_CHARS = 2_000_000
 """Characters of one text that are compared line by line."""
 
 MAX_COMPARISONS = 30_000_000
-"""Work for comparing the characters of one pair of patches, at most some three seconds."""
+"""Work for comparing the characters of one pair of patches, some four seconds of a processor."""
 
 MAX_LINE_COMPARISONS = 8_000_000
 """Work for comparing the lines of one pair of patches."""

@@ -84,5 +84,7 @@ def test_lines_match_at_their_place_in_the_base() -> None:
     added = changed(("import os\n", "import os\nimport re\n"))
     elsewhere = changed(("size = 3\n", "size = 3\nimport re\n"))
     assert line_similarity(added, elsewhere) == 0.5
+    for other in ("\n", "import json\n"):  # at the right place, without a line in common
+        assert line_similarity(added, changed(("import os\n", "import os\n" + other))) == 0
     assert line_similarity(gold, added) == line_similarity(gold, "no patch") == 0
     assert line_similarity(gold, gold + "+x\n" * 300_000) == 0
