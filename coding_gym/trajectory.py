@@ -17,6 +17,14 @@ Message = dict[str, Any]
 ``tool_call_id`` where they apply."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Message(JsonRecord):
+    """The fields that every `Message` has."""
+
+    role: str
+    content: str
+
+
 class StopReason(StrEnum):
     """Why an episode ended."""
 
@@ -136,7 +144,10 @@ class Trajectory(JsonRecord):
         """Rebuilds a trajectory from the object that `to_json` returned, of any version."""
         if isinstance(data, Mapping):
             data = {"schema_version": 0, **data}
-        return read_record(cls, data)
+        trajectory = read_record(cls, data)
+        for number, message in enumerate(trajectory.messages):
+            read_record(_Message, message, f"{cls.__name__}.messages[{number}]")
+        return trajectory
 
     def with_rewards(self, rewards: Sequence[tuple[float, Mapping[str, float]]]) -> "Trajectory":
         """Returns the trajectory with other rewards and reward parts for its last turns.

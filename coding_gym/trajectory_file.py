@@ -77,7 +77,8 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     """Yields the trajectories of a JSONL file, of any version.
 
     A line that a killed writer left unfinished is skipped with a warning in the log, wherever it
-    stands: writers that came later closed it.
+    stands: writers that came later closed it. So are empty lines, and lines that begin with NUL
+    characters, which some file systems leave after a power failure.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or a line is not a trajectory; the message
@@ -93,8 +94,10 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
             try:
                 data = json.loads(line)
             except (ValueError, RecursionError) as problem:
-                if line.startswith("{") and isinstance(problem, json.JSONDecodeError):
-                    _log.warning("%s line %d is unfinished, and was skipped", path, number)
+                is_torn = line.startswith(("{", "\0")) or not line.strip()
+                if is_torn and isinstance(problem, json.JSONDecodeError):
+                    state = "unfinished" if line.strip("\0\t\r\n ") else "empty"
+                    _log.warning("%s line %d is %s, and was skipped", path, number, state)
                     continue
                 raise InvalidArgumentError(
                     f"{path} line {number} is not a trajectory: {problem}"

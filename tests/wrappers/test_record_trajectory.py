@@ -235,21 +235,28 @@ def test_a_line_that_a_killed_writer_left_spoils_no_other(
 ) -> None:
     append_trajectory(path, Trajectory(task_id="first"))
     with path.open("a") as file:
-        file.write('{"task_id": "torn", "mess')
+        file.write('{"task_id": "torn", "mess\n\n \n' + "\0" * 9 + "\n\0\0ages: []}")
     append_trajectory(path, Trajectory(task_id="last"))
-    assert json.loads(path.read_text().splitlines()[2])["task_id"] == "last"
+    assert json.loads(path.read_text().splitlines()[6])["task_id"] == "last"
     with path.open("a") as file:
         file.write("{")
     caplog.clear()
     assert [t.task_id for t in read_trajectories(path)] == ["first", "last"]
     assert [record.getMessage().partition(" line ")[2] for record in caplog.records] == [
         "2 is unfinished, and was skipped",
-        "4 is unfinished, and was skipped",
+        "3 is empty, and was skipped",
+        "4 is empty, and was skipped",
+        "5 is empty, and was skipped",
+        "6 is unfinished, and was skipped",
+        "8 is unfinished, and was skipped",
     ]
 
 
 def test_a_file_of_another_kind_is_named(path: Path) -> None:
     path.parent.mkdir(parents=True)
+    path.write_text('{"task_id": "x", "messages": [{"role": "user", "content": ""}, {}]}')
+    with pytest.raises(InvalidArgumentError, match=r"messages\[1\] has no field 'content'"):
+        list(read_trajectories(path))
     for data in (b"\x1f\x8b\xff\n", b"[]\n", b'{"turns": [{"token_ids": []}]}\n'):
         path.write_bytes(data)
         with pytest.raises(InvalidArgumentError, match="line 1 is not a trajectory"):
