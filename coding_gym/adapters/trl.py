@@ -22,7 +22,9 @@ from typing import Any
 import gymnasium as gym
 
 from coding_gym.adapters.trl_rollout import FORMAT, Rollout, rollout_class
+from coding_gym.arguments import unknown_name
 from coding_gym.envs.spaces import ActionText
+from coding_gym.episode.factory import GRADINGS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, Neutraliser, control_tokens
@@ -74,6 +76,7 @@ def prompt_rows(
     task_ids: str | Sequence[str] | None = None,
     split: str | None = None,
     toolset: str = "nano",
+    grading: str = "hidden",
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
 
@@ -84,6 +87,7 @@ def prompt_rows(
         task_ids: Only these tasks.
         split: Only tasks of this split.
         toolset: The toolset whose system prompt stands in front.
+        grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: As `load_tasks` and `get_toolset` do.
@@ -92,7 +96,10 @@ def prompt_rows(
         {"role": "system", "content": get_toolset(toolset).system_prompt},
         {"role": "user", "content": INSTRUCTION},
     ]
-    chosen = load_tasks(tasks, task_ids=task_ids, split=split)
+    if grading not in GRADINGS:
+        raise unknown_name("grading", grading, GRADINGS)
+    needs_tests = grading != "none"
+    chosen = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
     return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in chosen]
 
 

@@ -291,3 +291,9 @@ def test_prompt_rows_hold_a_chat_and_a_task_but_not_the_report(tiny_row: dict[st
     assert prompt_rows(task_ids="waypoint-two-words")[0]["task_id"] == "waypoint-two-words"
     with pytest.raises(UnknownTaskError):
         prompt_rows([tiny_row], split="dev")
+    untested = {**tiny_row, "FAIL_TO_PASS": [], "PASS_TO_PASS": []}
+    assert len(prompt_rows([untested], grading="none")) == 1
+    with pytest.raises(InvalidTaskError):
+        prompt_rows([untested])
+    with pytest.raises(UnknownNameError, match="grading"):
+        prompt_rows([tiny_row], grading="some")
