@@ -113,10 +113,13 @@ def test_doctor_names_every_backend_and_what_auto_means() -> None:
     assert "process does not keep:\n  - host files are out of reach\n" in text
 
 
-def test_the_demo_shows_no_packed_data() -> None:
+@pytest.mark.parametrize("argument", ["cmd", "command"])
+def test_the_demo_shows_no_packed_data(argument: str) -> None:
     request = "${TMPDIR:-/tmp}/template-repair/run try <<'EOF'\nc-pI0O3q\nEOF"
     actions = [driver.install_command(), request, "ls"]
-    calls = [{"function": {"name": "shell", "arguments": json.dumps({"cmd": c})}} for c in actions]
+    calls = [
+        {"function": {"name": "shell", "arguments": json.dumps({argument: c})}} for c in actions
+    ]
     reply = {"role": "tool", "content": "1 failed\n[0/49] c-pI0O3qJ7EmpEpQdH7"}
     text = transcript.render(
         [

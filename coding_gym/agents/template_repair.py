@@ -13,6 +13,7 @@ from coding_gym.repair.localisation import localise
 from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.search import Search
 from coding_gym.repair.source import Source, apply_edits
+from coding_gym.tools.commands import COMMANDS
 from coding_gym.trajectory import Message
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
@@ -132,10 +133,15 @@ def readable_message(message: Message) -> Message:
     calls = []
     for call in message.get("tool_calls", []):
         arguments = json.loads(call["function"]["arguments"])
-        command = arguments.get("cmd", "")
-        if command == driver.install_command():
-            command = "# write a driver that runs the tests to a folder under /tmp"
-        command = _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))
-        changed = json.dumps({**arguments, "cmd": command} if command else arguments)
+        for name in COMMANDS:
+            if isinstance(arguments.get(name), str):
+                arguments[name] = _readable_command(arguments[name])
+        changed = json.dumps(arguments)
         calls.append({**call, "function": {**call["function"], "arguments": changed}})
     return {**message, "tool_calls": calls} if calls else message
+
+
+def _readable_command(command: str) -> str:
+    if command == driver.install_command():
+        return "# write a driver that runs the tests to a folder under /tmp"
+    return _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))

@@ -11,13 +11,12 @@ from coding_gym.calls import ToolCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset
-from coding_gym.tools.commands import COMMANDS, SHELLS
+from coding_gym.tools.commands import SHELLS
 from coding_gym.tools.formats import render_calls
-
-_PATCHES = ("patch", "diff")
+from coding_gym.tools.formats.format import KnownTools
 
 # Of a tool that replaces a text once: its arguments for the file, the old and the new text, and its
-# answer where it worked.
+# reply on success.
 _REPLACERS = (
     ("file", "search", "replace", re.compile(r"patch applied successfully")),
     ("path", "old_str", "new_str", re.compile(r"Replaced the text|has been edited")),
@@ -50,25 +49,19 @@ class ToolUse:
 
     def shell(self, command: str) -> str | None:
         """Returns the action that runs a shell command; None where no tool runs one."""
-        for name in SHELLS:
-            for argument in COMMANDS:
-                if self._required(name) == {argument}:
-                    return self._action(ToolCall(name, {argument: command}))
-        return None
+        taker = KnownTools(self.toolset.schemas).shell()
+        is_shell = taker is not None and taker[0] in SHELLS  # a debugger takes a command too
+        return self._action_of(taker if is_shell else None, command)
 
     def patch(self, diff: str) -> str | None:
         """Returns the action that applies a unified diff; None where no tool applies one."""
-        for name in self._schemas:
-            for argument in _PATCHES:
-                if self._required(name) == {argument}:
-                    return self._action(ToolCall(name, {argument: diff}))
-        return None
+        return self._action_of(KnownTools(self.toolset.schemas).patcher(), diff)
 
     def replace(self, path: str, old: str, new: str) -> tuple[str, re.Pattern[str]] | None:
         """Returns the action that replaces a text that occurs once in a file.
 
         Returns:
-            The action, and what is in the answer where it worked; None where no tool does it.
+            The action, and a pattern of its reply on success; None where no tool does it.
         """
         for name, parameters in self._schemas.items():
             properties = parameters.get("properties", {})
@@ -86,7 +79,7 @@ class ToolUse:
 
         An agent that ends without one is stopped, and the tree is graded all the same.
         """
-        call = getattr(self.toolset, "submission", ToolCall("submit"))
+        call = self.toolset.submission
         if call.name not in self._schemas:
             return None
         missing = self._required(call.name) - call.arguments.keys()
@@ -109,6 +102,10 @@ class ToolUse:
     def _required(self, tool: str) -> set[str]:
         return set(self._schemas.get(tool, {}).get("required", ()))
 
+    def _action_of(self, taker: tuple[str, str] | None, value: str) -> str | None:
+        """The call that gives a value to a tool's argument; None where there is no such tool."""
+        return None if taker is None else self._action(ToolCall(taker[0], {taker[1]: value}))
+
     def _action(self, call: ToolCall) -> str | None:
         """The call in the env's format; None where this cannot carry it."""
         try:
@@ -118,7 +115,7 @@ class ToolUse:
 
 
 def output_of(info: Info) -> str:
-    """Returns the output of the last shell command, which some toolsets answer as JSON."""
+    """Returns the output of the last shell command, which some toolsets reply as JSON."""
     text: str = info["text"]
     if text.startswith("{"):
         try:
