@@ -7,8 +7,8 @@ repository. The shell is called ``bash``, as SWE-agent and the models trained on
 the names ``execute_bash`` and ``finish`` of OpenHands and R2E-Gym stand for ``bash`` and
 ``submit``.
 
-Earlier versions of files, for ``undo_edit``, are in the episode's state: per file, and bounded in
-number and in bytes over all files. The oldest are dropped first and counted.
+Earlier versions of files, for ``undo_edit``, are in the episode's state. Their number per file and
+in all is bounded, and so are their bytes in all; the oldest are dropped first and counted.
 """
 
 import base64
@@ -28,7 +28,8 @@ from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset
 MAX_REPLY_CHARS = 16_000
 MAX_LISTED = 400
 MAX_VERSIONS = 10  # of one file
-MAX_VERSION_BYTES = 2 << 20  # of all files
+MAX_ALL_VERSIONS = 200  # of all files
+MAX_VERSION_BYTES = 2 << 20  # of all files, their paths included
 
 _NUM_CONTEXT_LINES = 4
 _VERSIONS, _NUM_DROPPED = "editor_history", "editor_history_dropped"
@@ -182,14 +183,20 @@ def _remember(
     of_this_file = [entry for entry in kept if entry["place"] == place]
     if len(of_this_file) > MAX_VERSIONS:
         _drop(state, kept.index(of_this_file[0]))
-    while kept and sum(len(entry["data"] or "") for entry in kept) > MAX_VERSION_BYTES // 3 * 4:
+    while len(kept) > MAX_ALL_VERSIONS or sum(map(_size, kept)) > MAX_VERSION_BYTES // 3 * 4:
         _drop(state, 0)
+
+
+def _size(entry: Mapping[str, Any]) -> int:
+    return len(entry["place"]) + len(entry["data"] or "")
 
 
 def _drop(state: MutableMapping[str, Any], index: int) -> None:
     place = state[_VERSIONS].pop(index)["place"]
     dropped = state.setdefault(_NUM_DROPPED, {})
-    dropped[place] = dropped.get(place, 0) + 1
+    dropped[place] = dropped.pop(place, 0) + 1
+    if len(dropped) > MAX_ALL_VERSIONS:
+        del dropped[next(iter(dropped))]
 
 
 def _digest(data: bytes) -> str:

@@ -1,10 +1,11 @@
 import json
+from typing import Any
 
 import pytest
 from scene import Scene
 
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.editor import MAX_VERSION_BYTES, MAX_VERSIONS
+from coding_gym.tools.editor import MAX_ALL_VERSIONS, MAX_VERSION_BYTES, MAX_VERSIONS, _remember
 
 REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 
@@ -177,6 +178,17 @@ def test_the_history_is_bounded_and_says_so(scene: Scene) -> None:
     edit(scene, "insert", "big", insert_line=0, new_str="y")
     assert len(json.dumps(scene.state)) < 10_000
     assert edit(scene, "undo_edit", "big").endswith("1 older ones were not kept.")
+
+
+def test_the_history_of_created_files_is_bounded() -> None:
+    state: dict[str, Any] = {}
+    for number in range(3 * MAX_ALL_VERSIONS):
+        _remember(state, f"/w/{number}", before=None, mode="", after=b"")
+    assert [len(kept) for kept in state.values()] == [MAX_ALL_VERSIONS, MAX_ALL_VERSIONS]
+    long = "x" * (MAX_VERSION_BYTES // 2)
+    for number in range(9):
+        _remember(state, f"{long}{number}", before=None, mode="", after=b"")
+    assert len(state["editor_history"]) == 2
 
 
 def test_an_unknown_command_is_answered_with_the_known(scene: Scene) -> None:
