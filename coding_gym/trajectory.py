@@ -1,4 +1,4 @@
-"""What happened in one episode, turn by turn, with the tokens as they were sampled."""
+"""The record of one episode, turn by turn, with the tokens as they were sampled."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,7 +54,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(JsonRecord):
-    """One action and what came of it.
+    """One action and its outcome.
 
     Attributes:
         action: The policy's text.
@@ -65,7 +65,7 @@ class Turn(JsonRecord):
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
-        reward_parts: What the reward is made of.
+        reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
     """
 
@@ -102,9 +102,9 @@ class Trajectory(JsonRecord):
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
-            counts them. A runner adds what its model server reports.
+            counts them. A runner adds the usage that its model server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
-        error: What failed on our side, or "".
+        error: The failure of our side, or "".
         settings: The other arguments of the episode, JSON values; empty in records of versions
             that did not write it. `coding_gym.rollout.replay` needs it.
     """

@@ -85,7 +85,7 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
             names it.
     """
     try:
-        # What we write is ASCII.
+        # `append_trajectory` writes ASCII.
         opened = Path(path).open(encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
     except OSError as problem:
         raise InvalidArgumentError(f"cannot read {path}: {problem.strerror}") from None

@@ -42,7 +42,7 @@ def environment_factory(
     wrappers: Sequence[Mapping[str, Any]] = (),
     **env_kwargs: Any,
 ) -> Callable[[], Rollout]:
-    """Returns what ``GRPOTrainer`` takes as ``environment_factory``; it pickles.
+    """Returns a value for ``GRPOTrainer(environment_factory=…)``; it pickles.
 
     Args:
         processing_class: The trainer's tokenizer or processor, whose control tokens are broken in

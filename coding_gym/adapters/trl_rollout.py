@@ -70,7 +70,7 @@ class Rollout:
         except MachineryError as failure:
             if isinstance(failure, SandboxUnavailableError) and not self._was_ready:
                 raise
-            self._lose(failure)
+            self._fail(failure)
             return "The repository could not be opened; there is nothing to do."
         self._was_ready = True
         return self._neutraliser.escape(self._info["text"])
@@ -88,7 +88,7 @@ class Rollout:
         return None if self._info["mask_sample"] else self._reward
 
     def _play(self, call: ToolCall) -> str:
-        """Plays one tool call and returns its answer; TRL shows the model what is raised."""
+        """Plays one tool call and returns its reply; TRL displays raised errors to the model."""
         if self._ended:
             reason = self._info["stop_reason"]
             raise EpisodeError(f"the episode is over ({reason}); reply without a tool call")
@@ -103,15 +103,15 @@ class Rollout:
         try:
             _, reward, terminated, truncated, self._info = self._env.step(action)
         except MachineryError as failure:  # of a wrapper; the environment's own are in its info
-            self._lose(failure)
+            self._fail(failure)
             return
         self._reward += float(reward)
         self._ended = terminated or truncated
 
-    def _lose(self, failure: MachineryError) -> None:
+    def _fail(self, failure: MachineryError) -> None:
         self._ended = True
-        lost = {"text": "", "stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
-        self._info = {**self._info, **lost, "error": str(failure)}
+        masked = {"text": "", "stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
+        self._info = {**self._info, **masked, "error": str(failure)}
 
 
 @cache
@@ -140,7 +140,7 @@ def _methods(toolset: Toolset) -> dict[str, Callable[..., str]]:
 
 
 def _options(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what picks the row's task: all rollouts of a group must have the same one."""
+    """Returns the reset options of a row's task, which all rollouts of a group must share."""
     options = {name: row[name] for name in TASK_COLUMNS if row.get(name) is not None}
     if len(options) != 1:
         raise InvalidArgumentError(

@@ -33,7 +33,7 @@ def agent_names() -> tuple[str, ...]:
 
 
 def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
-    """Returns what makes an agent once its env was reset.
+    """Returns a function that makes an agent for an env that was reset.
 
     ``gold`` reads the patch of the env's task, ``random`` draws from its action space.
 

@@ -1,4 +1,4 @@
-"""What a chat model is sent for its next reply."""
+"""The request that asks a chat model for its next reply."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def _make_ids_unique(messages: list[Message]) -> None:
 
 
 def _prepared_for_templates(messages: list[Message]) -> list[Message]:
-    """Makes arguments objects, and ids of this package what Mistral's templates accept.
+    """Fits messages to chat templates: arguments as objects, and ids that Mistral's accept.
 
     These want nine letters and digits, and no user's message behind results; an id that came with a
     reply stays as it is.

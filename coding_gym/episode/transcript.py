@@ -9,7 +9,7 @@ from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.trajectory import Message
 
-# What people are shown of one call or result.
+# Limits of one call or result as displayed to people.
 _LINE, _LINES = 120, 40
 _LONG_WORD = re.compile(r"\S{60,}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # would act on a terminal
@@ -69,7 +69,7 @@ def user(text: str) -> Message:
 
 
 def seen_text(messages: Sequence[Message]) -> str:
-    """Returns what the policy newly sees of these messages: the content of all but its own."""
+    """Returns the text that is new to the policy: the contents of all messages but its own."""
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 
 
@@ -110,7 +110,7 @@ def _show_call(name: str, arguments: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Cuts what nobody would read, such as encoded data sent through a shell."""
+    """Cuts long words and long texts, such as encoded data sent through a shell."""
     text = _visible(text)  # before it is cut into lines, which some of these characters end
     text = _LONG_WORD.sub(lambda word: f"[{len(word[0]):,} characters]", text)
     lines = [line if len(line) <= _LINE else f"{line[:_LINE]} …" for line in text.splitlines()]

@@ -91,7 +91,7 @@ def curation_score(gold: str, test_patch: str, patch: str) -> Similarity:
 
 
 def answer_in(reply: str) -> str | None:
-    """Returns what stands in the first ``<answer>``, stripped; None without one.
+    """Returns the content of the first ``<answer>``, stripped; None without one.
 
     Source: ``extract_xml_answer`` in ``src/utils/extract.py`` of CodeRepairRL.
 
@@ -104,7 +104,7 @@ def answer_in(reply: str) -> str | None:
 
 
 def categorical_correctness(answers: frozenset[str] | set[str], reply: str) -> float:
-    r"""Returns 1 where what stands in ``<answer>`` is one of the right answers, else 0.
+    r"""Returns 1 where the content of ``<answer>`` is one of the right answers, else 0.
 
     Source: ``categorical_correctness_reward_func`` in ``src/rewards/categorical.py`` of
     CodeRepairRL, which knows one right answer.
@@ -159,13 +159,13 @@ def partial_reasoning_format(reply: str) -> float:
 def search_replace_format(reply: str) -> float:
     r"""Returns how well the search/replace blocks of a reply are written, from 0 to 1.
 
-    It is 1 less what a reader must put up with: 0.4 where no SEARCH marker is there, 0.4 for no
+    It is 1 less a penalty for each fault: 0.4 where no SEARCH marker is there, 0.4 for no
     REPLACE, 0.2 for no divider (below 0.5 nothing else is looked at); 0.1 where none of the SEARCH
     markers, or of the REPLACE markers, has its seven signs; 0.05 each for text behind a SEARCH or a
     REPLACE marker, and for white space behind a divider; 0.15 each where there are not as many
     SEARCH, or REPLACE, markers as dividers; 0.3 where REPLACE only comes before SEARCH; and 0.2
-    where no block can be read. What is judged is the first fenced block, if there is one, of what
-    stands in ``<answer>``, or else of the whole reply.
+    where no block can be read. It judges the first fenced block, if there is one, of the content of
+    ``<answer>``, or else of the whole reply.
 
     Source: ``SearchReplaceDiff.validate_quality`` in ``src/utils/diff.py`` of CodeRepairRL. Mended:
     two perfect blocks score 1 rather than 0.9, since a marker's own line end is no text behind it.
@@ -232,7 +232,7 @@ def search_replace_similarity(gold: str, reply: str) -> float:
 
 @dataclass(slots=True)
 class _Reading:
-    """What was found in a text: the blocks, and what stands behind each marker, by its kind."""
+    """The blocks found in a text, and the texts behind each kind of marker."""
 
     blocks: Blocks = ()
     rests: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in _MARKERS})
@@ -302,7 +302,7 @@ def _lines(text: str) -> Sequence[str]:
 
 
 def terminal_habits(turns: Sequence[Turn]) -> float:
-    """Returns what three habits are worth, from 0 to 1.
+    """Returns the score of three habits, from 0 to 1.
 
     0.3 for a successful ``ls`` among the first two shell commands, 0.4 for a successful ``rg``,
     ``grep`` or ``find`` among the first ten, and 0.3 for a successful ``sed``, ``head`` or ``tail``
@@ -329,7 +329,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
 
 
 def exploration_depth(turns: Sequence[Turn]) -> float:
-    """Returns what exploring to some purpose is worth, from 0 to 1.
+    """Returns the score of exploration with a purpose, from 0 to 1.
 
     0.25 where a path that the first successful search (``rg``, ``grep``, ``find``, among the first
     ten commands) lists is in a successful ``sed``, ``head`` or ``tail`` later. 0.20 times the share

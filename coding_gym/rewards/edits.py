@@ -79,10 +79,10 @@ class FileEdit:
 
 
 def edits(patch: Patch) -> dict[str, FileEdit]:
-    r"""Returns what a patch changes, by the path of the file.
+    r"""Returns the tokens that a patch changes, by the path of the file.
 
     The two sides of each run of changed lines are compared token by token (words, and all other
-    characters that are not white space), so that what stays in a changed line is no change, and
+    characters that are not white space), so that a token kept in a changed line is no change, and
     white space is none. In Python and YAML the depth of a line counts as a token.
 
     Raises:
@@ -111,7 +111,7 @@ def _add(
     *,
     keeps_depth: bool,
 ) -> None:
-    """Adds one run of changed lines to what is known of a file."""
+    """Adds one run of changed lines to the edit of a file."""
     before = [(start + n, t) for n, line in enumerate(old) for t in _tokens(line, keeps_depth)]
     after = [token for line in new for token in _tokens(line, keeps_depth)]
     same = matching_blocks([token for _, token in before], after, budget, autojunk=False) or []
@@ -145,7 +145,7 @@ def calibrated_similarity(gold: str, patch: str) -> float:
     same in both if it stands in the same line of the base, an added one if the token before it is
     the same too and it comes within 10 lines of a change of the gold. With R for the share of the
     gold's tokens that the patch has, and P for the share of the patch's that the gold has, the
-    score is F2 = 5 P R / (4 P + R). So headers and context earn nothing, nor does what stays in a
+    score is F2 = 5 P R / (4 P + R). So headers and context earn nothing, nor do tokens kept in a
     changed line; no change and white space score 0, a stray file costs little, and only the gold's
     own change scores 1. ``docs/rewards.md`` has a table of scores over the bundled tasks.
 
@@ -201,8 +201,8 @@ def _shared(gold: FileEdit, found: FileEdit) -> int:
 def exact_match(gold: str, patch: str) -> float:
     r"""Returns 1 where a patch changes the same lines into the same lines as the gold, else 0.
 
-    The lines must be the same lines of the base; what git writes around them (index lines, section
-    names, context) does not count.
+    The lines must be the same lines of the base; the text that git writes around them (index lines,
+    section names, context) does not count.
 
     Source: the exact match of CodeRepairRL, there of the whole text.
 
@@ -420,7 +420,7 @@ def _functions_by_line(text: str) -> list[str]:
 
 
 def _changes(diff: str) -> dict[str, list[Run] | str]:
-    """What changes in each file: its runs of lines, or the whole text where it has none."""
+    """Returns the changes of each file: runs of lines, or the whole text where it has none."""
     return {
         change.path: list(changed_runs(change)) or change.text.strip()
         for change in Patch(diff).files

@@ -1,4 +1,4 @@
-"""What a policy examines before it knows where the bug is, and how much of it matters."""
+"""Rewards for exploration: the files that a policy examines, and how many of them matter."""
 
 import posixpath
 import re
@@ -11,7 +11,7 @@ from coding_gym.tools.commands import COMMANDS, SHELLS
 from coding_gym.trajectory import Turn
 
 _PATH_ARGUMENTS = ("path", "file", "file_path")
-# CodeRepairRL's: what ends like a source or text file, or begins like a usual folder.
+# CodeRepairRL's: a word that ends like a source or text file, or begins like a usual folder.
 _CODE = (".py", ".ts", ".js", ".java", ".go", ".rs")
 _TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".toml", ".ini")
 _FOLDERS = ("src/", "lib/", "test/", "tests/", "docs/")
@@ -26,7 +26,7 @@ class Command:
     Attributes:
         text: The command, stripped.
         ok: Whether it succeeded.
-        output: What the policy saw of it.
+        output: The part of its output that the policy saw.
     """
 
     text: str
@@ -58,7 +58,7 @@ def shell_commands(turns: Iterable[Turn]) -> list[Command]:
 
 
 def paths_in(text: str) -> set[str]:
-    """Returns what looks like a path of a source or text file.
+    """Returns the words that look like paths of source or text files.
 
     >>> sorted(paths_in("src/app.py:3: see ./docs/a b.txt, e.g. lib/core"))
     ['b.txt', 'docs/a', 'lib/core', 'src/app.py']
@@ -77,7 +77,7 @@ def _is_in_folder(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What an episode looked at.
+    """The files and commands of an episode.
 
     Attributes:
         files: Files that successful calls name: the ``path`` or ``file`` of a tool, and what looks

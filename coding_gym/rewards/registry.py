@@ -176,7 +176,7 @@ class Composite:
     def bound(self) -> float:
         """The most by which the sums of two episodes differ.
 
-        Below 1 nothing that leaves a bug unresolved can earn as much as what resolves it.
+        Below 1 an episode that leaves the bug unresolved earns less than one that resolves it.
         """
         return math.fsum(abs(weight) * reward.span for reward, weight in self.weighted)
 

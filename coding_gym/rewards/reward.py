@@ -1,4 +1,4 @@
-"""What a reward is, and what of a finished episode it may read."""
+"""The form of a reward, and the parts of a finished episode that it may read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
 NEEDS = ("gold_patch", "test_patch", "grade", "base_files")
-"""What a reward may need of an episode."""
+"""Values of ``Reward.needs``: parts of an episode that not every task has."""
 
 # With these no change was graded, or none that can be trusted.
 _WITHOUT_CHANGE = (
@@ -127,7 +127,7 @@ class Reward:
         return self.highest - self.lowest
 
     def value(self, sample: Sample) -> float:
-        """Returns what an episode is worth; nothing above 0 where the tests were tampered with."""
+        """Returns the reward of an episode; nothing above 0 where the tests were tampered with."""
         value = self.measured(sample)
         return min(value, 0.0) if sample.is_tampered else value
 

@@ -250,8 +250,8 @@ def swe_rl_similarity(gold: str, patch: str) -> Similarity:
 
     The hunks of each file, without file headers, are compared as texts with
     ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
-    the patches changes scores 0, and the mean over the files of both is the score. What cannot be
-    read as a diff, and an edit that changes nothing, are format errors and score -1.
+    the patches changes scores 0, and the mean over the files of both is the score. A text
+    that is no diff, and an edit that changes nothing, are format errors and score -1.
 
     Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
     Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in
