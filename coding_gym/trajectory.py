@@ -61,7 +61,7 @@ class Turn(JsonRecord):
         token_ids: Ids of the action: as sampled, or an encoding of the text; none for a `Stop`.
         exact: Whether ``token_ids`` are what the policy sampled.
         logprobs: Log-probability per id (natural logarithm), or None.
-        calls: The tool calls that were read from the action.
+        calls: The tool calls that were read from the action, those without a name last.
         results: Their results, in order; fewer than calls where the episode ended first.
         observation: The text that the policy saw next.
         reward: Reward of this step.
