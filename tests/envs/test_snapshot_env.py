@@ -14,6 +14,7 @@ import pytest
 from moves import FIX, SUBMIT, shell
 
 import coding_gym
+from coding_gym import Grade
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import lifecycle
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -50,7 +51,7 @@ def play(env: Env, actions: Sequence[Any]) -> list[str]:
 
 def as_text(observation: Any, *rest: Any) -> str:
     arrays = {key: (str(value.dtype), value.tolist()) for key, value in observation.items()}
-    return json.dumps([arrays, *rest])
+    return json.dumps([arrays, *rest], default=Grade.to_json)
 
 
 def make(row: dict[str, Any], **arguments: Any) -> Env:

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from coding_gym import Grade
 from coding_gym.wrappers import MenuActions
 from coding_gym.wrappers.menu_actions import MENU_FEATURES
 
@@ -75,7 +76,9 @@ def digest(outcomes: Sequence[tuple[Any, ...]]) -> str:
         [{key: value.tolist() for key, value in o.items()}, float(r), te, tr, info]
         for o, r, te, tr, info in outcomes
     ]
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(plain, sort_keys=True, default=Grade.to_json).encode()
+    ).hexdigest()
 
 
 def play_seeded(env: MenuActions) -> str:

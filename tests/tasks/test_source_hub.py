@@ -32,6 +32,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         datasets, "get_dataset_split_names", lambda name: names(str(tmp_path / name))
     )
     (tmp_path / DATASET).mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # no test gets what another one has read
     return tmp_path / DATASET
 
 
@@ -48,8 +50,9 @@ def loaded(source: str, **options: object) -> list[tuple[str, str]]:
 def test_the_split_for_evaluation_or_the_only_one_is_the_default(hub: Path):
     write(hub, train=[1, 2], test=[3])
     assert loaded(DATASET) == [("3", "test")]
-    (hub / "test.jsonl").unlink()
-    assert loaded(DATASET) == [("1", "train"), ("2", "train")]
+    (hub.parent / "single").mkdir()
+    write(hub.parent / "single", train=[1, 2])
+    assert loaded("owner/single") == [("1", "train"), ("2", "train")]
 
 
 def test_splits_are_chosen_by_the_argument_or_in_the_name(hub: Path):
