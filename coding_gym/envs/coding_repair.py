@@ -129,7 +129,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What observations are encoded by."""
+        """The tokenizer that encodes observations."""
         return self._factory.tokenizer
 
     @property
@@ -169,7 +169,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         Args:
             seed: Seeds the choice of tasks.
             options: ``{"task_id": id}`` picks one of this env's tasks, ``{"task": row}`` gives a
-                task as a row, and ``{"snapshot": moment}`` begins where an `EnvSnapshot` was
+                task as a row, and ``{"snapshot": snapshot}`` begins where an `EnvSnapshot` was
                 taken; without any the sampler picks a task.
 
         Returns:
@@ -251,7 +251,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return self.episode.patch()
 
     def snapshot(self) -> EnvSnapshot:
-        """Returns this moment, without the wrappers around this env: `coding_gym.snapshot`.
+        """Returns a snapshot without the wrappers around this env; see `coding_gym.snapshot`.
 
         Raises:
             EpisodeError: No episode is running.
@@ -265,12 +265,12 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             randomness=Randomness.of(self),
         )
 
-    def restore(self, moment: EnvSnapshot) -> tuple[Observation, dict[str, Any]]:
+    def restore(self, snapshot: EnvSnapshot) -> tuple[Observation, dict[str, Any]]:
         """Brings this env to a snapshot, without its wrappers: `coding_gym.restore`."""
-        return restore(self, moment)
+        return restore(self, snapshot)
 
     def fork(self) -> gym.Env[Observation, str]:
-        """Returns a new env that goes on from here, without the wrappers: `coding_gym.fork`."""
+        """Returns a new env that continues from here, without the wrappers: `coding_gym.fork`."""
         return fork(self)
 
     def twin(self) -> Self:
@@ -283,14 +283,14 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         twin.action_space = ActionText(self.toolset.name, self.tool_format)
         return twin
 
-    def check_restorable(self, moment: EnvSnapshot) -> None:
-        """Raises InvalidArgumentError where `restore` could not keep its word."""
-        moment.check_settings(self._settings())
-        moment.check_sequence(self._factory.tasks, self._sampler)
+    def check_restorable(self, snapshot: EnvSnapshot) -> None:
+        """Raises InvalidArgumentError where `restore` could not repeat the rest of a run."""
+        snapshot.check_settings(self._settings())
+        snapshot.check_sequence(self._factory.tasks, self._sampler)
 
-    def resume(self, moment: EnvSnapshot) -> None:
+    def resume(self, snapshot: EnvSnapshot) -> None:
         """Takes up the sequence of tasks where a snapshot was taken."""
-        self._sampler = moment.sampler.copy()
+        self._sampler = snapshot.sampler.copy()
 
     def _settings(self) -> dict[str, Any]:
         return self._factory.settings() | {"max_obs_tokens": self._max_obs_tokens}
@@ -311,7 +311,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 def _read_options(
     options: Mapping[str, Any] | None, factory: EpisodeFactory
 ) -> Task | EnvSnapshot | None:
-    """Returns the task or the moment that `reset` is to begin with; None leaves it to the sampler.
+    """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler.
 
     Args:
         options: At most one of ``task_id``, ``task`` and ``snapshot``.

@@ -39,11 +39,11 @@ _STATELESS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Randomness:
-    """Copies of generators at one moment.
+    """Copies of generators at one time.
 
     Attributes:
         generator: The env's.
-        seed: What it was last seeded with.
+        seed: Its last seed.
         spaces: Those of the spaces that each layer of the chain has of its own, by its name.
     """
 
@@ -77,7 +77,7 @@ class Randomness:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnvSnapshot:
-    """All that an env and its wrappers are at one moment.
+    """The state of an env and its wrappers at one time.
 
     It holds no sandbox, and lives as long as it is kept. ``reset(options={"snapshot": it})`` begins
     an episode there in any env, wrapped or not, with the same ``settings``, and in all or some envs
@@ -85,11 +85,11 @@ class EnvSnapshot:
 
     Attributes:
         episode: The running episode.
-        settings: What the env was made with, as far as it shapes an episode.
+        settings: The arguments of the env that shape an episode.
         tasks: The tasks that its sampler chooses from.
         sampler: How far it is in its sequence of tasks.
         randomness: All random generators.
-        wrappers: What wrappers remember, by the name of their class.
+        wrappers: The state of wrappers, by the name of their class.
     """
 
     episode: "EpisodeSnapshot"
@@ -143,7 +143,7 @@ def checked(value: object) -> EnvSnapshot:
 
 
 def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
-    """Returns this moment of a ``CodingRepair-v0`` env with all its wrappers, between two steps.
+    """Returns a snapshot of a ``CodingRepair-v0`` env with all its wrappers, between two steps.
 
     Args:
         env: The outermost wrapper, or the env.
@@ -165,7 +165,9 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
     return replace(core.snapshot(), wrappers=states, randomness=Randomness.of(env))
 
 
-def restore(env: gym.Env[ObsType, ActType], moment: EnvSnapshot) -> tuple[ObsType, dict[str, Any]]:
+def restore(
+    env: gym.Env[ObsType, ActType], snapshot: EnvSnapshot
+) -> tuple[ObsType, dict[str, Any]]:
     """Brings an env and its wrappers to a snapshot; whatever episode was running is dropped.
 
     From there on the same actions give what they gave before, and so do the next episodes and
@@ -173,25 +175,25 @@ def restore(env: gym.Env[ObsType, ActType], moment: EnvSnapshot) -> tuple[ObsTyp
 
     Args:
         env: The env that the snapshot was taken of, or one that is made and wrapped alike.
-        moment: The snapshot.
+        snapshot: The snapshot.
 
     Returns:
-        The observation and info of that moment.
+        The observation and info of the snapshot's time.
 
     Raises:
         InvalidArgumentError: The env has other arguments, tasks or wrappers; nothing has changed.
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = _core(env)
-    core.check_restorable(checked(moment))
-    observation, info = env.reset(options={OPTION: moment})
-    core.resume(moment)
-    moment.randomness.put_back(env)
+    core.check_restorable(checked(snapshot))
+    observation, info = env.reset(options={OPTION: snapshot})
+    core.resume(snapshot)
+    snapshot.randomness.put_back(env)
     return observation, info
 
 
 def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
-    """Returns a new env, wrapped in the same way, that goes on from here by itself.
+    """Returns a new env, wrapped in the same way, that continues from here by itself.
 
     Its random generators are copies too, so that both sample the same: seed the action space of
     one where they shall not.
@@ -206,13 +208,13 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     """
     _core(env)
     arguments = {id(layer): _arguments(layer) for layer in layers(env)}
-    moment = snapshot(env)
+    taken = snapshot(env)
     *wrappers, core = layers(env)
     twin: Any = core.twin()  # type: ignore[attr-defined] # _core has looked
     try:
         for layer in reversed(wrappers):
             twin = type(layer)(env=twin, **arguments[id(layer)])
-        restore(twin, moment)
+        restore(twin, taken)
     except BaseException:
         twin.close()
         raise
@@ -233,7 +235,7 @@ def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
 
 
 def _remembers(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
-    """Whether a wrapper has a state to keep; raises where nobody knows."""
+    """Whether a wrapper has a state to keep; raises where it is not known."""
     kind = type(wrapper)
     if hasattr(kind, "snapshot_state"):
         return True

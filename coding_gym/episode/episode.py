@@ -49,19 +49,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeSnapshot:
-    """All that a running episode is between two turns; `Episode.restore` goes on from it.
+    """The state of a running episode between two turns; `Episode.restore` continues from it.
 
     It holds no sandbox and restores any number of times. Nothing of it may be changed.
 
     Attributes:
         task: The bug.
-        template: What the sandbox was opened from.
-        files: What the sandbox had changed.
+        template: The template of the sandbox.
+        files: The files that the sandbox had changed.
         messages: The chat so far.
         turns: The turns so far.
-        usage: What they have used of the limits.
-        outcome: What the policy got last.
-        tool_state: What the toolset kept.
+        usage: The part of the limits that they have used.
+        outcome: The last outcome.
+        tool_state: The state of the toolset.
     """
 
     task: Task
@@ -76,7 +76,7 @@ class EpisodeSnapshot:
 
 @dataclass(slots=True)
 class _Played:
-    """What one action has led to, as far as it got."""
+    """The results of one action so far."""
 
     messages: list[Message] = field(default_factory=list)  # new ones, the policy's own first
     calls: tuple[ToolCall, ...] = ()  # read from the action
@@ -104,7 +104,7 @@ class Episode:
         limits: Upper bounds; ``bounds`` are those of them and of the task that are tighter.
         sandbox: Where commands run.
         command_timeout_s: Seconds that one tool call may take.
-        source: What the task came from, for the record.
+        source: The name of the task's source, for the record.
         is_graded: Whether the hidden tests run at the end.
 
     Raises:
@@ -162,7 +162,7 @@ class Episode:
 
     @property
     def template(self) -> Template | None:
-        """What the running episode's sandbox was opened from; None where there is no sandbox."""
+        """The template of the running episode's sandbox; None where there is no sandbox."""
         return None if self._context is None else self._context.template
 
     @property
@@ -235,7 +235,7 @@ class Episode:
             self._leave()
 
     def restore(self, snapshot: EpisodeSnapshot) -> Outcome:
-        """Opens a sandbox with a snapshot's files instead of `start`, and goes on from there.
+        """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
 
         Toolset, tokenizer, limits and sandbox are to be those of the episode it was taken of.
         Where our own side fails the episode is stillborn, as for `start`.
@@ -244,7 +244,7 @@ class Episode:
             snapshot: Of an episode of this task.
 
         Returns:
-            What the policy got last.
+            The last outcome before the snapshot.
 
         Raises:
             EpisodeError: The episode was started, or is of another task.
@@ -305,12 +305,13 @@ class Episode:
     def access(self) -> Iterator[Context]:
         """Lends the sandbox to a harness with a loop of its own.
 
-        A failure of our side inside the block ends the episode, as by `lose`, and is raised: a
+        A failure of our side inside the block ends the episode, as by `discard_sandbox`,
+        and is raised: a
         harness may turn it into text for its model, and the grade is masked all the same.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, was closed, or has lost its
-                sandbox; or an action is under way in another thread.
+            EpisodeError: The episode was not started, has ended, was closed, or has no
+                sandbox any more; or an action is under way in another thread.
         """
         self._enter("access", alone=False)
         try:
@@ -318,13 +319,13 @@ class Episode:
                 raise EpisodeError(f"the episode has no sandbox: {self.error}")
             yield self._context
         except MachineryError as failure:
-            self.lose(failure)
+            self.discard_sandbox(failure)
             raise
         finally:
             self._leave()
 
-    def lose(self, failure: MachineryError) -> None:
-        """Gives the sandbox up because our side failed: the next action ends the episode, masked.
+    def discard_sandbox(self, failure: MachineryError) -> None:
+        """Closes the sandbox after a failure of our side; the next action ends the episode, masked.
 
         For code that drives the episode and fails where the episode itself did not.
         """

@@ -33,9 +33,9 @@ class Context:
 
     Attributes:
         sandbox: Where tools work.
-        template: What the sandbox was opened from.
+        template: The template of the sandbox.
         command_timeout_s: Seconds that one tool call may take.
-        state: What the toolset keeps of the episode, JSON values.
+        state: The state of the toolset in this episode, JSON values.
     """
 
     sandbox: Sandbox
@@ -90,7 +90,7 @@ def open_twice(task_id: str, open_once: Callable[[], Context]) -> tuple[Context 
     """Opens a sandbox, with a second attempt where the first one fails.
 
     Returns:
-        What was opened, or None with the error.
+        The context of the opened sandbox, or None with the error.
 
     Raises:
         SandboxUnavailableError: This machine cannot run the sandbox at all.
@@ -119,7 +119,7 @@ class Ending:
         stop_reason: Why; our side's failure while ending takes the place of the first reason.
         patch: The change that was graded.
         grade: The verdict; None where our side failed.
-        error: What failed on our side, or "".
+        error: The failure of our side, or "".
     """
 
     stop_reason: StopReason

@@ -21,7 +21,7 @@ COUNTS = ("chat", "content")
 """How tokens are counted: the chat as a model is sent it, or the contents of its messages alone."""
 
 CLOCKS = ("commands", "wall")
-"""What time counts: that of tool calls alone, or all since the reset."""
+"""The time that counts: that of tool calls alone, or all since the reset."""
 
 MAX_TURNS = 50
 """Actions of an episode, where nothing else is said."""
@@ -49,7 +49,7 @@ class Limits:
         response_limit: The most tokens that one reply should have; nothing cuts it off.
         max_seconds: Time; a command gets no more than what is left.
         clock: One of `CLOCKS`.
-        max_cost: What the tokens may cost, in the currency of the prices.
+        max_cost: The most that the tokens may cost, in the currency of the prices.
         input_price: Of a million tokens of a prompt.
         output_price: Of a million tokens of replies.
         cached_input_price: Of a million tokens that were in the prompt before too; None where they

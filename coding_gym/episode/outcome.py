@@ -1,4 +1,4 @@
-"""What a policy gets back for an action."""
+"""The result of an action."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from coding_gym.trajectory import Message, StopReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a policy gets back for one action (or for none, at the start).
+    """The result of one action, or of the start of an episode.
 
     Attributes:
         messages: The new chat messages, the policy's own included.
-        text: What the policy newly sees.
+        text: The text of the new messages that the policy has not written.
         reward: 1.0 when this action ended the episode and the patch is resolved, else 0.0.
-        reward_parts: What the reward is made of, by name.
+        reward_parts: The parts of the reward, by name.
         stop_reason: Why the episode ended with this action, or None.
     """
 

@@ -84,7 +84,7 @@ def settings_of(
 
 
 def task_digest(task: Task) -> str:
-    """Returns what tells a task from another one of its name: what it asks, and who judges."""
+    """Returns a digest of a task's problem, patches and tests."""
     parts = [
         task.base_commit,
         task.problem_statement,

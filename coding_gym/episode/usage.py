@@ -1,4 +1,4 @@
-"""What an episode has used of its limits, and the warnings that a policy gets of it."""
+"""The usage of an episode's limits, and the warnings about it in replies of tools."""
 
 import hashlib
 import json
@@ -23,17 +23,17 @@ _SHOWN_CHARS = 200  # of a repeated command
 
 @dataclass(slots=True)
 class Usage:
-    """What an episode has used so far.
+    """The usage of an episode so far.
 
     Attributes:
         turns: Actions.
         tool_calls: Tool calls.
         tokens: Tokens of the chat; 0 where no limit asks for them.
         seconds: Time, up to the last `start_clock` where a clock is running.
-        cost: What the replies so far have cost, their prompts included.
+        cost: The cost of the replies so far, their prompts included.
         prompt_tokens: Tokens of the prompt of the last reply.
         repeats: How many times running the last call was made.
-        last_call: What tells the last call from others.
+        last_call: A digest of the last call; see `call_digest`.
         format_errors: How many of the last replies could not be read.
         since: When the clock was started, None where none is running.
     """

@@ -1,8 +1,8 @@
-"""Recorded actions played again, and all that comes of them compared with the record.
+"""Replay of recorded actions, and comparison of every result with the record.
 
-A record may come from anybody. It decides what is done inside a sandbox; on its word no image,
-tokenizer or path of this machine is loaded, no limit looser than the defaults is followed, and of
-wrappers only the rewards of this package are made.
+A record is not trusted. It decides what runs inside a sandbox; it cannot load an image, a tokenizer
+or a path of this machine, it cannot set a limit looser than the defaults, and of wrappers only the
+rewards of this package are made.
 """
 
 import json
@@ -90,7 +90,7 @@ class _Script:
 
 
 def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
-    """Plays the actions of a record again and compares all that comes of them.
+    """Plays the actions of a record again and compares every result.
 
     Compared are the prompt, the output of every command, every observation, reward and its parts,
     how the episode ended, the patch, and whether it is resolved; times are not. An episode that

@@ -19,7 +19,7 @@ from coding_gym.tasks.rows import read_file, read_placed, read_rows, row_files
 from coding_gym.tasks.sources import CHECKOUTS, ROW_FORMATS, RowFormat, checkout_of
 
 BUNDLED, POLYGLOT = "bundled", "polyglot"
-# What ends so is meant as a file, also where there is none.
+# A source with one of these suffixes is a file, also where there is none.
 _FILES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
 
 Found = Iterable[tuple[str, Task]]

@@ -65,7 +65,7 @@ def to_batch(space: Space[Any], transitions: Sequence[Transition]) -> Batch:
 
     Args:
         space: The observations' space.
-        transitions: What M envs gave.
+        transitions: The transitions of M envs.
     """
     return (
         stack(space, [transition.observation for transition in transitions]),

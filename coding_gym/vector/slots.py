@@ -1,4 +1,4 @@
-"""The envs of a vector env together: who is busy, who is done, and who begins what."""
+"""The envs of a vector env: which are busy, which have results, and which begin an episode."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -17,7 +17,7 @@ from coding_gym.vector.thread_pool import ThreadPool
 
 
 class Transition(NamedTuple):
-    """What one env gave for one action, or for a reset (then reward 0 and both flags False)."""
+    """The result of one action, or of a reset (then reward 0 and both flags False)."""
 
     observation: Any
     reward: float
@@ -266,9 +266,9 @@ class Slots:
         self.check_idle("snapshot", [slot])
         if slot.is_started and slot.is_ended:  # with prefetch, its env is in the next one already
             raise EpisodeError(f"the episode of env {index} has ended; the next action begins one")
-        moment: EnvSnapshot
-        (moment,) = _results([slot.begin_call(snapshot)])
-        return moment
+        taken: EnvSnapshot
+        (taken,) = _results([slot.begin_call(snapshot)])
+        return taken
 
     def check_idle(self, what: str, slots: Sequence[Slot]) -> None:
         """Raises EpisodeError where an action is under way in one of the slots."""
@@ -331,7 +331,7 @@ class Slots:
         """Waits for every busy slot, and forgets the results."""
         for slot in self.all:
             if slot.pending is not None:
-                with suppress(Exception):  # nobody asked for the result, so nor for its failure
+                with suppress(Exception):  # no caller waits for the result or its failure
                     slot.take()
         self._ready.clear()
 

@@ -91,7 +91,7 @@ def _run(future: "Future[_T]", work: Callable[[], _T]) -> None:
         return
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001 - whoever asks for the result shall get it
+    except BaseException as error:  # noqa: BLE001 - the caller that waits for the result gets it
         future.set_exception(error)
         del future  # which the error's traceback would hold, and it the error
     else:

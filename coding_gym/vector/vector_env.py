@@ -41,10 +41,10 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     the next action, which is ignored (``AutoresetMode.NEXT_STEP``).
 
     `send` and `recv` do the same for some of the envs at a time, in the manner of EnvPool
-    (https://github.com/sail-sg/envpool): whoever is being graded is late, and nobody waits for it.
+    (https://github.com/sail-sg/envpool); they return ready episodes while others are being graded.
 
-    A failure of our own side truncates its env and no other. What the caller did wrong raises, as
-    it does in a single env; then nothing is left under way, and the other envs are well.
+    A failure of our own side truncates its env and no other. A mistake of the caller raises, as
+    in a single env; then no action is left under way, and the other envs are well.
 
     Args:
         num_envs: N.
@@ -211,7 +211,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return to_batch(self.single_observation_space, named)
 
     def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns this moment of one env with its wrappers: `coding_gym.snapshot`.
+        """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
 
         Raises:
             EpisodeError: No episode is running in it, or an action is under way.

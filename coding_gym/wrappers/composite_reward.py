@@ -71,7 +71,7 @@ class _FinalReward(
             try:
                 self._base_files = _base_files(self._core)
             except MachineryError as failure:
-                self._core.episode.lose(failure)
+                self._core.episode.discard_sandbox(failure)
         return started
 
     def step(self, action: ActType) -> Step[ObsType]:

@@ -202,7 +202,7 @@ class MenuActions(
                 self._num_slots,
             )
         except MachineryError as failure:
-            episode.lose(failure)
+            episode.discard_sandbox(failure)
             return Shortlist.of(None, self._num_slots)
 
 

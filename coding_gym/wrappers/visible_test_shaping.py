@@ -149,7 +149,7 @@ class VisibleTestShaping(
         except PatchError:  # a tree too large to be graded
             return 0.0
         except MachineryError as failure:
-            episode.lose(failure)
+            episode.discard_sandbox(failure)
             return self._potential
 
 

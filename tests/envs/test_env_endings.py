@@ -81,11 +81,11 @@ def test_a_time_limit_outside_grades_the_episode_that_it_truncates(
 
 
 class _Patient(gym.wrappers.TimeLimit[Any, Any]):
-    """A TimeLimit with a reset of its own, and with a name for itself."""
+    """A TimeLimit with a reset of its own."""
 
-    def reset(this, **arguments: Any) -> Any:  # type: ignore[override] # noqa: N805
-        this._elapsed_steps = 0
-        return this.env.reset(**arguments)
+    def reset(self, **arguments: Any) -> Any:  # type: ignore[override]
+        self._elapsed_steps = 0
+        return self.env.reset(**arguments)
 
 
 class _Holder(gym.Env[Any, Any]):

@@ -46,7 +46,7 @@ def test_edits_after_a_snapshot_are_not_undone_in_a_branch(make: Make) -> None:
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
     lost = make()
     lost.start()
-    lost.lose(SandboxError("it burnt down"))
+    lost.discard_sandbox(SandboxError("it burnt down"))
     with pytest.raises(EpisodeError, match="has no sandbox to take a snapshot of: it burnt down"):
         lost.snapshot()
 

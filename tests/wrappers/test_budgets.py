@@ -55,12 +55,11 @@ def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
 def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(tiny_row: dict[str, Any]) -> None:
     limits = {"response_limit": 99, "count": "content", "reserve_tokens": 7, "clock": "wall"}
     env = CodingRepairEnv(tasks=[tiny_row], limits=limits)
-    wrapped = TimeBudget(TokenBudget(env, max_tokens=4000), 60)
+    TimeBudget(TokenBudget(env, max_tokens=4000), 60)
     assert env.limits == Limits(max_tokens=4000, warn_tokens=True, max_seconds=60, **limits)
-    again = TokenBudget(
-        CodingRepairEnv(tasks=[tiny_row], limits=limits), **wrapped.env._saved_kwargs
-    )
-    assert core_of(again).limits == replace(env.limits, max_seconds=None)
+    again = CodingRepairEnv(tasks=[tiny_row], limits=limits)  # with the same values once more
+    TokenBudget(again, 4000, reserve_tokens=7, count="content", response_limit=99)
+    assert again.limits == replace(env.limits, max_seconds=None)
 
 
 @pytest.mark.parametrize(

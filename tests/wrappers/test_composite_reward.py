@@ -9,6 +9,7 @@ from faults import raising
 from moves import SUBMIT, returning
 
 from coding_gym import Stop
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.rewards import reward_names
 from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
@@ -109,10 +110,9 @@ def test_a_task_without_what_is_compared_is_refused_at_reset(make: Callable[...,
 
 
 def test_rewards_of_the_grade_are_refused_where_there_is_none(
-    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
+    tiny_row: dict[str, Any],
 ) -> None:
-    env = make([{"name": "file_match", "weight": 0.1}]).env
-    monkeypatch.setattr(env.unwrapped, "grading", "none", raising=False)
+    env = CodingRepairEnv(tasks=[tiny_row], grading="none")
     for wrap in (TestPassReward, lambda e: CompositeReward(e, [{"name": "areno", "weight": 0.1}])):
         with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
             wrap(env)
