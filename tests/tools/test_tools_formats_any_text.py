@@ -120,10 +120,18 @@ def test_a_long_text_of_what_only_looks_like_calls_is_answered() -> None:
         ("auto", "[shell(cmd=", "'a'\n"),
         ("auto", "", "\n[shell("),
         ("auto", "<|tool_call>call:shell{cmd:", '<|"|>'),
+        ("auto", "x", "to=functions."),
+        ("auto", "<|channel|>final<|message|>a", " "),
+        ("auto", "a", ' \n{"name": 1}'),
+        ("auto", "a", "\n{"),
+        ("auto", "", "<|im_end|>"),
+        ("auto", "", "x</think>"),
+        ("auto", "<tool_call>", "x</think>"),
     ):
-        text = start + unit * (LONG // len(unit))
-        parsed = parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"])
-        assert parsed.calls == (), (tool_format, start, unit)
+        for end in ("", 'x\n{"name": "x", "arguments": 1}x'):
+            text = start + unit * (LONG // len(unit)) + end
+            parsed = parse_action(text, tool_format, SCHEMAS, text_formats=["bash_block"])
+            assert parsed.calls == (), (tool_format, start, unit, end)
 
 
 def test_quotes_and_brackets_that_never_close_are_answered() -> None:

@@ -24,7 +24,7 @@ from coding_gym.tools.formats.json_text import (
 PYTHON_TAG = "<|python_tag|>"
 _KEYS = frozenset({"name", "id", "type", "index"})
 _CALL_TYPES = ("tool_use", "function_call")
-_ARGUMENTS = ('"arguments"', '"parameters"', '"input"')
+_ARGUMENTS = re.compile('"(?:arguments|parameters|input)"')
 _SEPARATOR = re.compile(r"[\s;]*(?:<\|python_tag\|>)?\s*")
 _FENCES = ("```json", "```tool_call", "```")
 # A call that may follow prose; what stands in front of it begins with another word or bracket.
@@ -277,12 +277,10 @@ def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
         FormatError: The object or something behind it cannot be read.
     """
     position = 0
-    while found := _CALL_BEHIND_PROSE.search(text, position):
+    arguments = _ARGUMENTS.search(text)
+    while arguments and (found := _CALL_BEHIND_PROSE.search(text, position)):
         start = found.start()
-        has_arguments = [
-            any(key in part for key in _ARGUMENTS) for part in (text[:start], text[start:])
-        ]
-        if has_arguments != [False, True]:
+        if arguments.start() < start:
             return None
         try:
             value, position = decode(text, start, loose=True)
@@ -522,7 +520,7 @@ _MESSAGE = re.compile(
     r"<\|channel\|>(?P<channel>[^<]*(?:<\|constrain\|>[^<]*)?)<\|message\|>"
 )
 _RECIPIENT = re.compile(r"to=([^\s<]+)")
-_END_OF_MESSAGE = re.compile(r"\s*<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|\Z")
+_END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|start\|>|<\|channel\|>)|\Z")
 
 
 def _read_harmony(text: str, reading: Reading) -> ParsedAction | None:
@@ -702,7 +700,7 @@ FORMATS = (
         write=partial(_write_named, _HARMONY, "<|start|>assistant", ("", "")),
         expected=_expected(_HARMONY),
         explained="Send each call as a message on the commentary channel to functions.TOOL.",
-        sign=r"<\|channel\|>|<\|start\|>assistant|to=functions\.[^\s<]+\s*<\|",
+        sign=r"<\|channel\|>|<\|start\|>assistant|to=functions\.[^\s<]{1,64}[ \t]{0,9}<\|",
     ),
     _named("deepseek_v3", _DEEPSEEK, _V3, _V3_SECTION, "<｜tool▁calls?▁begin｜>"),
     _named("deepseek_v31", _DEEPSEEK, _V31, _V3_SECTION),

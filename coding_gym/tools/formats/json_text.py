@@ -86,7 +86,8 @@ def decode(text: str, start: int = 0, *, loose: bool = False) -> tuple[Any, int]
     except RecursionError as error:
         raise FormatError("it is nested too deeply") from error
     # Only escapes make lone surrogates, and only brackets make depth.
-    if "\\u" in text or text.count("{") + text.count("[") > MAX_DEPTH:
+    num_brackets = text.count("{", start, end) + text.count("[", start, end)
+    if num_brackets > MAX_DEPTH or text.find("\\u", start, end) >= 0:
         value = _checked(value, 0)
     return value, end
 

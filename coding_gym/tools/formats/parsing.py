@@ -168,10 +168,7 @@ def _split_thought(text: str, reading: Reading) -> tuple[str, str]:
     one looks like a call, which may hold that tag. A block without an end ends at the first special
     token that opens a call, else with the text.
     """
-    body = text
-    while body.endswith(_STOPS):
-        stop = next(stop for stop in _STOPS if body.endswith(stop))
-        body = body.removesuffix(stop).rstrip()
+    body = _without_stops(text)
     thought, end, rest = body.partition("</think>")
     if not end:
         start = len(body)
@@ -182,6 +179,16 @@ def _split_thought(text: str, reading: Reading) -> tuple[str, str]:
     if body.startswith("<think>") or not _may_be_call(thought, reading):
         return thought + end, rest.strip()
     return "", body
+
+
+def _without_stops(text: str) -> str:
+    """Returns a text without the stop tokens behind it."""
+    end = len(text)
+    while stop := next((stop for stop in _STOPS if text.endswith(stop, 0, end)), ""):
+        end -= len(stop)
+        while end and text[end - 1].isspace():
+            end -= 1
+    return text[:end]
 
 
 def _may_be_call(text: str, reading: Reading) -> bool:
