@@ -348,7 +348,7 @@ def test_an_opener_ends_reasoning_that_was_not_closed() -> None:
 
 
 def test_prose_before_a_bare_object_is_kept_and_half_an_object_is_an_error() -> None:
-    for prose in ("I look.\n", "I look: ", 'Where {"a": 1} was, I look:\n\n'):
+    for prose in ("I look.\n", "I look:\n  ", 'Where {"a": 1} was, I look:\n\n'):
         parsed = parse(prose + OBJECT)
         assert (plain(parsed), parsed.text) == (wanted(EDIT), prose.strip())
         assert parse(f"{prose}{OBJECT}\n{OBJECT}").calls[1:]

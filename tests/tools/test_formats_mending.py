@@ -28,19 +28,22 @@ def read(text: str, tool_format: str = "auto") -> list[tuple[str, dict[str, obje
 
 def test_brackets_are_closed_without_a_change_to_any_string() -> None:
     for text in [
-        RUN[:-1],
-        RUN[:-2],
         f"{RUN}}}",
         f"{RUN}}}]",
         f"[{RUN[:-1]}]",
-        f"[{RUN}",
+        f"```json\n{RUN[:-2]}\n```",
         RUN.replace("\\n", "\n"),
-        RUN[:-1].replace("\\n", "\n"),
         f"<tool_call>{RUN[:-1]}</tool_call>",
         f"<tool_call>[{RUN}</tool_call>",
     ]:
         is_clear = text != f"[{RUN[:-1]}]"  # there any of two brackets may be missing
         assert read(text) == [("run", {"cmd": "ls\n"})] * is_clear, text
+
+
+def test_brackets_that_are_missing_at_the_end_are_not_closed() -> None:
+    for text in [RUN[:-1], RUN[:-2], f"[{RUN}", f"<tool_call>{RUN[:-1]}", f"```json\n{RUN[:-1]}"]:
+        assert read(text) == [], text
+        assert "the reply seems cut off" in parse_action(text, "auto", SCHEMAS).error
 
 
 def test_quotes_and_commas_are_mended() -> None:

@@ -118,7 +118,7 @@ def test_an_attempt_that_cannot_be_read_says_why_in_one_line() -> None:
 
 def test_broken_json_is_repaired_only_for_tools_that_exist() -> None:
     for text in [
-        '{"name": "shell", "arguments": {"cmd": "ls"}',
+        '{"name": "shell", "arguments": {"cmd": "ls"}}}',
         '{"name": "shell", "arguments": {"cmd": "ls",}}',
         "{'name': 'shell', 'arguments': {'cmd': 'ls'}}",
         '<tool_call>{"name": "shell", "arguments": {"cmd": "ls"}}}</tool_call>',

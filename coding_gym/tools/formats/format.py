@@ -14,6 +14,7 @@ from coding_gym.tools.formats.json_text import (
     MAX_REPAIRED_CHARS,
     FormatError,
     decode_all,
+    is_cut_off,
     repair,
     repair_work,
 )
@@ -119,8 +120,16 @@ class Reading:
         """The tools there are."""
         return KnownTools(self.schemas)
 
-    def values(self, text: str, separator: re.Pattern[str] = _SEPARATOR) -> list[Any]:
+    def values(
+        self, text: str, separator: re.Pattern[str] = _SEPARATOR, *, is_ended: bool = False
+    ) -> list[Any]:
         """Returns the JSON values of a text, repaired on the second attempt.
+
+        Args:
+            text: The text.
+            separator: What stands between values.
+            is_ended: Whether a mark stands behind the text. Elsewhere the reply ends with it, and
+                brackets that are missing there may be those of a reply that was cut off.
 
         Raises:
             FormatError: Anything else is in it, and no repair is clear.
@@ -128,6 +137,8 @@ class Reading:
         try:
             return decode_all(text, separator, loose=self.forgives)
         except FormatError as error:
+            if self.forgives and not is_ended and is_cut_off(text):
+                raise FormatError(f"{error}; the reply seems cut off") from error
             if not self.forgives or not self._may_repair(text, error):
                 raise
             repaired = repair(text, self.tools.names)
@@ -209,6 +220,8 @@ def read_marked(
         prose.append(text[position : opened.start()])
         found, position = content(text, opened.start())
         calls += found
+        if not all(call.name for call in found):  # it could not be read
+            prose.append(text[opened.start() : position])
     if not calls:
         return None
     prose.append(text[position:])

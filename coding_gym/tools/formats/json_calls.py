@@ -17,6 +17,7 @@ from coding_gym.tools.formats.json_text import (
     FormatError,
     decode,
     decode_whole,
+    is_cut_off,
     skip_space,
     to_json,
 )
@@ -27,8 +28,10 @@ _CALL_TYPES = ("tool_use", "function_call")
 _ARGUMENTS = re.compile('"(?:arguments|parameters|input)"')
 _SEPARATOR = re.compile(r"[\s;]*(?:<\|python_tag\|>)?\s*")
 _FENCES = ("```json", "```tool_call", "```")
-# A call that may follow prose; what stands in front of it begins with another word or bracket.
-_CALL_BEHIND_PROSE = re.compile(r"""(?<=\s)(?=(?:\[\s*)?\{\s*["'](?:name|type|function|id)["'])""")
+# A call that may follow prose, on a line of its own; within a sentence it is only mentioned.
+_CALL_BEHIND_PROSE = re.compile(
+    r"""^[ \t]*+(?=(?:\[\s*)?\{\s*["'](?:name|type|function|id)["'])""", re.MULTILINE
+)
 
 
 # -- Calls as JSON objects ------------------------------------------------------------------------
@@ -230,41 +233,48 @@ def _read_fences(text: str, reading: Reading) -> ParsedAction | None:
         return None
     calls: list[ToolCall] = []
     prose: list[str] = []
-    for fenced, part in _split_fences(text):
-        found = _read_block(part, reading) if fenced else ()
+    for fenced, is_ended, part in _split_fences(text):
+        found = _read_block(part, reading, is_ended=is_ended) if fenced else ()
         calls += found
         prose += () if found else (part,)
     return ParsedAction(tuple(calls), "\n".join(prose).strip()) if calls else None
 
 
-def _read_block(block: str, reading: Reading) -> tuple[ToolCall, ...]:
+def _read_block(block: str, reading: Reading, *, is_ended: bool) -> tuple[ToolCall, ...]:
     """Returns the calls in a fenced block; none where it shows something else."""
     if '"name"' not in block or not block.lstrip().startswith(("{", "[")):
         return ()
     try:
-        found = _read_values(reading.values(block, _SEPARATOR), "")
+        values = reading.values(block, _SEPARATOR, is_ended=is_ended)
+        found = _read_values(values, "")
     except FormatError:
-        if '"arguments"' in block:
+        if _ARGUMENTS.search(block):
             raise
         return ()
-    return found.calls if found else ()
+    is_shown = any(
+        item.keys() <= _KEYS and item["name"] not in reading.tools.names
+        for item in _flattened(values)
+        if isinstance(item, dict) and "name" in item
+    )
+    return found.calls if found and not is_shown else ()
 
 
-def _split_fences(text: str) -> Iterator[tuple[bool, str]]:
-    """Yields the parts of a text in order, with whether each was in a fence that may hold calls.
+def _split_fences(text: str) -> Iterator[tuple[bool, bool, str]]:
+    """Yields the parts of a text in order.
 
-    The last fence need not be closed: servers remove it when it is also the stop string.
+    With each come whether it was in a fence that may hold calls, and whether a fence ends it. The
+    last fence need not be closed: servers remove it when it is also the stop string.
     """
     part: list[str] = []
     fenced = False
     for line in text.split("\n"):
         if line.strip() == "```" if fenced else line.strip() in _FENCES:
-            yield fenced, "\n".join(part)
+            yield fenced, True, "\n".join(part)
             part = []
             fenced = not fenced
         else:
             part.append(line)
-    yield fenced, "\n".join(part)
+    yield fenced, False, "\n".join(part)
 
 
 def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
@@ -279,7 +289,7 @@ def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
     position = 0
     arguments = _ARGUMENTS.search(text)
     while arguments and (found := _CALL_BEHIND_PROSE.search(text, position)):
-        start = found.start()
+        start = found.end()
         if arguments.start() < start:
             return None
         try:
@@ -399,13 +409,24 @@ def _read_marks(
             return strictly(text, start)
         except FormatError as error:
             errors.append(error)
-            end = text.find(marks.end, start)
-            return [ToolCall("", error=str(error))], end + len(marks.end) if end > 0 else len(text)
+            return [ToolCall("", error=str(error))], _end_of_unreadable(marks, text, start)
 
     parsed = read_marked(text, marks.opening, content, marks.around)
     if parsed and errors and len(errors) == len(parsed.calls):
         raise errors[-1]
     return parsed
+
+
+def _end_of_unreadable(marks: Marks, text: str, start: int) -> int:
+    """Returns where the text goes on behind a call that cannot be read.
+
+    It is the end of the text where marks do not alternate, since a mark may stand in an argument.
+    """
+    end = text.find(marks.end, start) + len(marks.end)
+    opening = marks.opening.pattern
+    is_alone = end >= len(marks.end) and text.count(opening, start, end) == 1
+    is_clear = is_alone and text.count(marks.end, end) <= text.count(opening, end)
+    return end if is_clear else len(text)
 
 
 def _read_marked_json(
@@ -461,14 +482,28 @@ def _values_behind(
     if close < 0 and not marks.may_lack_end:
         raise FormatError(f"{marks.end} is missing")
     stop, position = (close, close + len(marks.end)) if close >= 0 else (len(text), len(text))
-    body = text[start:stop]
+    return _repaired(marks, text[start:stop], name, reading, is_ended=close >= 0), position
+
+
+def _repaired(
+    marks: Marks, body: str, name: str | None, reading: Reading, *, is_ended: bool
+) -> list[Any]:
+    """Returns the values of JSON between two marks that is broken.
+
+    Raises:
+        FormatError: It is not clear what was intended.
+    """
+    if marks.opening.search(body):
+        raise FormatError(f"another call begins in front of {marks.end or 'the end'}")
+    if not is_ended and is_cut_off(body):
+        raise FormatError("the JSON is not closed; the reply seems cut off")
     if not name:
-        return reading.values(body), position
+        return reading.values(body, is_ended=True)
     body = body.rstrip().removesuffix(
         "```"
     )  # no bracket is added that would make half a call whole
-    call = reading.values(f'{{"name": {to_json(name)}, "arguments": {body}')[0]
-    return [call["arguments"] if isinstance(call, dict) else call], position
+    call = reading.values(f'{{"name": {to_json(name)}, "arguments": {body}', is_ended=True)[0]
+    return [call["arguments"] if isinstance(call, dict) else call]
 
 
 def _check_list(values: Sequence[Any]) -> None:
@@ -533,12 +568,14 @@ def _read_harmony(text: str, reading: Reading) -> ParsedAction | None:
     """
     calls: list[ToolCall] = []
     texts: list[str] = []
+    outside: list[str] = []
     thoughts: list[str] = []
     position = 0
     while message := _MESSAGE.search(text, position):
         if len(calls) == MAX_CALLS:
             raise FormatError(f"more than {MAX_CALLS} calls in one reply")
-        texts.append(text[position : message.start()])
+        outside.append(text[position : message.start()])
+        texts.append(outside[-1])
         start, channel = message.end(), message["channel"]
         recipient = _RECIPIENT.search(channel)
         name = message["to"] or (recipient[1] if recipient else "")
@@ -553,9 +590,11 @@ def _read_harmony(text: str, reading: Reading) -> ParsedAction | None:
             end = closed.start() if closed else len(text)
             (thoughts if channel.startswith("analysis") else texts).append(text[start:end])
         position = closed.end() if closed else end
-    texts.append(text[position:])
+    outside.append(text[position:])
+    texts.append(outside[-1])
     said = "\n".join(part.strip() for part in texts if part.strip())
-    if any(mark in said for mark in ("to=functions.", "<|channel|>", "<|message|>")):
+    marks = ("to=functions.", "<|channel|>", "<|message|>")
+    if any(mark in part for part in outside for mark in marks):
         raise FormatError("a message to a tool needs a header with <|channel|> and <|message|>")
     if not (calls or thoughts or said != text):
         return None

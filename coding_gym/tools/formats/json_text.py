@@ -193,6 +193,16 @@ def _kinds_of(value: Any) -> set[str]:
     return {names.get(type(value), "string")}
 
 
+def is_cut_off(text: str) -> bool:
+    """Returns whether a string or bracket of a JSON text is still open at its end."""
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        if token["unclosed"] is not None:
+            return True
+        depth += (token[0] in _CLOSERS) - (token[0] in "}]")
+    return depth > 0
+
+
 def repair_work(text: str) -> int:
     """Returns what repairing a text costs, in the unit of `MAX_REPAIR_WORK`."""
     return len(text) * (sum(map(text.count, _MARKS)) + _LEAST_MARKS)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +11,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.text.unicode import well_formed
 from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
 from coding_gym.tools.formats.format import Format, ParsedAction, Reading
-from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode
+from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, is_cut_off
 from coding_gym.tools.patches import BEGIN
 
 AUTO = "auto"
@@ -32,6 +33,19 @@ _STOPS = (
     *("<|return|>", "<｜end▁of▁sentence｜>", "<|end_of_msg|>", "<|observation|>", "<|user|>"),
     *("<end_of_turn>", "<turn|>", "<start_function_response>", "<|tool_response>", "[e~["),
 )
+# What opens and closes reasoning; the second is that of Gemma 4.
+_THOUGHTS = (("<think>", "</think>"), ("<|channel>thought", "<channel|>"))
+# Stands for the n-th mark that closes reasoning, while its place is looked for.
+_NUMBERED = re.compile("\ue000(\\d+)\ue001")
+# Parts of calls whose opening mark is missing, and calls as JSON that may be broken.
+_PART = re.compile(
+    r"</?tool_call|<\|tool_calls?_(?:section_)?end\|>|<｜tool▁|<arg_(?:key|value)>|<parameter=[^<>\n]"
+    r"|</(?:function|invoke|minimax:tool_call|｜DSML｜|atem:)|<(?:end_function_call|tool_call\|)>"
+    r"|commentary to=functions\.\w|to=[^\s<]{1,64}<\|message\|>|^call:[\w.-]{1,64}\{",
+    re.MULTILINE,
+)
+_NAME_KEY = re.compile(r"""["']name["']\s*:""")
+_ARGUMENTS_KEY = re.compile(r"""["'](?:arguments|parameters|input)["']\s*:""")
 
 
 def split_format(tool_format: str) -> tuple[str, bool]:
@@ -66,31 +80,61 @@ def parse_action(
         UnknownNameError: There is no such format.
     """
     name, exact = _CHOICES.get(tool_format) or split_format(tool_format)
-    text = (text if text.isascii() else well_formed(text)).strip()
-    reading = Reading(schemas, len(text), exact=exact, alone=name != AUTO)
-    thought, body = _split_thought(text, reading)
-    expected = FORMATS["json" if name == AUTO else name]
-    candidates = (
-        _candidates(body, reading, text_formats)
-        if name == AUTO
-        else ((expected, name not in _BARE),)
-    )
-    error, is_attempt = "", name == "bash_block"
-    for chosen, is_marked in candidates:
-        expected = chosen if is_marked else expected
-        for reading.forgives in (False,) if exact else (False, True):
-            try:
-                parsed = chosen.read(body, reading)
-                if parsed is not None:
-                    return _finished(parsed, thought)
-            except FormatError as failure:
-                error = f"The tool call could not be read: {failure}. Expected {chosen.expected}."
-                is_attempt = is_attempt or is_marked
+    text = _without_stops((text if text.isascii() else well_formed(text)).strip())
+    reader = _Reader(name, exact, schemas, text_formats)
+    thought, body = _split_thought(text, reader)
+    parsed, error, is_attempt = reader.read(body, thought)
+    if parsed is not None:
+        is_message = body.startswith("{") and name in (AUTO, *_BARE)
+        if exact or parsed.calls or not is_message:
+            return parsed
+        # A message: its content is a reply of its own.
+        said = parse_action(parsed.text, AUTO, schemas, text_formats=text_formats)
+        return replace(said, reasoning="\n".join(filter(None, (parsed.reasoning, said.reasoning))))
+    reading = reader.reading(body)
     if not (is_attempt or _seems_to_call(body or thought, name, reading)):
         return ParsedAction(text=text)
-    where = "" if body else " after </think>"
-    error = error or f"No tool call was found{where}. Expected {expected.expected}."
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads replies in one format; the fields are arguments of `parse_action`."""
+
+    name: str
+    exact: bool
+    schemas: Sequence[Mapping[str, Any]]
+    text_formats: Collection[str]
+
+    def reading(self, text: str) -> Reading:
+        """Returns how a text is to be read."""
+        return Reading(self.schemas, len(text), exact=self.exact, alone=self.name != AUTO)
+
+    def read(self, body: str, thought: str = "") -> tuple[ParsedAction | None, str, bool]:
+        """Returns what was read, else why nothing was, and whether the text is an attempt."""
+        reading = self.reading(body)
+        expected = FORMATS["json" if self.name == AUTO else self.name]
+        error, is_attempt = "", self.name == "bash_block"
+        for chosen, is_marked in self._candidates(body, reading):
+            expected = chosen if is_marked else expected
+            for reading.forgives in (False,) if self.exact else (False, True):
+                try:
+                    parsed = chosen.read(body, reading)
+                    if parsed is not None:
+                        return _finished(parsed, thought), "", True
+                except FormatError as failure:
+                    error = f"The tool call could not be read: {failure}."
+                    error += f" Expected {chosen.expected}."
+                    is_attempt = is_attempt or is_marked
+        where = " after </think>" if thought and not body else ""
+        error = error or f"No tool call was found{where}. Expected {expected.expected}."
+        return None, error, is_attempt
+
+    def _candidates(self, body: str, reading: Reading) -> Iterator[tuple[Format, bool]]:
+        if self.name == AUTO:
+            yield from _candidates(body, reading, self.text_formats)
+        else:
+            yield FORMATS[self.name], self.name not in _BARE
 
 
 def _candidates(
@@ -104,12 +148,10 @@ def _candidates(
     start = 0
     if _LOOKS_LIKE_JSON.match(body):
         yield from ((FORMATS[name], False) for name in (_BARE if reading.exact else ("json",)))
-        try:
-            value, start = decode(body, loose=True)
-        except FormatError:
+        end = _end_of_shown(body, reading)
+        if end is None:
             return
-        if json_calls.holds_calls(value):
-            return
+        start = end
     rest = body[start:]
     outside = _without_blocks(rest, text_formats) if text_formats else rest
     chosen, _ = _first_sign(outside, reading)
@@ -125,6 +167,21 @@ def _candidates(
     for name in text_blocks.BLOCKS:
         if name in text_formats:
             yield FORMATS[name], True
+
+
+def _end_of_shown(body: str, reading: Reading) -> int | None:
+    """Returns where the JSON that a text begins with ends; None where it may be a call.
+
+    Where it is none that can be decoded, such as Python's, that is at the first mark behind it.
+    """
+    try:
+        value, end = decode(body, loose=True)
+    except FormatError:
+        end = _first_sign(body, reading)[1]
+        shown = body[:end]
+        may_be_call = end == len(body) or _NAME_KEY.search(shown) or is_cut_off(shown)
+        return None if may_be_call else end
+    return None if json_calls.holds_calls(value) else end
 
 
 def _first_sign(text: str, reading: Reading, *, atomic: bool = False) -> tuple[Format | None, int]:
@@ -161,24 +218,56 @@ def _without_blocks(body: str, text_formats: Collection[str]) -> str:
     return body
 
 
-def _split_thought(text: str, reading: Reading) -> tuple[str, str]:
-    """Splits off a ``<think>`` block in front, and the stop tokens behind.
+def _split_thought(text: str, reader: _Reader) -> tuple[str, str]:
+    """Splits off reasoning in front.
 
-    The opening tag may be missing, where the chat template wrote it, if nothing before the closing
-    one looks like a call, which may hold that tag. A block without an end ends at the first special
+    The opening tag may be missing, where the chat template wrote it. Then the first closing one
+    counts that stands in no argument of a call. A block without an end ends at the first special
     token that opens a call, else with the text.
     """
-    body = _without_stops(text)
-    thought, end, rest = body.partition("</think>")
+    body, reading = text, reader.reading(text)
+    opening, closing = next(
+        (pair for pair in _THOUGHTS if body.startswith(pair[0])),
+        next((pair for pair in _THOUGHTS if pair[1] in body), _THOUGHTS[0]),
+    )
+    thought, end, rest = body.partition(closing)
     if not end:
         start = len(body)
-        if body.startswith("<think>"):
+        if body.startswith(opening):
             _, start = _first_sign(body, reading, atomic=True)
             return body[:start].rstrip(), body[start:]
         return "", body
-    if body.startswith("<think>") or not _may_be_call(thought, reading):
+    if body.startswith(opening) or not _may_be_call(thought, reading):
         return thought + end, rest.strip()
-    return "", body
+    start = _end_of_thought(body, closing, reader)
+    return body[:start], body[start:].strip()
+
+
+def _end_of_thought(body: str, closing: str, reader: _Reader) -> int:
+    """Returns where reasoning ends that the chat template opened, 0 where there is none.
+
+    The text is read with a number in place of each closing tag: one that comes back in the prose
+    beside the calls is in none of them.
+    """
+    parts = body.split(closing)
+    numbered = (f"\ue000{i}\ue001{part}" for i, part in enumerate(parts[1:]))
+    parsed, _, _ = reader.read(parts[0] + "".join(numbered))
+    number = 0
+    if parsed and parsed.calls:
+        found = _NUMBERED.search(parsed.text)
+        is_clear = found and all(call.name for call in parsed.calls)
+        number = int(found[1][:9]) if found and is_clear else len(body)
+    elif parsed or _begins_call(body, reader):
+        number = len(body)  # a message or a broken call, which may hold the tag
+    if number >= len(parts) - 1:
+        return 0
+    return sum(len(part) + len(closing) for part in parts[: number + 1])
+
+
+def _begins_call(body: str, reader: _Reader) -> bool:
+    if body.startswith(("{", "[", "```", BEGIN)):
+        return True
+    return _first_sign(body, reader.reading(body))[1] == 0
 
 
 def _without_stops(text: str) -> str:
@@ -192,16 +281,16 @@ def _without_stops(text: str) -> str:
 
 
 def _may_be_call(text: str, reading: Reading) -> bool:
-    if text.startswith(("{", "[")) or "```" in text or BEGIN in text:
+    if text.startswith(("{", "[")) or "```" in text or BEGIN in text or _NAME_KEY.search(text):
         return True
     return _first_sign(text, reading)[0] is not None
 
 
 def _seems_to_call(body: str, name: str, reading: Reading) -> bool:
-    is_json = ('"name"' in body and '"arguments"' in body) or '"tool_calls"' in body
+    is_json = (_NAME_KEY.search(body) and _ARGUMENTS_KEY.search(body)) or '"tool_calls"' in body
     is_patch = name == "apply_patch" and BEGIN in body
-    is_marked = "<tool_call" in body or _first_sign(body, reading)[0] is not None
-    return is_json or is_patch or is_marked or body.startswith(("{", "[{"))
+    is_marked = bool(_PART.search(body)) or _first_sign(body, reading)[0] is not None
+    return bool(is_json) or is_patch or is_marked or body.startswith(("{", "[{"))
 
 
 def _finished(parsed: ParsedAction, thought: str) -> ParsedAction:

@@ -195,17 +195,18 @@ def _plain(pattern: str) -> str:
 
 
 def _read_end(tags: _Tags, reading: Reading, text: str, position: int) -> int:
-    """Returns where a call ends; the second attempt also ends it with the text."""
+    """Returns where a call ends; the second attempt also ends it in front of another tag."""
     if closing := tags.end.match(text, position):
         return closing.end()
     rest = skip_space(text, position)
     end = tags.call_end
     if reading.forgives and tags.may_lack_end:
-        if end.startswith(text[rest : rest + len(end)]):
-            return len(text)  # servers remove the tag, or half of it, when it is the stop string
+        if text[rest : rest + 2] == end[:2] and end.startswith(text[rest:]):
+            return len(text)  # the tag was begun, so that no argument follows
         if tags.opening.match(text, rest) or text.startswith("</tool_call>", rest):
             return rest
-    raise FormatError(f"{_tag_of_argument(tags)} or {end} is needed, got {text[rest:][:20]!r}")
+    got = f"got {text[rest:][:20]!r}" if text[rest:] else "the reply seems cut off"
+    raise FormatError(f"{_tag_of_argument(tags)} or {end} is needed, {got}")
 
 
 def _tag_of_call(tags: _Tags) -> str:
