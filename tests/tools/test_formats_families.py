@@ -291,7 +291,7 @@ def test_values_in_tags_get_the_type_of_the_schema_in_every_dialect() -> None:
         text = LITERALS[name][0]
         if "\\" in text or '"path": ' in text or "line=3" in text or "line:3" in text:
             continue
-        for written, value in (("True", "True"), ("None", "None"), ('"3"', '"3"'), (" 3 ", 3)):
+        for written, value in (("True", "True"), ("None", None), ('"3"', '"3"'), (" 3 ", 3)):
             start, _, end = text.rpartition("3")
             (call,) = parse(f"{start}{written}{end}", name).calls
             assert call.arguments == {"path": "a.py", "line": value}, (name, written)

@@ -30,6 +30,7 @@ def ran(text: str, tool_format: str = "auto") -> list[Any]:
 
 
 LS = hermes("ls")
+PYTHON = "[bash(command='rm -rf src')]"
 REWRITE = '{"name": "rewrite", "arguments": {"path": "a.py", "new_code": "    return 1"'
 
 
@@ -110,6 +111,23 @@ def test_broken_calls_of_any_shape_are_format_errors(text: str) -> None:
     assert parse(text).error
 
 
+def test_calls_within_a_text_are_not_run() -> None:
+    for text in (
+        f"The form is, for example\n{PYTHON}\nbut I have a question first.",
+        "Write <code>bash(command='rm -rf src')</code> to delete it? I will not.",
+        "<code>bash(command='rm -rf src')</code> deletes it.",
+        'I must not reply with {"name": "bash", "arguments": {"command": "rm -rf src"}}',
+    ):
+        assert ran(text) == [], text
+    for text in (
+        PYTHON,
+        f"{PYTHON}\nThat is it.",
+        f"That is it:\n{PYTHON}",
+        "That is it:\n<code>bash(command='rm -rf src')</code>",
+    ):
+        assert ran(text) == ["rm -rf src"], text
+
+
 def test_nothing_behind_an_unreadable_call_with_a_mark_in_it_is_run() -> None:
     quoted = f"Use {hermes('a')} or {hermes('rm -rf src')}"
     for held in (quoted, f"</tool_call> or {hermes('rm -rf src')}"):
@@ -127,6 +145,9 @@ def test_prose_does_not_hide_a_call() -> None:
     message = {"role": "assistant", "content": f"I look.\n{LS}", "reasoning": "Hm."}
     parsed = parse(json.dumps(message))
     assert (ran(json.dumps(message)), parsed.text, parsed.reasoning) == (["ls"], "I look.", "Hm.")
+    python = "```python\nprint(bash(command='a'))\n```\n<tool_call>[bash(command='ls')]</tool_call>"
+    assert ran(python, "nanoagent_python") == ["ls"]
+    assert ran("```python\nbash(command='ls')\n```", "nanoagent_python") == ["ls"]
 
 
 def test_prose_is_no_call_and_keeps_no_stop_token() -> None:
@@ -135,3 +156,12 @@ def test_prose_is_no_call_and_keeps_no_stop_token() -> None:
     assert parse("I am done.<|im_end|>") == ParsedAction(text="I am done.")
     final = "<|channel|>final<|message|>I wrote to=functions.bash in it.<|return|>"
     assert parse(final) == ParsedAction(text="I wrote to=functions.bash in it.")
+
+
+def test_values_have_the_type_of_their_argument() -> None:
+    for null in ("None", "null"):
+        text = f"<function=rewrite><parameter=line>{null}</parameter></function>"
+        assert parse(text).calls[0].arguments == {"line": None}
+    for value in ("12", "true"):
+        text = f"<|tool_call>call:bash{{command:{value}}}<tool_call|>"
+        assert parse(text).calls[0].arguments == {"command": value}

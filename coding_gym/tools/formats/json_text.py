@@ -167,7 +167,8 @@ def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None
         value = decode_whole(plain) if value is ... else value
     except FormatError:
         return text
-    return value if not kinds or kinds & _kinds_of(value) else text
+    is_null = value is None and not is_string  # counts as left out, whatever the type
+    return value if not kinds or is_null or kinds & _kinds_of(value) else text
 
 
 def untyped(value: Any) -> str:
@@ -191,6 +192,11 @@ def _kinds_of(value: Any) -> set[str]:
         return {"integer", "number"}
     names = {float: "number", list: "array", dict: "object", type(None): "null"}
     return {names.get(type(value), "string")}
+
+
+def is_text(schema: Mapping[str, Any]) -> bool:
+    """Returns whether a schema allows strings and nothing else."""
+    return _kinds(schema) == {"string"}
 
 
 def is_cut_off(text: str) -> bool:

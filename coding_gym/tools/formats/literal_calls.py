@@ -5,7 +5,7 @@ objects. Nothing is evaluated, and Python's own parser, which warns of escapes, 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,10 +19,13 @@ from coding_gym.tools.formats.json_text import (
     MAX_DEPTH,
     FormatError,
     decode,
+    is_text,
     skip_space,
     to_json,
     typed,
+    untyped,
 )
+from coding_gym.tools.schemas import Schema
 
 _STRING = re.compile(
     r"(?P<prefix>[rR]?)(?:"
@@ -172,15 +175,17 @@ _BARE = Marks(
 )
 _LFM2 = Marks(r"<\|tool_call_start\|>", "", "<|tool_call_end|>")
 _CODE = Marks("<code>", "", "</code>")
-_NANOAGENT = Marks("<tool_call>|^```(?:python|py)$", "", "</tool_call>", r"\s*(?:</tool_call>|```)")
+_NANOAGENT = Marks("<tool_call>", "", "</tool_call>")
+_PYTHON_FENCE = Marks("^```(?:python|py)$", "", "```")
 
 
 def _read_python(marks: Marks, text: str, reading: Reading) -> ParsedAction | None:
     """Reads the Python calls behind all marks; None where there is none.
 
     Raises:
-        FormatError: They cannot be read.
+        FormatError: They cannot be read, or prose that ``auto`` reads only shows them.
     """
+    spans: list[tuple[int, int]] = []
 
     def content(text: str, start: int) -> tuple[list[ToolCall], int]:
         head = marks.head.match(text, start)
@@ -193,9 +198,28 @@ def _read_python(marks: Marks, text: str, reading: Reading) -> ParsedAction | No
         closed = marks.closing.match(text, end)
         if closed is None:
             raise FormatError(f"{marks.end} is missing, got {text[end:][:20]!r}")
+        spans.append((start, closed.end()))
         return calls, closed.end()
 
-    return read_marked(text, marks.opening, content, marks.around)
+    parsed = read_marked(text, marks.opening, content, marks.around)
+    is_plain = marks in (_BARE, _CODE) and "<|python_start|>" not in text
+    if parsed and is_plain and not reading.alone:
+        allowed = [text[: spans[0][0]].strip()]  # all prose stands in front,
+        if marks is _BARE:
+            allowed.append(text[spans[-1][1] :].strip())  # or behind
+        if parsed.text not in allowed:
+            raise FormatError("other text stands around the calls")
+    return parsed
+
+
+def _read_nanoagent(text: str, reading: Reading) -> ParsedAction | None:
+    """Reads the calls in tags, or in fences where there is no tag; None where there is neither.
+
+    Raises:
+        FormatError: They cannot be read.
+    """
+    marks = _NANOAGENT if "<tool_call>" in text else _PYTHON_FENCE
+    return _read_python(marks, text, reading)
 
 
 def _python_calls(text: str, position: int) -> tuple[list[ToolCall], int]:
@@ -256,12 +280,18 @@ def _read_gemma(
         reader.need(closing)
         schemas = reading.tools.properties(name)
         arguments = {
-            key: typed(value, schemas.get(key, {})) if isinstance(value, str) else value
-            for key, value in fields.items()
+            key: _as_declared(value, schemas.get(key, {})) for key, value in fields.items()
         }
         return [ToolCall(name, arguments)], reader.position
 
     return read_marked(text, re.compile(re.escape(opening)), content)
+
+
+def _as_declared(value: Any, schema: Schema) -> Any:
+    """Returns a value by the type of its argument, whether it was quoted or not."""
+    if isinstance(value, str):
+        return typed(value, schema)
+    return untyped(value) if is_text(schema) and value is not None else value
 
 
 def _gemma_value(quote: str, value: Any) -> str:
@@ -295,7 +325,7 @@ _FUNCTION_GEMMA = ("<start_function_call>", "<end_function_call>", "<escape>")
 
 def _python(
     name: str,
-    marks: Marks,
+    read: Callable[[str, Reading], ParsedAction | None],
     written: tuple[str, str, str],
     sign: str,
     explained: str,
@@ -306,7 +336,7 @@ def _python(
     quote = '"' if opening.startswith(("<code>", "<tool_call>")) else "'"
     return Format(
         name=name,
-        read=partial(_read_python, marks),
+        read=read,
         write=partial(_write_python, *written),
         expected=f"{opening}TOOL(NAME={quote}value{quote}){closing}",
         explained=f"Write the calls as Python calls with named arguments, {explained}.",
@@ -330,7 +360,7 @@ def _gemma(name: str, marks: tuple[str, str, str]) -> Format:
 FORMATS = (
     _python(
         "pythonic",
-        _BARE,
+        partial(_read_python, _BARE),
         ("[", "]", ", "),
         rf"\[(?<=^\[)\s*{_KNOWN}|<\|python_start\|>",
         "in one list and nothing else",
@@ -338,22 +368,22 @@ FORMATS = (
     ),
     _python(
         "lfm2",
-        _LFM2,
+        partial(_read_python, _LFM2),
         ("<|tool_call_start|>[", "]<|tool_call_end|>", ", "),
         r"<\|tool_call_start\|>",
         "in one list between <|tool_call_start|> and <|tool_call_end|>",
     ),
     _python(
         "smollm3_python",
-        _CODE,
+        partial(_read_python, _CODE),
         ("<code>", "</code>", "\n"),
-        rf"<code>\s*{_KNOWN}",
+        rf"<code>(?<=^<code>)\s*{_KNOWN}",
         "between <code> and </code>",
         is_atomic=False,
     ),
     _python(
         "nanoagent_python",
-        _NANOAGENT,
+        _read_nanoagent,
         ("<tool_call>[", "]</tool_call>", ", "),
         rf"<tool_call>\s*(?:\[\s*[A-Za-z_]|{_KNOWN})",
         "in one list between <tool_call> and </tool_call>",
