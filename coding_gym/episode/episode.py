@@ -305,13 +305,12 @@ class Episode:
     def access(self) -> Iterator[Context]:
         """Lends the sandbox to a harness with a loop of its own.
 
-        A failure of our side inside the block ends the episode, as by `discard_sandbox`,
-        and is raised: a
-        harness may turn it into text for its model, and the grade is masked all the same.
+        A failure of our side inside the block ends the episode, as by `discard_sandbox`, and is
+        raised: a harness may turn it into text for its model, and the grade is masked all the same.
 
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or has no
-                sandbox any more; or an action is under way in another thread.
+                sandbox; or an action is under way in another thread.
         """
         self._enter("access", alone=False)
         try:
