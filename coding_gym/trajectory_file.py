@@ -77,8 +77,8 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     """Yields the trajectories of a JSONL file, of any version.
 
     A line that a killed writer left unfinished is skipped with a warning in the log, wherever it
-    stands: writers that came later closed it. So are empty lines, and lines that begin with NUL
-    characters, which some file systems leave after a power failure.
+    stands: writers that came later closed it. So are empty lines and lines of NUL characters,
+    which some file systems leave after a power failure.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or a line is not a trajectory; the message
@@ -94,9 +94,10 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
             try:
                 data = json.loads(line)
             except (ValueError, RecursionError) as problem:
-                is_torn = line.startswith(("{", "\0")) or not line.strip()
+                is_empty = not line.strip("\0\t\r\n ")
+                is_torn = is_empty or line.startswith("{")
                 if is_torn and isinstance(problem, json.JSONDecodeError):
-                    state = "unfinished" if line.strip("\0\t\r\n ") else "empty"
+                    state = "empty" if is_empty else "unfinished"
                     _log.warning("%s line %d is %s, and was skipped", path, number, state)
                     continue
                 raise InvalidArgumentError(

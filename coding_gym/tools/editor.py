@@ -108,7 +108,7 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
             "`create`; use `str_replace` or `insert`"
         )
     files.write_bytes(context, path, place, data)
-    _remember(context.state, place, before=None, mode="", after=data)
+    remember(context.state, place, before=None, mode="", after=data)
     return f"File created successfully at: {name_of(path)}"
 
 
@@ -173,7 +173,7 @@ def _undo_edit(path: str, _: ToolCall, context: ToolContext) -> str:
     return f"{said} {_cat(files.lines_of(files.TextFile.decode(before).text), path, 1)}"
 
 
-def _remember(
+def remember(
     state: MutableMapping[str, Any], place: str, *, before: bytes | None, mode: str, after: bytes
 ) -> None:
     """Keeps a file's bytes from before an edit, its mode, and a digest of what the edit wrote."""
@@ -207,7 +207,7 @@ def _edited(file: files.OpenedFile, text: str, first: int, last: int, context: T
     """Writes a file's new text and shows the new lines with some around them."""
     after = files.save(context, file, text)
     mode = files.mode_of(context, file.place)
-    _remember(context.state, file.place, before=file.data, mode=mode, after=after)
+    remember(context.state, file.place, before=file.data, mode=mode, after=after)
     begin = max(first - _NUM_CONTEXT_LINES, 1)
     snippet = files.lines_of(text)[begin - 1 : last + _NUM_CONTEXT_LINES]
     name = name_of(file.path)

@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.files import OpenedFile, TextFile, in_place_of, only_occurrence, resolve
+from coding_gym.tools.files import OpenedFile, TextFile, in_place_of, occurrences, resolve
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
@@ -115,12 +115,14 @@ def _edit(context: ToolContext, path: str, search: str, replace: str) -> None:
         raise Refusal(OUTSIDE)
     data = context.sandbox.read_file(place)
     file = OpenedFile(path, place, data, TextFile.decode(data))
-    search, _ = only_occurrence(
-        file,
-        search,
-        missing="search string not found - try using grep to find the exact text",
-        several="search ambiguous: {num} matches - add more context to make search unique",
-    )
+    search, _ = occurrences(file, search)
+    num_matches = file.text.count(search)
+    if num_matches == 0:
+        raise Refusal("search string not found - try using grep to find the exact text")
+    if num_matches > 1:
+        raise Refusal(
+            f"search ambiguous: {num_matches} matches - add more context to make search unique"
+        )
     text = file.text.replace(search, in_place_of(file, search, replace), 1)
     context.sandbox.write_file(place, file.content.encode(text))
 

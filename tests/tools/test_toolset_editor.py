@@ -5,7 +5,7 @@ import pytest
 from scene import Scene
 
 from coding_gym.tools import get_toolset, tool_names
-from coding_gym.tools.editor import MAX_ALL_VERSIONS, MAX_VERSION_BYTES, MAX_VERSIONS, _remember
+from coding_gym.tools.editor import MAX_ALL_VERSIONS, MAX_VERSION_BYTES, MAX_VERSIONS, remember
 
 REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
 
@@ -183,11 +183,11 @@ def test_the_history_is_bounded_and_says_so(scene: Scene) -> None:
 def test_the_history_of_created_files_is_bounded() -> None:
     state: dict[str, Any] = {}
     for number in range(3 * MAX_ALL_VERSIONS):
-        _remember(state, f"/w/{number}", before=None, mode="", after=b"")
+        remember(state, f"/w/{number}", before=None, mode="", after=b"")
     assert [len(kept) for kept in state.values()] == [MAX_ALL_VERSIONS, MAX_ALL_VERSIONS]
     long = "x" * (MAX_VERSION_BYTES // 2)
     for number in range(9):
-        _remember(state, f"{long}{number}", before=None, mode="", after=b"")
+        remember(state, f"{long}{number}", before=None, mode="", after=b"")
     assert len(state["editor_history"]) == 2
 
 
