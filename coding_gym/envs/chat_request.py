@@ -1,4 +1,4 @@
-"""The request that asks a chat model for its next reply."""
+"""The messages and tools for a chat model's next reply."""
 
 import json
 import re
