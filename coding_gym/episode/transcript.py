@@ -28,13 +28,11 @@ def assistant(action: str, parsed: ParsedAction) -> Message:
 
     ``content`` is the text without the calls; ``reasoning_content`` is there where the reply was an
     OpenAI message that had it. Ids and argument strings of such a message stay as they were. A call
-    without a name is not in ``tool_calls``, where servers refuse it; ``content`` is then the whole
-    reply, so that the policy sees its own broken text.
+    without a name is not in ``tool_calls``, where servers refuse it: its text stays in ``content``.
     """
     named = [call for call in parsed.calls if call.name]
     # A reply that is plain text keeps the blank space at its ends.
-    is_whole = len(named) < len(parsed.calls) or parsed.text == action.strip()
-    content = action if is_whole else parsed.text
+    content = action if parsed.text == action.strip() else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:
         message["reasoning_content"] = parsed.reasoning
