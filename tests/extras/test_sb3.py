@@ -329,6 +329,7 @@ class Watch(BaseCallback):
         return True
 
 
+@pytest.mark.timeout(900)  # two thousand steps, with a grade at the end of each episode
 def test_maskable_ppo_learns_to_repair_the_tiny_task(make: Make, tmp_path: Any) -> None:
     env = VecMonitor(make(num_envs=8))
     model = MaskablePPO(
