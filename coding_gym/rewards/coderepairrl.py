@@ -167,7 +167,7 @@ def search_replace_format(reply: str) -> float:
     where no block can be read. It judges the first fenced block, if there is one, of the content of
     ``<answer>``, or else of the whole reply.
 
-    Source: ``SearchReplaceDiff.validate_quality`` in ``src/utils/diff.py`` of CodeRepairRL. Mended:
+    Source: ``SearchReplaceDiff.validate_quality`` in ``src/utils/diff.py`` of CodeRepairRL. Fixed:
     two perfect blocks score 1 rather than 0.9, since a marker's own line end is no text behind it.
 
     >>> block = "<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n"

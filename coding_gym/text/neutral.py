@@ -1,4 +1,4 @@
-"""Control tokens spelled out in text that somebody else will encode.
+"""Control tokens spelled out in text that a server or a trainer will encode.
 
 Servers and trainers encode a chat template's output as a whole, so a file that holds ``<|im_end|>``
 would end the message it is quoted in. An invisible character behind the first one of each such
@@ -68,8 +68,8 @@ class Neutraliser:
     """Breaks control tokens in texts for a policy, and repairs them where the policy copies them.
 
     Args:
-        tokens: The texts that must not reach somebody's tokenizer. A token of one character cannot
-            be broken and is left alone.
+        tokens: The texts that must not reach another program's tokenizer. A token of one
+            character cannot be broken and is left alone.
     """
 
     def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
