@@ -12,6 +12,14 @@ from coding_gym.json_record import JsonRecord, read_record
 
 SCHEMA_VERSION = 1
 
+ERROR_CLASSES = ("model", "sandbox", "verifier", "timeout", "refused")
+"""Whose failure ended an episode without a verdict.
+
+``model``: the server failed or sent what is no reply. ``sandbox``: a sandbox or its template.
+``verifier``: the grader. ``timeout``: the server did not reply in time. ``refused``: the server
+rejects the request (key, parameters, content policy), as it would again.
+"""
+
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and ``tool_calls`` or
 ``tool_call_id`` where they apply."""
@@ -53,6 +61,33 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall(JsonRecord):
+    """One request to a model, as the server or the local model reports it.
+
+    Attributes:
+        prompt_tokens: Tokens of the prompt; None where the server does not report them.
+        completion_tokens: Tokens of the reply, reasoning included; None as above.
+        cached_tokens: Tokens of the prompt that the server read from its cache; None as above.
+        cost: Cost of the request, in the currency of the prices; None where no price is known.
+        finish_reason: The server's, such as ``"stop"``, ``"tool_calls"`` or ``"length"``.
+        duration_s: Wall time in seconds, retries included.
+        num_retries: How many times the request was sent again.
+        prefix_length: Leading ids of the prompt that equal the prompt and reply of the call before.
+        prompt_ids: The ids of the prompt behind that prefix; none where the server gives no ids.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    finish_reason: str = ""
+    duration_s: float = 0.0
+    num_retries: int = 0
+    prefix_length: int = 0
+    prompt_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(JsonRecord):
     """One action and its outcome.
 
@@ -67,6 +102,7 @@ class Turn(JsonRecord):
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
         duration_s: Wall time of the step in seconds.
+        model_call: The request whose reply the action is; None where no model was asked.
     """
 
     action: str
@@ -79,6 +115,7 @@ class Turn(JsonRecord):
     reward: float = 0.0
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     duration_s: float = 0.0
+    model_call: ModelCall | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +141,12 @@ class Trajectory(JsonRecord):
         usage: Used of the limits, by name: ``turns``, ``tool_calls``, and ``tokens`` where a limit
             counts them. A runner adds the usage that its model server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None where unknown.
-        error: The failure of our side, or "".
+        error: The failure of our side, or of the model's server, or "".
+        error_class: Whose failure that is: one of `ERROR_CLASSES`, or "".
+        started_at: When the episode began, ISO 8601 in UTC; "" where no runner played it.
+        duration_s: Wall time of the whole episode in seconds, grading included.
+        num_prefix_breaks: How many prompts did not continue the prompt and reply before them, so
+            that the episode is that many samples more; None where the server gave no token ids.
         settings: The other arguments of the episode, JSON values; empty in records of versions
             that did not write it. `coding_gym.rollout.replay` needs it.
     """
@@ -127,6 +169,10 @@ class Trajectory(JsonRecord):
     usage: Mapping[str, Any] = field(default_factory=dict)
     cost: float | None = None
     error: str = ""
+    error_class: str = ""
+    started_at: str = ""
+    duration_s: float = 0.0
+    num_prefix_breaks: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property

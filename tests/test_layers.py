@@ -28,9 +28,10 @@ LAYERS = {
     **dict.fromkeys(["episode", "repair"], 5),
     "envs": 6,
     **dict.fromkeys(["wrappers", "vector", "agents"], 7),
-    **dict.fromkeys(["rollout", "evaluation"], 8),
-    **dict.fromkeys(["adapters", "viewer"], 9),
-    "cli": 10,
+    "rollout": 8,
+    "evaluation": 9,
+    **dict.fromkeys(["adapters", "viewer"], 10),
+    "cli": 11,
 }
 EXEMPT = {"__init__", "testing"}  # the front door, and checks for anyone's parts
 

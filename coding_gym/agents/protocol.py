@@ -3,8 +3,35 @@
 from collections.abc import Generator, Mapping
 from typing import Any, Protocol
 
+from coding_gym.task import Task
+from coding_gym.tools import Toolset
+
 Info = Mapping[str, Any]
 Play = Generator[str, Info, None]
+
+
+class Seat(Protocol):
+    """What an agent for an episode is made from: a `CodingRepairEnv`, or a `LiveEpisode`."""
+
+    @property
+    def task(self) -> Task:
+        """The task that is played."""
+        ...
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that the agent has."""
+        ...
+
+    @property
+    def tool_format(self) -> str:
+        """How calls are written."""
+        ...
+
+    @property
+    def action_space(self) -> Any:
+        """Random actions, by its ``sample()``."""
+        ...
 
 
 class Agent(Protocol):

@@ -4,15 +4,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from coding_gym.agents.protocol import Agent
+from coding_gym.agents.protocol import Agent, Seat
 from coding_gym.agents.simple import GoldAgent, NoopAgent, RandomAgent, ScriptedAgent
 from coding_gym.agents.template_repair import TemplateRepairAgent
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.arguments import unknown_name
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 
-AgentFactory = Callable[[CodingRepairEnv], Agent]
+AgentFactory = Callable[[Seat], Agent]
 """Makes an agent for an env that was just reset.
 
 Raises `InvalidArgumentError` where the agent needs a tool that the env's toolset does not have.

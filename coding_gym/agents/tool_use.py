@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from coding_gym.agents.protocol import Info
+from coding_gym.agents.protocol import Info, Seat
 from coding_gym.calls import ToolCall
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.commands import SHELLS
@@ -38,7 +37,7 @@ class ToolUse:
     tool_format: str = "auto"
 
     @classmethod
-    def of(cls, env: CodingRepairEnv) -> Self:
+    def of(cls, env: Seat) -> Self:
         """Makes one for an env."""
         return cls(env.toolset, env.tool_format)
 

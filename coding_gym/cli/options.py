@@ -13,6 +13,7 @@ from coding_gym.trajectory import Trajectory
 Source = Annotated[
     str,
     typer.Option(
+        "--tasks",
         "--source",
         "-s",
         help="'bundled', 'polyglot', a path to rows or task folders, or a hub's owner/name.",

@@ -25,7 +25,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     ``info["messages"]``, so that no id comes twice.
 
     Args:
-        env: A ``CodingRepair-v0`` env, wrapped or not.
+        env: A ``CodingRepair-v0`` env, wrapped or not, or an `Episode` that was started.
         api: ``"chat"`` gives ``messages`` and ``tools``. ``"responses"`` gives the ``input`` items
             and ``tools`` of the Responses API, where a ``function_call_output`` answers a call;
             without reasoning, since servers of this API take back only items of their own.
@@ -44,14 +44,14 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
     if api not in APIS:
         raise unknown_name("API", api, APIS)
-    core = env.unwrapped
-    messages: list[Message] = deepcopy(core.episode.messages)
-    explained = tells_format(core.tool_format)
+    episode = env.unwrapped.episode if hasattr(env, "unwrapped") else env
+    messages: list[Message] = deepcopy(episode.messages)
+    explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)
-    schemas = [] if explained else deepcopy(list(core.toolset.schemas))
+    schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
     if api != "responses":
         if api == "text":
-            messages = _as_text(messages, [turn.action for turn in core.episode.turns])
+            messages = _as_text(messages, [turn.action for turn in episode.turns])
         if api == "transformers":
             messages = _prepared_for_templates(messages)
         key = "conversation" if api == "transformers" else "messages"

@@ -138,7 +138,8 @@ class Episode:
         self.sandbox = sandbox or SandboxOptions()
         self._template = template
         self._timeout_s = command_timeout_s
-        self._source, self._format = source, tool_format
+        self.tool_format = tool_format
+        self._source = source
         self._is_graded = is_graded
         self._turns: list[Turn] = []
         self._context: Context | None = None
@@ -186,7 +187,7 @@ class Episode:
             lambda: open_clean(lambda: self._template(self.task), self.sandbox, self._timeout_s),
         )
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
-        prompt = with_instructions(prompt, self._format, self.toolset.schemas)
+        prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
         self.messages = transcript.opening(prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
         if self._count is not None:
@@ -349,7 +350,7 @@ class Episode:
             self._count_reply(action, self._count)
         parsed = parse_action(
             str(action),
-            self._format,
+            self.tool_format,
             self.toolset.schemas,
             text_formats=self.toolset.text_formats,
         )
@@ -489,7 +490,7 @@ class Episode:
         settings = settings_of(
             self.task,
             self._source,
-            tool_format=self._format,
+            tool_format=self.tool_format,
             limits=self.limits,
             sandbox=self.sandbox,
             command_timeout_s=self._timeout_s,

@@ -1,0 +1,94 @@
+"""An agent that asks a chat model for every action."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from coding_gym.action import Stop
+from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.model_client import ModelClient, PromptTooLongError
+from coding_gym.envs.chat_request import chat_request
+from coding_gym.tools.formats import tells_format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a model samples; None leaves a setting to the server.
+
+    Attributes:
+        temperature: 0 or more.
+        top_p: Above 0, at most 1.
+        top_k: As vLLM and SGLang take it.
+        min_p: As vLLM and SGLang take it.
+        max_tokens: The most tokens of one reply.
+        reasoning_effort: Such as ``"low"``, for models that take it.
+        thinking: Whether the chat template lets the model think (``enable_thinking``).
+        extra: Other fields of the request's body.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    thinking: bool | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """Returns the fields of the request's body."""
+        fields: dict[str, Any] = {k: v for k, v in asdict(self).items() if v is not None}
+        extra = fields.pop("extra")
+        if (thinking := fields.pop("thinking", None)) is not None:
+            fields["chat_template_kwargs"] = {"enable_thinking": thinking}
+        return {**fields, **extra}
+
+
+class ChatAgent:
+    """Plays episodes by a chat model, with native tool calls or any text format.
+
+    The history is append-only: a reply stands in it as it was received, with ids and argument
+    strings untouched. With the tool format ``"auto"`` the server is sent the tools' schemas; with
+    any other the system prompt explains the tools, and replies and results go back as text.
+
+    Args:
+        client: Sends the requests.
+        model: The model's name, as the server knows it.
+        sampling: How it samples. Each attempt is sent a seed of its own.
+    """
+
+    name = "chat"
+
+    def __init__(self, client: ModelClient, model: str, sampling: Sampling | None = None) -> None:
+        self.model = model
+        self._client = client
+        self._sampling = sampling or Sampling()
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the settings of the sampling, and the server's address."""
+        server = getattr(self._client, "base_url", type(self._client).__name__)
+        return {"base_url": server, "sampling": self._sampling.body()}
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Asks for actions until the episode has ended.
+
+        Raises:
+            ModelError: There is no reply, after all retries.
+        """
+        api = "text" if tells_format(live.tool_format) else "chat"
+        body = {"model": self.model, "seed": live.seed, **self._sampling.body()}
+        while not live.ended:
+            request = {**body, **chat_request(live.episode, api)}
+            limit = live.episode.info()["budget"]["response_tokens"]
+            if limit is not None:
+                request["max_tokens"] = min(limit, body.get("max_tokens") or limit)
+            try:
+                reply = await self._client.complete(request)
+            except PromptTooLongError as problem:
+                await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
+                return
+            await live.step(reply.action, reply.call, reply.prompt_ids)
+
+    async def close(self) -> None:
+        """Closes the connections to the server."""
+        await self._client.close()

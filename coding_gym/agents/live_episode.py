@@ -1,0 +1,209 @@
+"""A running episode as an agent of a run plays it, and the protocol of such agents."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from coding_gym.action import Completion, Stop
+from coding_gym.agents.protocol import Info, Play
+from coding_gym.envs.spaces import ActionText
+from coding_gym.episode import Episode, Outcome
+from coding_gym.errors import CodingGymError
+from coding_gym.task import Task
+from coding_gym.tools import Toolset
+from coding_gym.trajectory import ModelCall
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class ModelError(CodingGymError, RuntimeError):
+    """A model's server failed, so that the attempt has no verdict.
+
+    Args:
+        problem: What was wanted, and what came.
+        error_class: Whose failure it is; one of `coding_gym.trajectory.ERROR_CLASSES`.
+    """
+
+    def __init__(self, problem: str, error_class: str = "model") -> None:
+        super().__init__(problem)
+        self.error_class = error_class
+
+
+class LiveEpisode:
+    """A started episode whose blocking calls run on threads, for agents that are coroutines.
+
+    Args:
+        episode: The episode.
+        threads: Where commands and grades run.
+        seed: Seed of this attempt, different for every task and attempt.
+        attempt: Number of the attempt at the task, from 0.
+        on_call: Is called with every request to the model.
+
+    Attributes:
+        model_calls: One for each turn so far; None where the agent asked no model.
+        num_prefix_breaks: How many prompts did not continue the prompt and reply before them; None
+            as long as no prompt's ids are known.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        threads: Executor,
+        seed: int = 0,
+        attempt: int = 0,
+        on_call: Callable[[ModelCall], None] = lambda _: None,
+    ) -> None:
+        self.episode = episode
+        self.seed, self.attempt = seed, attempt
+        self.model_calls: list[ModelCall | None] = []
+        self.num_prefix_breaks: int | None = None
+        self._threads = threads
+        self._on_call = on_call
+        self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.episode.task
+
+    @property
+    def toolset(self) -> Toolset:
+        """The tools that the agent has."""
+        return self.episode.toolset
+
+    @property
+    def tool_format(self) -> str:
+        """How calls are written."""
+        return self.episode.tool_format
+
+    @property
+    def action_space(self) -> ActionText:
+        """A new space of random tool calls, drawn by this attempt's seed."""
+        return ActionText(self.toolset.name, self.tool_format, self.seed)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the episode is over."""
+        return self.episode.ended
+
+    async def step(
+        self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
+    ) -> Outcome:
+        """Plays one action; whichever action ends the episode also grades it.
+
+        Args:
+            action: As for `coding_gym.episode.Episode.step`.
+            call: The request whose reply the action is.
+            prompt_ids: The ids of its prompt, where they are known.
+        """
+        if call is not None:
+            if prompt_ids and isinstance(action, Completion):
+                call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
+            self._on_call(call)
+        self.model_calls.append(call)
+        return await self.in_thread(self.episode.step, action)
+
+    def _with_prompt(
+        self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]
+    ) -> ModelCall:
+        history = self._history
+        length = len(history)
+        if prompt[:length] != history:
+            pairs = enumerate(zip(prompt, history, strict=False))
+            length = next((i for i, (new, old) in pairs if new != old), min(len(prompt), length))
+        is_break = length < len(history)
+        self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
+        self._history = (*prompt, *reply)
+        return replace(call, prefix_length=length, prompt_ids=prompt[length:])
+
+    async def in_thread(
+        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Runs a blocking function on one of the threads and returns its result."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
+
+
+class Player(Protocol):
+    """Plays whole episodes of a run, many at the same time."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``--agent`` takes."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model's name; "" where there is none."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the settings that shape what it does, JSON values without secrets."""
+        ...
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Plays an episode that was just started.
+
+        An agent that returns before the end has nothing more to say: the tree is graded as it is.
+
+        Raises:
+            ModelError: The model's server failed; the attempt has no verdict.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Frees connections; idempotent."""
+        ...
+
+
+class GeneratorPlayer:
+    """Plays an agent that is a generator of actions, such as ``gold``.
+
+    Args:
+        name: The agent's name.
+        factory: Makes an agent for an episode that was just started.
+    """
+
+    model = ""
+
+    def __init__(self, name: str, factory: Callable[[LiveEpisode], Any]) -> None:
+        self.name = name
+        self._factory = factory
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns nothing: such an agent has no settings."""
+        return {}
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Plays the actions that the generator yields."""
+        agent = self._factory(live)
+        play: Play = agent.play(_info(live, ""))
+        action = await live.in_thread(next, play, None)
+        while action is not None and not live.ended:
+            outcome = await live.step(action)
+            if not live.ended:
+                action = await live.in_thread(_send, play, _info(live, outcome.text))
+        play.close()
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+def _send(play: Play, info: Info) -> str | None:
+    try:
+        return play.send(info)
+    except StopIteration:
+        return None
+
+
+def _info(live: LiveEpisode, text: str) -> Info:
+    return {**live.episode.info(), "text": text or live.task.problem_statement}
+
+
+def stop_after(player: Player) -> Stop:
+    """Returns the action that ends an episode whose agent has returned."""
+    return Stop(f"the agent {player.name} has nothing more to say")

@@ -1,0 +1,67 @@
+"""Agents of runs by name."""
+
+from typing import Any
+
+from coding_gym.agents.chat import ChatAgent, Sampling
+from coding_gym.agents.live_episode import GeneratorPlayer, Player
+from coding_gym.agents.model_client import LiteLLMClient, OpenAIClient, Prices
+from coding_gym.agents.registry import agent_factory, agent_names
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError
+
+MODEL_AGENTS = ("chat",)
+"""Agents that ask a model; all others are those of `agent_names`."""
+
+
+def player_names() -> tuple[str, ...]:
+    """Returns the names that `get_player` takes."""
+    return (*MODEL_AGENTS, *agent_names())
+
+
+def get_player(
+    agent: str,
+    *,
+    model: str = "",
+    base_url: str | None = None,
+    api_key: str | None = None,
+    sampling: Sampling | None = None,
+    prices: Prices | None = None,
+    model_timeout_s: float = 600.0,
+    max_retries: int = 8,
+    script: str | None = None,
+) -> Player:
+    """Returns an agent for a run.
+
+    Args:
+        agent: One of `player_names`.
+        model: The model's name. With ``base_url`` as that server knows it; without, a provider and
+            a name as LiteLLM writes them, such as ``"anthropic/…"``.
+        base_url: Address of an OpenAI-compatible server.
+        api_key: Its key, by default the environment variable ``OPENAI_API_KEY``.
+        sampling: How the model samples.
+        prices: Prices of the model's tokens.
+        model_timeout_s: Seconds that one reply may take, retries included.
+        max_retries: How often a request is sent again.
+        script: For ``scripted``: a JSONL file of actions.
+
+    Raises:
+        UnknownNameError: There is no such agent.
+        InvalidArgumentError: An argument is missing, or belongs to another agent.
+        MissingDependencyError: The package that the agent needs is not installed.
+    """
+    if agent not in player_names():
+        raise unknown_name("agent", agent, player_names())
+    if agent not in MODEL_AGENTS:
+        if model or base_url:
+            raise InvalidArgumentError(
+                f"agent {agent!r} asks no model, got model={model!r}; use the agent 'chat'"
+            )
+        return GeneratorPlayer(agent, agent_factory(agent, script=script))
+    if not model:
+        raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
+    client: Any
+    if base_url:
+        client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
+    else:
+        client = LiteLLMClient(model_timeout_s, max_retries, prices)
+    return ChatAgent(client, model, sampling)

@@ -1,0 +1,59 @@
+"""``coding-gym grade``: a file of predictions, to a number with an interval."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coding_gym.agents.predictions import PatchAgent, check_predicted, read_predictions
+from coding_gym.cli import options
+from coding_gym.cli.evaluate import play_run
+from coding_gym.tasks import load_tasks
+
+
+def grade(
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            help="JSONL or JSON with instance_id, model_patch and model_name_or_path; several "
+            "patches of one instance are attempts."
+        ),
+    ],
+    source: options.Source = "bundled",
+    split: options.Split = None,
+    repositories: options.Repositories = None,
+    environments: options.Environments = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", "-c", min=1, help="Patches at one time.")
+    ] = 2,
+    sandbox: options.Sandbox = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder; by default beside the predictions."),
+    ] = None,
+) -> None:
+    """Grade a predictions file by hidden tests; called again, it continues where it stopped."""
+    patches, model = read_predictions(predictions)
+    places: dict[str, Any] = {
+        "source": source,
+        "split": split,
+        "repositories": repositories,
+        "environments": environments,
+    }
+    known = load_tasks(**places)
+    check_predicted(patches, [task.task_id for task in known])
+    attempts = max(map(len, patches.values()))
+    for made in patches.values():
+        made += [""] * (attempts - len(made))
+    path = out or predictions.with_suffix(".graded")
+    play_run(
+        PatchAgent("predictions", patches, model),
+        path,
+        source={name: place for name, place in places.items() if place is not None},
+        task_ids=list(patches),
+        command={"predictions": str(predictions.absolute())},
+        is_resumed=(path / "config.json").exists(),
+        episode={"sandbox": options.parse_sandbox(sandbox)},
+        attempts=attempts,
+        concurrency=concurrency,
+    )

@@ -1,0 +1,198 @@
+"""One call from an agent to a folder with a record of every attempt, and a report."""
+
+import asyncio
+import hashlib
+import json
+import platform
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from coding_gym.agents.live_episode import Player
+from coding_gym.arguments import at_least_one
+from coding_gym.episode import EpisodeFactory
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout.run_folder import Key, Row, RunFolder
+from coding_gym.rollout.runner import Runner
+from coding_gym.task import Task
+from coding_gym.trajectory import Trajectory
+
+_PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
+
+
+def evaluate(
+    player: Player,
+    out: str | Path,
+    *,
+    tasks: str | Sequence[Any] = "bundled",
+    episode: Mapping[str, Any] | None = None,
+    num_tasks: int | None = None,
+    attempts: int = 1,
+    concurrency: int = 4,
+    seed: int = 0,
+    max_cost: float | None = None,
+    max_tokens: int | None = None,
+    resume: bool = False,
+    source: Mapping[str, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
+    on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
+    on_done: Callable[[Trajectory], None] = lambda _: None,
+) -> RunFolder:
+    """Plays every task some times, and keeps a record of every attempt in a folder.
+
+    A run that was cut off, by Ctrl-C, a budget or SIGKILL, continues with ``resume=True``: attempts
+    with a verdict are kept, those that ended by an error are played again, and more tasks or
+    attempts may be asked for. Ctrl-C lets the running episodes end and begins no more; a second
+    Ctrl-C discards them.
+
+    Args:
+        player: The agent; see `coding_gym.agents.players.get_player`.
+        out: The folder; see `coding_gym.rollout.RunFolder`.
+        tasks: The source of the tasks, or a list of tasks or rows.
+        episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
+        num_tasks: Only the first so many tasks; all of them when left out.
+        attempts: Attempts at each task.
+        concurrency: Episodes at one time.
+        seed: Seed of the run; the seed of each attempt follows from it, the task and the attempt.
+        max_cost: Bound on the cost of all requests, in the currency of the prices. Once it is
+            reached no more episodes begin; those that run are played to their end.
+        max_tokens: The same for the tokens of all prompts and replies.
+        resume: Whether ``out`` holds a run that is to be continued.
+        source: Arguments of `load_tasks` by which the tasks can be loaded again, for the record.
+        notes: Other entries of ``config.json``, such as the command line.
+        on_start: Is called before the first episode with the runner, the number of attempts of the
+            whole run, and the rows that the folder holds already.
+        on_done: Is called with every record, after it was written.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InvalidArgumentError: An argument cannot be used, the folder holds another run, or the
+            settings differ from those of the run that is to be continued.
+    """
+    factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
+    most = None if num_tasks is None else at_least_one("num_tasks", num_tasks)
+    at_least_one("attempts", attempts)
+    source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
+    config = _config(player, episode or {}, source, factory.tasks[:most], attempts, seed)
+    config = {**(notes or {}), **config}
+    folder = _continued(out, config) if resume else RunFolder.create(out, config)
+    with folder.writer() as writer:
+        rows = folder.rows()
+        wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks[:most]]
+        done = {key for key, row in rows.items() if not row.error_class}
+        todo = [one for one in wanted if (one[0].task_id, one[1]) not in done]
+        runner = Runner(
+            factory=factory,
+            player=player,
+            concurrency=at_least_one("concurrency", concurrency),
+            seed=seed,
+            run_id=folder.config["run_id"],
+            max_cost=max_cost,
+            max_tokens=max_tokens,
+        )
+        runner.spent.cost = sum(row.cost or 0.0 for row in rows.values())
+        runner.spent.tokens = sum(row.tokens for row in rows.values())
+        on_start(runner, len(wanted), rows)
+
+        def keep(trajectory: Trajectory) -> None:
+            writer.add(trajectory)
+            on_done(trajectory)
+
+        asyncio.run(_interruptible(runner, todo, keep))
+    return folder
+
+
+async def _interruptible(
+    runner: Runner, todo: Sequence[tuple[Task, int]], keep: Callable[[Trajectory], None]
+) -> None:
+    """Runs the attempts; the first Ctrl-C lets those that run end, a second one discards them."""
+    task = asyncio.current_task()
+
+    def interrupt() -> None:
+        if runner.stopping and task is not None:
+            task.cancel()
+        runner.stopping = True
+
+    with suppress(ValueError, RuntimeError):  # only the main thread receives signals
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        await runner.run(todo, keep)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _config(
+    player: Player,
+    episode: Mapping[str, Any],
+    source: Mapping[str, Any],
+    tasks: Sequence[Task],
+    attempts: int,
+    seed: int,
+) -> dict[str, Any]:
+    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
+    created = datetime.now(UTC)
+    config = {
+        "run_id": f"{created:%Y%m%d-%H%M%S}-{player.name}",
+        "created_at": created.isoformat(timespec="seconds"),
+        "agent": {"name": player.name, "model": player.model, **player.describe()},
+        "tasks": {
+            **source,
+            "task_ids": [task.task_id for task in tasks],
+            "digest": hashlib.sha256(rows.encode()).hexdigest()[:16],
+        },
+        "attempts": attempts,
+        "seed": seed,
+        "episode": dict(episode),
+        "versions": versions(),
+    }
+    return {**config, "settings_hash": settings_hash(config)}
+
+
+def settings_hash(config: Mapping[str, Any]) -> str:
+    """Returns a digest of the settings that shape a run's result: agent, episodes and seed.
+
+    Equal for two runs that differ only in their tasks, attempts, time or versions.
+    """
+    shaping = {name: config[name] for name in ("agent", "episode", "seed")}
+    return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python, the system and the packages that a run depends on."""
+    found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.release()}"}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _continued(out: str | Path, config: dict[str, Any]) -> RunFolder:
+    """Opens a run that is continued, and adds tasks and attempts to its settings."""
+    folder = RunFolder.open(out)
+    for name in ("agent", "episode", "seed"):
+        old, new = folder.config.get(name), json.loads(json.dumps(config[name]))
+        if old != new:
+            raise InvalidArgumentError(
+                f"the run in {folder.path} was made with {name}={json.dumps(old)}, got "
+                f"{json.dumps(new)}; give the same settings, or name a new folder"
+            )
+    old_ids, new_ids = folder.config["tasks"]["task_ids"], config["tasks"]["task_ids"]
+    if missing := sorted(set(old_ids) - set(new_ids)):
+        raise InvalidArgumentError(
+            f"the run in {folder.path} has tasks that are not asked for now, such as "
+            f"{missing[0]!r}; ask for at least the same tasks"
+        )
+    kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
+    attempts = max(folder.config["attempts"], config["attempts"])
+    folder.config = {**config, **kept, "attempts": attempts}
+    folder.save_config()
+    return folder

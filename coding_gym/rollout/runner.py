@@ -1,0 +1,187 @@
+"""Many episodes of one agent at the same time, each attempt exactly once."""
+
+import asyncio
+import hashlib
+import logging
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, stop_after
+from coding_gym.episode import EpisodeFactory
+from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
+from coding_gym.rollout.run_folder import TOKEN_COUNTS, Key
+from coding_gym.task import Task
+from coding_gym.trajectory import ModelCall, StopReason, Trajectory
+
+_THREADS = 64  # commands and grades at one time; an attempt that waits for its model has none
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Spent:
+    """Used by the requests of a run so far, running episodes included.
+
+    Attributes:
+        cost: In the currency of the prices.
+        tokens: Tokens of prompts and replies.
+    """
+
+    cost: float = 0.0
+    tokens: int = 0
+
+    def add(self, call: ModelCall) -> None:
+        """Counts one request."""
+        self.cost += call.cost or 0.0
+        self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
+
+
+@dataclass(kw_only=True)
+class Runner:
+    """Plays attempts on one machine, in one event loop and a few threads.
+
+    Attributes:
+        factory: Makes the episodes.
+        player: The agent; it plays all of them.
+        concurrency: Episodes at one time.
+        seed: Seed of the run; each attempt derives its own.
+        run_id: For the records.
+        max_cost: Once the requests have cost this much, no more episodes begin; those that run are
+            played to their end.
+        max_tokens: The same for tokens of prompts and replies.
+        spent: Used so far; a resumed run starts with that of its earlier episodes.
+        stopping: Set it to begin no more episodes.
+        running: Keys of the episodes that run.
+    """
+
+    factory: EpisodeFactory
+    player: Player
+    concurrency: int = 1
+    seed: int = 0
+    run_id: str = ""
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    spent: Spent = field(default_factory=Spent)
+    stopping: bool = False
+    running: set[Key] = field(default_factory=set)
+
+    @property
+    def stop_reason(self) -> str:
+        """Why no more episodes begin; "" while they do."""
+        if self.max_cost is not None and self.spent.cost >= self.max_cost:
+            return f"max_cost of {self.max_cost:g} is reached"
+        if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
+            return f"max_tokens of {self.max_tokens} are reached"
+        return "interrupted" if self.stopping else ""
+
+    async def run(
+        self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
+    ) -> None:
+        """Plays attempts until all are done or the run is to stop.
+
+        Args:
+            attempts: Tasks with the number of the attempt at each.
+            on_done: Is called with each record as it ends, by one thread at a time.
+
+        Raises:
+            SandboxUnavailableError: This machine cannot run the sandbox at all.
+        """
+        waiting = iter(attempts)
+        num_threads = min(self.concurrency, _THREADS)
+        with (
+            ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
+            ThreadPoolExecutor(1, "coding_gym-records") as records,
+        ):
+            loop = asyncio.get_running_loop()
+
+            async def work() -> None:
+                while not self.stop_reason and (one := next(waiting, None)):
+                    trajectory = await self.play(*one, threads)
+                    await loop.run_in_executor(records, on_done, trajectory)
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(self.concurrency):
+                        group.create_task(work())
+            except BaseExceptionGroup as failures:  # this machine's or the disk's: the run ends
+                raise failures.exceptions[0] from None
+            finally:
+                await self.player.close()
+
+    async def play(self, task: Task, attempt: int, threads: ThreadPoolExecutor) -> Trajectory:
+        """Plays one attempt to its end and returns its record; failures become part of it."""
+        began, started_at = time.perf_counter(), datetime.now(UTC)
+        episode = self.factory.create(task)
+        seed = attempt_seed(self.seed, task.task_id, attempt)
+        live = LiveEpisode(episode, threads, seed, attempt, self.spent.add)
+        error = error_class = ""
+        self.running.add((task.task_id, attempt))
+        try:
+            await live.in_thread(episode.start)
+            if not episode.error:
+                await self.player.play(live)
+            if not episode.ended:
+                await live.step(stop_after(self.player))
+        except ModelError as failure:
+            error, error_class = str(failure), failure.error_class
+        except SandboxUnavailableError:
+            raise
+        except (MachineryError, InvalidTaskError) as failure:
+            error, error_class = str(failure), "sandbox"
+        except Exception:  # noqa: BLE001 - the agent's own code: one bad episode never ends a run
+            error, error_class = traceback.format_exc(limit=-3), "model"
+        finally:
+            self.running.discard((task.task_id, attempt))
+            await asyncio.shield(live.in_thread(episode.close))
+        if error:
+            _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
+        record = episode.trajectory()
+        if not error and record.stop_reason is StopReason.GRADING_ERROR:
+            error_class = "verifier"
+        elif not error and record.stop_reason is StopReason.SANDBOX_ERROR:
+            error_class = "sandbox"
+        return replace(
+            record,
+            agent=self.player.name,
+            model=self.player.model,
+            seed=seed,
+            attempt=attempt,
+            run_id=self.run_id,
+            turns=tuple(
+                replace(turn, model_call=call)
+                for turn, call in zip(record.turns, live.model_calls, strict=False)
+            ),
+            **_usage(record, live.model_calls),
+            num_prefix_breaks=live.num_prefix_breaks,
+            error=error or record.error,
+            error_class=error_class,
+            started_at=started_at.isoformat(timespec="milliseconds"),
+            duration_s=time.perf_counter() - began,
+        )
+
+
+def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
+    """Returns an episode's usage with the sums over its requests, and their cost."""
+    asked = [call for call in calls if call is not None]
+    if not asked:
+        return {}
+    sums = {
+        name: sum(getattr(call, name) or 0 for call in asked)
+        for name in (*TOKEN_COUNTS, "cached_tokens", "num_retries")
+    }
+    costs = [call.cost for call in asked if call.cost is not None]
+    return {
+        "usage": {**record.usage, "model_calls": len(asked), **sums},
+        "cost": sum(costs) if costs else record.cost,
+    }
+
+
+def attempt_seed(seed: int, task_id: str, attempt: int) -> int:
+    """Returns the seed of an attempt, 0 to 2³¹ - 1; equal in every process."""
+    digest = hashlib.sha256(f"{seed}\0{task_id}\0{attempt}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

@@ -1,0 +1,283 @@
+"""Runs against a scripted server: every fault has its class, and every attempt counts once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.agents.chat import ChatAgent, Sampling
+from coding_gym.agents.live_episode import Player
+from coding_gym.agents.model_client import OpenAIClient, Prices
+from coding_gym.agents.players import get_player
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.rollout import RunFolder
+from coding_gym.tasks import load_tasks
+from coding_gym.testing.chat_server import Answer, ChatServer, message
+
+TASKS = load_tasks("bundled", limit=3)
+LOOK = message(calls={"shell": {"cmd": "ls"}})
+SUBMIT = message(calls={"submit": {}})
+
+
+def replies(body: dict[str, Any]) -> int:
+    return sum(each["role"] == "assistant" for each in body["messages"])
+
+
+def look_then_submit(body: dict[str, Any]) -> Answer:
+    return Answer(SUBMIT if replies(body) else LOOK)
+
+
+def chat(server: ChatServer, **options: Any) -> ChatAgent:
+    client = OpenAIClient(base_url=server.base_url, **{"max_retries": 2, **options})
+    return ChatAgent(client, "tiny", Sampling(temperature=0.5))
+
+
+def played(answer: Callable[[dict[str, Any]], Answer], out: Path, **options: Any) -> RunFolder:
+    with ChatServer(answer) as server:
+        return evaluate(chat(server, **options), out, tasks=TASKS[:1])
+
+
+def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
+    folder = played(look_then_submit, tmp_path / "run", prices=Prices(input=1e6, output=2e6))
+    (record,) = folder.trajectories()
+    assert (record.agent, record.model, record.attempt) == ("chat", "tiny", 0)
+    assert record.run_id == folder.config["run_id"]
+    assert record.usage["prompt_tokens"] == 20
+    assert record.usage["completion_tokens"] == 10
+    assert record.cost == pytest.approx(2 * (10 + 2 * 5))
+    assert [turn.model_call.finish_reason for turn in record.turns if turn.model_call] == [
+        "tool_calls",
+        "tool_calls",
+    ]
+    assert record.stop_reason == "submitted"
+    assert record.num_prefix_breaks is None
+
+
+def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
+    return lambda _: Answer({"error": {"message": text}}, status)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_class"),
+    [
+        (refuse(401), "refused"),
+        (refuse(404), "refused"),
+        (refuse(500), "model"),
+        (lambda _: Answer(b"<html>"), "model"),
+        (lambda _: Answer({"choices": []}), "model"),
+        (lambda _: Answer(message("no", finish_reason="content_filter")), "refused"),
+        (lambda _: Answer(LOOK, delay_s=60), "timeout"),
+    ],
+)
+def test_server_fault_is_an_error_of_its_class(
+    answer: Callable[[dict[str, Any]], Answer], error_class: str, tmp_path: Path
+) -> None:
+    folder = played(answer, tmp_path / "run", timeout_s=3, max_retries=1)
+    assert list(folder.trajectories()) == []
+    (record,) = folder.errors()
+    assert record.error_class == error_class
+    assert record.error
+    assert not record.resolved
+
+
+def test_busy_server_is_asked_again(tmp_path: Path) -> None:
+    statuses = iter([429, 503, 200, 200])
+
+    def busy(body: dict[str, Any]) -> Answer:
+        status = next(statuses)
+        if status == 200:
+            return look_then_submit(body)
+        return Answer({"error": {"message": "later"}}, status, headers={"retry-after-ms": "10"})
+
+    (record,) = played(busy, tmp_path / "run").trajectories()
+    assert record.usage["num_retries"] == 2
+
+
+def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(tmp_path: Path) -> None:
+    def full(body: dict[str, Any]) -> Answer:
+        if replies(body):
+            return refuse(400, "This model's maximum context length is 8 tokens")(body)
+        return Answer(LOOK)
+
+    (record,) = played(full, tmp_path / "run").trajectories()
+    assert record.stop_reason == "stopped"
+    assert record.grade is not None
+
+
+def test_malformed_calls_are_answered_in_the_episode(tmp_path: Path) -> None:
+    broken = message(calls={"shell": {}})
+    broken["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = '{"cmd": '
+
+    (record,) = played(
+        lambda body: Answer(SUBMIT if replies(body) else broken), tmp_path / "run"
+    ).trajectories()
+    assert record.turns[0].calls[0].error
+    assert record.stop_reason == "submitted"
+
+
+def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
+    ids = [([1, 2, 3], [4, 5]), ([1, 2, 3, 4, 5, 6], [7]), ([1, 2, 9], [8])]
+    calls = [{"shell": {"cmd": "ls"}}, {"shell": {"cmd": "pwd"}}, {"submit": {}}]
+
+    def answer(body: dict[str, Any]) -> Answer:
+        number = replies(body)
+        return Answer(message(calls=calls[number], ids=ids[number]))
+
+    (record,) = played(answer, tmp_path / "run").trajectories()
+    assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
+    assert all(turn.exact and turn.logprobs is not None for turn in record.turns)
+    made = [turn.model_call for turn in record.turns if turn.model_call]
+    assert [(call.prefix_length, call.prompt_ids) for call in made] == [
+        (0, (1, 2, 3)),
+        (5, (6,)),
+        (2, (9,)),
+    ]
+    assert record.num_prefix_breaks == 1
+
+
+def test_server_that_refuses_token_ids_is_asked_without(tmp_path: Path) -> None:
+    def strict(body: dict[str, Any]) -> Answer:
+        if "return_token_ids" in body:
+            return Answer({"error": {"message": "unknown field return_token_ids"}}, 400)
+        return look_then_submit(body)
+
+    (record,) = played(strict, tmp_path / "run").trajectories()
+    assert not any(turn.exact for turn in record.turns)
+
+
+def test_text_format_goes_and_comes_as_text(tmp_path: Path) -> None:
+    def answer(body: dict[str, Any]) -> Answer:
+        assert "tools" not in body
+        name = '"submit"' if replies(body) else '"shell"'
+        arguments = "{}" if replies(body) else '{"cmd": "ls"}'
+        return Answer(
+            message(f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>')
+        )
+
+    with ChatServer(answer) as server:
+        folder = evaluate(
+            chat(server), tmp_path / "run", tasks=TASKS[:1], episode={"tool_format": "hermes"}
+        )
+        last = server.requests[-1]["messages"]
+    assert [each["role"] for each in last] == ["system", "user", "assistant", "user"]
+    (record,) = folder.trajectories()
+    assert record.stop_reason == "submitted"
+
+
+def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
+    first = TASKS[0].problem_statement
+
+    def half(body: dict[str, Any]) -> Answer:
+        if body["messages"][1]["content"] == first:
+            return refuse(401)(body)
+        return look_then_submit(body)
+
+    with ChatServer(half) as server:
+        client = chat(server)
+        folder = evaluate(client, tmp_path / "run", tasks=TASKS[:2], attempts=2)
+        address = server.base_url
+    before = {record.started_at for record in folder.trajectories()}
+    assert len(list(folder.errors())) == 2
+    with ChatServer(look_then_submit) as server:
+        agent = chat(server)
+        agent.describe = lambda: {**ChatAgent.describe(agent), "base_url": address}  # type: ignore[method-assign]
+        folder = evaluate(agent, tmp_path / "run", tasks=TASKS, attempts=2, resume=True)
+    after = list(folder.trajectories())
+    assert sorted((r.task_id, r.attempt) for r in after) == sorted(
+        (task.task_id, attempt) for task in TASKS for attempt in range(2)
+    )
+    assert before <= {record.started_at for record in after}
+    assert list(folder.errors()) == []
+
+
+def gold() -> Player:
+    return get_player("gold")
+
+
+def test_resume_refuses_other_settings(tmp_path: Path) -> None:
+    evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    with pytest.raises(InvalidArgumentError, match="was made with seed=0, got 1"):
+        evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], seed=1, resume=True)
+    with pytest.raises(InvalidArgumentError, match="holds a run already"):
+        evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    with pytest.raises(InvalidArgumentError, match="ask for at least the same tasks"):
+        evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
+
+
+def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
+    with ChatServer(look_then_submit) as server:
+        agent = chat(server, prices=Prices(input=1e6, output=0.0))
+        folder = evaluate(
+            agent, tmp_path / "run", tasks=TASKS, attempts=8, concurrency=2, max_cost=60.0
+        )
+    costs = [record.cost or 0.0 for record in folder.trajectories()]
+    assert 60 <= sum(costs) <= 60 + 2 * 20
+
+
+def test_torn_lines_are_cut_off_and_the_index_is_made_again(tmp_path: Path) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:2])
+    shard, index = tmp_path / "run/trajectories-0000.jsonl", tmp_path / "run/index.jsonl"
+    whole = shard.read_bytes()
+    first = whole.index(b"\n") + 1
+    shard.write_bytes(whole[: first + 100])
+    index.write_bytes(index.read_bytes()[:20])
+    assert len(folder.rows()) == 1
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:2], resume=True)
+    assert len(list(folder.trajectories())) == 2
+    assert len(index.read_text().splitlines()) == 2
+    assert all(json.loads(line) for line in shard.read_text().splitlines())
+
+
+_RUN = """
+import sys
+from coding_gym.agents.players import get_player
+from coding_gym.evaluation.evaluate import evaluate
+from pathlib import Path
+out = Path(sys.argv[1])
+evaluate(get_player("noop"), out, num_tasks=6, attempts=10, concurrency=4, resume=out.exists())
+"""
+
+
+def test_killed_run_continues_and_counts_each_attempt_once(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for _ in range(3):
+        run = subprocess.Popen([sys.executable, "-c", _RUN, str(out)])
+        index = out / "index.jsonl"
+        size, end = index.stat().st_size if index.exists() else 0, time.monotonic() + 60
+        while (not index.exists() or index.stat().st_size <= size) and time.monotonic() < end:
+            time.sleep(0.02)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    subprocess.run([sys.executable, "-c", _RUN, str(out)], check=True)
+    folder = RunFolder.open(out)
+    keys = [(record.task_id, record.attempt) for record in folder.trajectories()]
+    assert len(keys) == len(set(keys)) == 60
+
+
+def test_second_writer_is_refused(tmp_path: Path) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    with (
+        folder.writer(),
+        pytest.raises(InvalidArgumentError, match="another process is writing"),
+        RunFolder.open(folder.path).writer(),
+    ):
+        pass
+
+
+def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
+    def interrupting(body: dict[str, Any]) -> Answer:
+        if not replies(body):
+            os.kill(os.getpid(), signal.SIGINT)
+        return look_then_submit(body)
+
+    with ChatServer(interrupting) as server:
+        folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
+    assert len(list(folder.trajectories())) == 1
