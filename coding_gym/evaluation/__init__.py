@@ -1,1 +1,1 @@
-"""Evaluation of agents: one call from a model to a report that can be trusted."""
+"""Statistics, reports and comparisons of finished runs."""

@@ -1,0 +1,141 @@
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation import statistics
+
+RUNS = range(20)
+
+
+def generated(seed: int, *, is_equal: bool = True) -> dict[str, list[float]]:
+    """A run of 8 to 60 tasks of different difficulty."""
+    rng = np.random.default_rng(seed)
+    num_attempts = int(rng.integers(1, 9))
+    outcomes = {}
+    for task in range(int(rng.integers(8, 61))):
+        size = num_attempts if is_equal else int(rng.integers(1, num_attempts + 1))
+        outcomes[f"task-{task}"] = list(map(float, rng.random(size) < rng.beta(1, 1)))
+    return outcomes
+
+
+def near(value: object) -> object:
+    return pytest.approx(value, rel=0, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", RUNS)
+def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
+    outcomes, other = generated(seed), generated(seed + 100)
+    rates = statistics.task_rates(outcomes)
+    t_test = stats.ttest_1samp(rates, 0.0)
+    interval = t_test.confidence_interval()
+    mean = statistics.mean_estimate(rates)
+    assert (mean.low, mean.high) == near((interval.low, interval.high))
+    assert statistics.resolved_rate(outcomes).std_error == near(stats.sem(rates))
+
+    generator = np.random.default_rng(seed)
+    drawn = stats.bootstrap(
+        (rates,), np.mean, method="percentile", n_resamples=999, random_state=generator
+    )
+    assert statistics.bootstrap_interval(rates, seed=seed, num_resamples=999) == near(
+        (drawn.confidence_interval.low, drawn.confidence_interval.high)
+    )
+
+    first = [scores[0] for scores in outcomes.values()]
+    wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
+    assert statistics.wilson_interval(np.mean(first), len(first)) == near((wilson.low, wilson.high))
+
+    paired = statistics.paired_difference(outcomes, other)
+    both = [task for task in outcomes if task in other]
+    a, b = (statistics.task_rates({t: run[t] for t in both}) for run in (outcomes, other))
+    relative = stats.ttest_rel(b, a).confidence_interval()
+    assert (paired.difference.low, paired.difference.high) == near((relative.low, relative.high))
+    sign = stats.binomtest(paired.num_better, paired.num_better + paired.num_worse)
+    assert paired.p_value == near(sign.pvalue)
+
+
+@pytest.mark.parametrize("seed", RUNS)
+def test_errors_and_tests_agree_with_statsmodels(seed: int) -> None:
+    regression = pytest.importorskip("statsmodels.regression.linear_model")
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
+    tables = pytest.importorskip("statsmodels.stats.contingency_tables")
+    outcomes = generated(seed, is_equal=seed % 2 == 0)
+    values = [score for scores in outcomes.values() for score in scores]
+    weights = [1 / len(scores) for scores in outcomes.values() for _ in scores]
+    groups = np.repeat(np.arange(len(outcomes)), [len(s) for s in outcomes.values()])
+    # Its correction for few groups has also (N - 1) / (N - K), which is 1 here.
+    fit = regression.WLS(values, np.ones(len(values)), weights).fit(
+        cov_type="cluster", cov_kwds={"groups": groups}
+    )
+    estimate = statistics.resolved_rate(outcomes)
+    assert (estimate.value, estimate.std_error) == near((fit.params[0], fit.bse[0]))
+    wilson = proportion.proportion_confint(3, len(values), method="wilson")
+    assert statistics.wilson_interval(3 / len(values), len(values)) == near(wilson)
+    table = [[4, seed], [20 - seed, 7]]
+    assert statistics.mcnemar_exact(seed, 20 - seed) == near(tables.mcnemar(table).pvalue)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_pass_at_k_is_the_mean_over_all_draws(k: int) -> None:
+    outcomes = {task: s for task, s in generated(3, is_equal=False).items() if len(s) >= k}
+    draws = [list(combinations(scores, k)) for scores in outcomes.values()]
+    at, hat = (np.mean([np.mean([f(d) for d in of]) for of in draws]) for f in (any, all))
+    assert statistics.pass_at_k(outcomes, k).value == near(at)
+    assert statistics.pass_hat_k(outcomes, k).value == near(hat)
+
+
+def test_tasks_with_too_few_attempts_are_left_out_of_pass_at_k() -> None:
+    outcomes: statistics.Outcomes = {"a": [1.0, 0.0], "b": [1.0]}
+    assert statistics.pass_at_k(outcomes, 2).num_tasks == 1
+    with pytest.raises(InvalidArgumentError, match="no task has 3 attempts"):
+        statistics.pass_at_k(outcomes, 3)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_an_interval_has_width_where_all_attempts_go_alike(score: float) -> None:
+    run = {str(task): [score] * 8 for task in range(20)}
+    rate = statistics.resolved_rate(run)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert (rate.std_error, rate.low <= score <= rate.high) == (0.0, True)
+    assert 0.15 < rate.high - rate.low < 0.25  # as of 20 trials, not of 160
+    same = statistics.paired_difference(run, run)
+    assert (same.p_value, same.flips, same.cohens_d) == (1.0, (), None)
+    assert same.difference.low == pytest.approx(-0.1611, abs=1e-4)
+
+
+def test_one_task_has_no_interval() -> None:
+    assert statistics.resolved_rate({"a": [1.0, 0.0]}).to_json() == {
+        "value": 0.5, "std_error": None, "low": None, "high": None, "num_tasks": 1
+    }  # fmt: skip
+
+
+def test_a_comparison_reads_common_tasks_only_and_lists_flips() -> None:
+    a = {"lost": [1.0], "same": [1.0], "won": [0.0, 0.0], "only-a": [1.0]}
+    b = {"won": [1.0], "same": [1.0], "lost": [0.0, 1.0], "only-b": [0.0]}
+    paired = statistics.paired_difference(a, b)
+    assert [(f.task_id, f.rate_a, f.rate_b) for f in paired.flips] == [
+        ("lost", 1.0, 0.5),
+        ("won", 0.0, 1.0),
+    ]
+    assert (paired.num_better, paired.num_worse, paired.p_value) == (1, 1, 1.0)
+    sd_a, sd_b = math.sqrt(1 / 3), math.sqrt(1 / 12)
+    pooled = math.sqrt((sd_a**2 + sd_b**2) / 2)
+    assert paired.cohens_d == near((5 / 6 - 2 / 3) / pooled)
+    with pytest.raises(InvalidArgumentError, match="no task in common"):
+        statistics.paired_difference(a, {})
+
+
+@pytest.mark.parametrize("num_attempts", [1, 4])
+def test_the_clustered_interval_covers_the_true_rate(num_attempts: int) -> None:
+    rng = np.random.default_rng(num_attempts)
+    num_covered = 0
+    for _ in range(1000):
+        rates = rng.beta(0.8, 1.2, size=100)  # of mean 0.4
+        table = rng.random((num_attempts, 100)) < rates
+        found = statistics.rate_estimate(table.mean(axis=0), 100 * num_attempts)
+        num_covered += (found.low or 0.0) <= 0.4 <= (found.high or 1.0)
+    assert 930 <= num_covered <= 970
