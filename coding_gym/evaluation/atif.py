@@ -1,0 +1,174 @@
+"""Episodes as ATIF trajectories, the format that Harbor and its readers share."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import json_repair
+
+from coding_gym import __version__
+from coding_gym.calls import ToolCall
+from coding_gym.trajectory import Message, Trajectory, Turn
+
+SCHEMA_VERSION = "ATIF-v1.7"
+"""The version that all readers accept; later ones add audio only."""
+
+
+class Reply(NamedTuple):
+    """One of the policy's messages.
+
+    Attributes:
+        position: Its place in ``Trajectory.messages``.
+        turn: The turn; None where another project's loop kept only its messages.
+        prompt_ids: The whole prompt as the server tokenized it; None where it gave no ids.
+    """
+
+    position: int
+    turn: Turn | None
+    prompt_ids: list[int] | None
+
+
+def replies(trajectory: Trajectory) -> Iterator[Reply]:
+    """Yields the policy's messages in order; a turn that said nothing has none."""
+    turns = iter(trajectory.turns)
+    history: list[int] = []
+    for position, message in enumerate(trajectory.messages):
+        if message["role"] != "assistant":
+            continue
+        turn = next(turns, None)
+        call = turn.model_call if turn else None
+        prompt_ids = None
+        if turn and call and (call.prefix_length or call.prompt_ids):
+            prompt_ids = [*history[: call.prefix_length], *call.prompt_ids]
+            history = [*prompt_ids, *turn.token_ids]
+        yield Reply(position, turn, prompt_ids)
+
+
+def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]:
+    """Returns an episode as an ATIF trajectory, a JSON object.
+
+    Every message is a step, but results of tools, which belong to the step that called them. ATIF
+    has no field for a reward: ``final_metrics.extra`` holds it, with the verdict. The names of
+    hidden tests are left out.
+
+    Source of the form: ``harbor/models/trajectories`` of Harbor 0.25.
+
+    Args:
+        trajectory: The episode; it needs at least one message.
+        token_ids: Whether steps hold the token ids and log-probabilities that are exact. Each
+            prompt holds the whole chat before it, so they are most of a long episode's size.
+    """
+    made = {reply.position: reply for reply in replies(trajectory)}
+    steps: list[dict[str, Any]] = []
+    agent_step: dict[str, Any] = {}
+    for position, message in enumerate(trajectory.messages):
+        if message["role"] == "tool" and agent_step:
+            observation = agent_step.setdefault("observation", {"results": []})
+            observation["results"].append(_result(message, agent_step))
+            continue
+        source = "system" if message["role"] == "system" else "user"
+        step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
+        if position in made:
+            step |= _agent_fields(message, made[position], token_ids)
+            agent_step = step
+        steps.append(step)
+    steps[0] |= _known(timestamp=trajectory.started_at or None)
+    agent = _known(
+        name=trajectory.agent or "unknown",
+        version=__version__,
+        model_name=trajectory.model or None,
+        tool_definitions=list(trajectory.tools) or None,
+    )
+    extra = _known(task_id=trajectory.task_id, attempt=trajectory.attempt, seed=trajectory.seed)
+    return _known(
+        schema_version=SCHEMA_VERSION,
+        session_id=trajectory.run_id or None,
+        trajectory_id=f"{trajectory.run_id}/{trajectory.task_id}/{trajectory.attempt}",
+        agent=agent,
+        steps=steps,
+        final_metrics=_final_metrics(trajectory, len(steps)),
+        extra=extra,
+    )
+
+
+def _known(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _agent_fields(message: Message, reply: Reply, token_ids: bool) -> dict[str, Any]:
+    """Returns the fields that only steps of the agent have."""
+    turn = reply.turn
+    read = turn.calls if turn else ()
+    written = enumerate(message.get("tool_calls") or ())
+    calls = [_call(call, read[i] if i < len(read) else None) for i, call in written]
+    return _known(
+        source="agent",
+        reasoning_content=message.get("reasoning_content"),
+        tool_calls=calls or None,
+        metrics=_metrics(turn, reply.prompt_ids, token_ids) or None if turn else None,
+        llm_call_count=1 if turn and turn.model_call else None,
+        extra={"reward": turn.reward, "duration_s": turn.duration_s} if turn else None,
+    )
+
+
+def _call(written: Mapping[str, Any], read: ToolCall | None) -> dict[str, Any]:
+    """Returns a call as ATIF has it: its arguments are an object, whatever the model wrote."""
+    name, text = written["function"]["name"], written["function"]["arguments"]
+    arguments = dict(read.arguments) if read else json_repair.loads(text)
+    is_object = isinstance(arguments, dict)
+    call = {"tool_call_id": written["id"], "function_name": name}
+    call["arguments"] = arguments if is_object else {}
+    if not is_object or (read and read.error):
+        call["extra"] = {"arguments_text": text}
+    return call
+
+
+def _result(message: Message, step: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a result; it names its call where that is of this step, as readers check."""
+    call_id, calls = message.get("tool_call_id"), step.get("tool_calls", ())
+    is_of_step = any(call["tool_call_id"] == call_id for call in calls)
+    return _known(content=message["content"], source_call_id=call_id if is_of_step else None)
+
+
+def _metrics(turn: Turn, prompt_ids: list[int] | None, token_ids: bool) -> dict[str, Any]:
+    metrics: dict[str, Any] = {}
+    if call := turn.model_call:
+        metrics = _known(
+            prompt_tokens=call.prompt_tokens,
+            completion_tokens=call.completion_tokens,
+            cached_tokens=call.cached_tokens,
+            cost_usd=call.cost,
+            extra={"finish_reason": call.finish_reason, "duration_s": call.duration_s},
+        )
+    if token_ids and turn.exact:
+        metrics |= _known(
+            prompt_token_ids=prompt_ids,
+            completion_token_ids=list(turn.token_ids),
+            logprobs=None if turn.logprobs is None else list(turn.logprobs),
+        )
+    return metrics
+
+
+def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
+    grade = trajectory.grade
+    calls = [turn.model_call for turn in trajectory.turns if turn.model_call]
+    return _known(
+        total_steps=num_steps,
+        total_prompt_tokens=_sum([call.prompt_tokens for call in calls]),
+        total_completion_tokens=_sum([call.completion_tokens for call in calls]),
+        total_cached_tokens=_sum([call.cached_tokens for call in calls]),
+        total_cost_usd=trajectory.cost,
+        extra=_known(
+            reward=trajectory.total_reward,
+            resolved=grade.resolved if grade else None,
+            grade_reason=grade.reason if grade else None,
+            stop_reason=trajectory.stop_reason,
+            error_class=trajectory.error_class or None,
+            num_prefix_breaks=trajectory.num_prefix_breaks,
+        ),
+    )
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """Returns the sum where there are counts and all are known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -1,0 +1,337 @@
+"""Runs in the formats of other tools, by name in `EXPORTS`.
+
+| name | files in the folder |
+|---|---|
+| ``areno`` | ``turns.jsonl``: the turns of an episode in each line, for AReno's trainer |
+| ``atif`` | ``<task>-<attempt>.json``: one ATIF trajectory for each attempt |
+| ``hugging-face`` | ``.eval_results/<name>.yaml``: the resolved rate, for a model's repository |
+| ``sft`` | ``train.jsonl``: selected chats with their tools, for ``datasets.load_dataset`` |
+| ``swebench`` | ``predictions-<attempt>.jsonl`` and ``report-<attempt>.json`` of SWE-bench |
+
+Only ``atif`` holds attempts that ended by an error; the others hold those with a verdict.
+"""
+
+import inspect
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from coding_gym.arguments import unknown_name
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation.atif import replies, to_atif
+from coding_gym.grade import GradeReason
+from coding_gym.patch import Patch
+from coding_gym.rewards import Sample, get_reward
+from coding_gym.rollout.run_folder import RunFolder
+from coding_gym.tasks import load_tasks
+from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
+from coding_gym.text.unicode import well_formed
+from coding_gym.trajectory import Message, Trajectory
+
+_TEMPLATE_TOKENS = 8  # around one message, in the chat templates of open models
+
+
+def export(run: str | Path, format: str, out: str | Path, **options: Any) -> list[Path]:
+    """Writes a run in another format and returns the files.
+
+    Args:
+        run: The run's folder.
+        format: A name in `EXPORTS`.
+        out: A folder, made where it is missing; files in it are replaced.
+        **options: Arguments of that format's function.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: There is no run in the folder, an option is unknown or cannot work,
+            or nothing would be written.
+    """
+    if format not in EXPORTS:
+        raise unknown_name("export format", format, EXPORTS)
+    function, folder = EXPORTS[format], RunFolder.open(run)
+    signature = inspect.signature(function)
+    try:
+        signature.bind(folder, Path(out), **options)
+    except TypeError as problem:
+        names = ", ".join([*signature.parameters][2:]) or "none"
+        raise InvalidArgumentError(f"{format}: {problem}; its options are {names}") from None
+    return function(folder, Path(out), **options)
+
+
+def export_atif(run: RunFolder, out: Path, *, token_ids: bool = True) -> list[Path]:
+    """Writes each attempt as an ATIF trajectory, for Harbor's viewer and others.
+
+    Args:
+        run: The run.
+        out: The folder.
+        token_ids: See `coding_gym.evaluation.atif.to_atif`.
+    """
+    paths = []
+    for trajectory in chain(run.trajectories(), run.errors()):
+        if trajectory.messages:  # none where the episode could not start
+            name = f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}.json"
+            paths.append(_write(out / name, [_json(to_atif(trajectory, token_ids=token_ids))]))
+    return paths
+
+
+def export_swebench(run: RunFolder, out: Path) -> list[Path]:
+    """Writes predictions and report in the forms of SWE-bench's harness, for each attempt.
+
+    As there, a task without a prediction is incomplete, and one whose patch has no verdict is an
+    error. An attempt that ended by an error is no prediction: the harness would count an empty
+    patch, as if the model had failed.
+
+    Source: ``make_run_report`` in ``swebench/harness/reporting.py`` of swebench 4.1.
+    """
+    agent, task_ids = run.config["agent"], run.config["tasks"]["task_ids"]
+    model = agent.get("model") or agent["name"]
+    patches: dict[int, dict[str, str]] = defaultdict(dict)
+    outcomes: dict[int, dict[str, str]] = defaultdict(dict)
+    for trajectory in run.trajectories():
+        patches[trajectory.attempt][trajectory.task_id] = trajectory.patch
+        outcomes[trajectory.attempt][trajectory.task_id] = _outcome(trajectory)
+    paths = []
+    for attempt in sorted(patches):
+        predictions = (
+            {"instance_id": task_id, "model_name_or_path": model, "model_patch": patch}
+            for task_id, patch in sorted(patches[attempt].items())
+        )
+        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
+        lines = map(json.dumps, predictions)
+        paths.append(_write(out / f"predictions-{attempt}.jsonl", lines))
+        report = _report(outcomes[attempt], task_ids)
+        paths.append(_write(out / f"report-{attempt}.json", [json.dumps(report, indent=4)]))
+    return paths
+
+
+def _outcome(trajectory: Trajectory) -> str:
+    grade = trajectory.grade
+    if not trajectory.patch.strip():
+        return "empty_patch"
+    if grade is None or grade.reason is GradeReason.NOT_GRADED:
+        return "error"
+    return "resolved" if grade.resolved else "unresolved"
+
+
+def _report(outcomes: Mapping[str, str], task_ids: Iterable[str]) -> dict[str, Any]:
+    kinds = ("resolved", "unresolved", "empty_patch", "error")
+    ids = {kind: [i for i in sorted(outcomes) if outcomes[i] == kind] for kind in kinds}
+    ids["submitted"] = sorted(outcomes)
+    ids["completed"] = sorted(ids["resolved"] + ids["unresolved"])
+    counts = {f"{kind}_instances": len(ids[kind]) for kind in ids}
+    ids["incomplete"] = sorted(set(task_ids) - outcomes.keys())
+    total = len(ids["submitted"] + ids["incomplete"])
+    lists = {f"{kind}_ids": ids[kind] for kind in ids}
+    return {"total_instances": total, **counts, **lists, "schema_version": 2}
+
+
+def export_hugging_face(
+    run: RunFolder,
+    out: Path,
+    *,
+    dataset: str,
+    task: str = "swe_bench_%_resolved",
+    name: str = "",
+    notes: str = "",
+    source_url: str = "",
+    source_name: str = "",
+    source_user: str = "",
+) -> list[Path]:
+    """Writes the resolved rate in percent, as the hub displays it beside a model.
+
+    The file goes into the model's repository, by a pull request. A run with attempts that have no
+    verdict is refused: its rate cannot be compared with others.
+
+    Source of the form: ``_eval_results.py`` of huggingface_hub.
+
+    Args:
+        run: The run.
+        out: The folder; a copy of the model's repository.
+        dataset: The benchmark on the hub, such as ``SWE-bench/SWE-bench_Verified``.
+        task: The task's name in the benchmark's ``eval.yaml``.
+        name: The file's name without its ending; by default the benchmark's.
+        notes: How the model was evaluated; by default agent, attempts and settings.
+        source_url: Where the evidence is, such as a dataset that holds the run's folder.
+        source_name: Its title.
+        source_user: The user of the hub who publishes it.
+    """
+    if (source_name or source_user) and not source_url:
+        raise InvalidArgumentError("source_name and source_user need a source_url beside them")
+    resolved: dict[str, list[bool]] = defaultdict(list)
+    for trajectory in run.trajectories():
+        if _outcome(trajectory) != "error":
+            resolved[trajectory.task_id].append(trajectory.resolved)
+    attempts, task_ids = run.config["attempts"], run.config["tasks"]["task_ids"]
+    wanted = len(task_ids) * attempts
+    missing = wanted - sum(map(len, resolved.values()))
+    if missing:
+        raise InvalidArgumentError(
+            f"{missing} of {wanted} attempts have no verdict; complete the run with: "
+            f"coding-gym eval --resume {run.path}"
+        )
+    rate = sum(map(sum, resolved.values())) / wanted
+    described = (
+        f"coding_gym, agent {run.config['agent']['name']}, mean of {attempts} attempts at "
+        f"{len(task_ids)} tasks, settings {run.config['settings_hash']}"
+    )
+    source = {"url": source_url, "name": source_name, "user": source_user}
+    entry: dict[str, Any] = {
+        "dataset": {"id": dataset, "task_id": task},
+        "value": round(100 * rate, 2),
+        "date": run.config["created_at"],
+        "notes": notes or described,
+    }
+    if source_url:
+        entry["source"] = {key: value for key, value in source.items() if value}
+    file = f"{name or dataset.rpartition('/')[2].lower()}.yaml"
+    return [_write(out / ".eval_results" / file, ["- " + "\n  ".join(_yaml(entry))])]
+
+
+def _yaml(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the lines of a mapping; its scalars are JSON, which YAML reads."""
+    for key, value in fields.items():
+        if isinstance(value, Mapping):
+            yield f"{key}:"
+            yield from (f"  {line}" for line in _yaml(value))
+        else:
+            yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def export_sft(
+    run: RunFolder,
+    out: Path,
+    *,
+    min_score: float | None = None,
+    max_tokens: int | None = None,
+    tokenizer: str = "",
+    tasks: str = "",
+) -> list[Path]:
+    """Writes chats for fine-tuning: ``messages`` and ``tools`` in OpenAI's form in each line.
+
+    Of the episodes of one task whose replies are equal, the first is kept. Lines have a ``score``
+    where ``min_score`` asks for one: CodeRepairRL's, 0.2 file match + 0.4 code similarity + 0.4
+    test similarity, by `coding_gym.rewards.coderepairrl.curation_score`.
+
+    Args:
+        run: The run.
+        out: The folder.
+        min_score: The least score of an episode, from 0 to 1; None keeps those that are resolved.
+        max_tokens: The most tokens of an episode: texts, calls, tools, and eight for each message;
+            None is no limit.
+        tokenizer: Name of the tokenizer that counts; by default the run's.
+        tasks: Source of the tasks, for scores; by default the run's.
+    """
+    task_ids = run.config["tasks"]["task_ids"]
+    source = tasks or run.config["tasks"]["source"]
+    found = () if min_score is None else load_tasks(source, task_ids=task_ids, needs_tests=False)
+    by_id = {task.task_id: task for task in found}
+    curation_score = get_reward("curation_score")
+    lines: dict[str, str] = {}
+    for trajectory in run.trajectories():
+        row: dict[str, Any] = {"messages": trajectory.messages, "tools": trajectory.tools}
+        row |= {"task_id": trajectory.task_id, "attempt": trajectory.attempt}
+        row |= {"model": trajectory.model, "resolved": trajectory.resolved}
+        is_wanted = trajectory.resolved
+        if min_score is not None:
+            patch = Patch(trajectory.patch)
+            sample = Sample.of(by_id[trajectory.task_id], trajectory.grade, patch)
+            row["score"] = float(curation_score.value(sample))
+            is_wanted = row["score"] >= min_score
+        if is_wanted and max_tokens is not None:
+            counter = get_tokenizer(tokenizer or trajectory.tokenizer)
+            is_wanted = _num_tokens(trajectory, counter) <= max_tokens
+        if is_wanted:
+            lines.setdefault(_identity(trajectory), _json(row))
+    if not lines:
+        raise InvalidArgumentError(f"no episode of {run.path} is good and short enough")
+    return [_write(out / "train.jsonl", lines.values())]
+
+
+def _functions(message: Message) -> list[dict[str, str]]:
+    return [call["function"] for call in message.get("tool_calls") or ()]
+
+
+def _identity(trajectory: Trajectory) -> str:
+    """Returns the task and all replies, without the ids of calls, which servers draw anew."""
+    replied = [m for m in trajectory.messages if m["role"] == "assistant"]
+    return json.dumps([trajectory.task_id, [m | {"tool_calls": _functions(m)} for m in replied]])
+
+
+def _num_tokens(trajectory: Trajectory, tokenizer: Tokenizer) -> int:
+    texts = [json.dumps(trajectory.tools)]
+    for message in trajectory.messages:
+        texts += [message["content"], message.get("reasoning_content") or ""]
+        texts += chain.from_iterable(function.values() for function in _functions(message))
+    around = _TEMPLATE_TOKENS * len(trajectory.messages)
+    return around + sum(len(tokenizer.encode(text)) for text in texts)
+
+
+def export_areno(run: RunFolder, out: Path) -> list[Path]:
+    """Writes a JSON object for each episode: the arguments of AReno's ``AgentTrajectory``.
+
+    Each turn has the arguments of ``AgentTrajectoryTurn``: ``item`` (those of ``AgentItem``, with
+    the reward in its record), the ``messages`` before the reply, the ``response`` as a chat
+    completion, and the ``tools``. AReno reads token ids and log-probabilities from
+    ``response["areno"]``, which is there where they are exact; it refuses a turn without them.
+
+    Source of the form: ``areno/api/agentic.py`` of AReno 0.10.
+    """
+    places = {task_id: place for place, task_id in enumerate(run.config["tasks"]["task_ids"])}
+    lines = (
+        _json({"turns": _areno_turns(trajectory, places[trajectory.task_id]), "invalid_items": []})
+        for trajectory in run.trajectories()
+    )
+    return [_write(out / "turns.jsonl", lines)]
+
+
+def _areno_turns(trajectory: Trajectory, prompt_index: int) -> list[dict[str, Any]]:
+    messages, turns = trajectory.messages, []
+    record = {"instance_id": trajectory.task_id, "resolved": trajectory.resolved}
+    item: dict[str, Any] = {
+        "record": record | {"reward": trajectory.total_reward},
+        "prompt": next((m["content"] for m in messages if m["role"] == "user"), ""),
+        "input_tokens": [],
+        "prompt_index": prompt_index,
+        "sample_index": trajectory.attempt,
+    }
+    for position, turn, prompt_ids in replies(trajectory):
+        reason = turn.model_call.finish_reason if turn and turn.model_call else "stop"
+        choice = {"index": 0, "message": messages[position], "finish_reason": reason}
+        response: dict[str, Any] = {"object": "chat.completion", "choices": [choice]}
+        if turn and turn.exact and turn.logprobs is not None and prompt_ids is not None:
+            response["areno"] = {
+                "input_tokens": prompt_ids,
+                "response_tokens": turn.token_ids,
+                "response_logprobs": turn.logprobs,
+            }
+        before = {"item": item, "messages": messages[:position], "tools": trajectory.tools}
+        turns.append(before | {"response": response})
+    return turns
+
+
+def _json(value: Any) -> str:
+    """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
+    return well_formed(json.dumps(value, ensure_ascii=False))
+
+
+def _write(path: Path, lines: Iterable[str]) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    except OSError as problem:
+        raise InvalidArgumentError(f"cannot write {path}: {problem.strerror}") from None
+    return path
+
+
+EXPORTS: Mapping[str, Callable[..., list[Path]]] = {
+    "areno": export_areno,
+    "atif": export_atif,
+    "hugging-face": export_hugging_face,
+    "sft": export_sft,
+    "swebench": export_swebench,
+}
+"""The function that writes each format, from a `RunFolder` into a folder, with its options."""

@@ -1,0 +1,144 @@
+"""Runs in the formats of other tools."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_runs import make_run
+
+from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.evaluation import export
+
+STEP = {"step_id", "source", "message", "timestamp"}
+AGENT_STEP = STEP | {"reasoning_content", "tool_calls", "observation", "metrics"}
+AGENT_STEP |= {"llm_call_count", "extra"}
+
+
+@pytest.fixture
+def run(tmp_path: Path, tiny_row: dict[str, Any]) -> Path:
+    return make_run(tmp_path / "run", tiny_row)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) -> None:
+    paths = export(run, "atif", tmp_path / "out")
+    assert len(paths) == 6
+    (atif,) = lines(tmp_path / "out" / "shapes-area-0.json")
+    assert atif["schema_version"] == "ATIF-v1.7"
+    assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent"]
+    assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4]
+    for step in atif["steps"]:
+        assert step.keys() <= (AGENT_STEP if step["source"] == "agent" else STEP)
+    look = atif["steps"][2]
+    assert [call["arguments"] for call in look["tool_calls"]] == [{"cmd": "ls"}, {}]
+    assert look["tool_calls"][1]["extra"] == {"arguments_text": "{cmd"}
+    ids = [result["source_call_id"] for result in look["observation"]["results"]]
+    assert ids == ["a", "b"]
+    assert atif["final_metrics"]["extra"]["reward"] == 1.0
+    assert atif["final_metrics"]["total_prompt_tokens"] == 9
+    assert "total_completion_tokens" not in atif["final_metrics"]  # one of them is not known
+
+
+def test_atif_has_whole_prompts_where_ids_are_exact(run: Path, tmp_path: Path) -> None:
+    export(run, "atif", tmp_path)
+    (good,), (wrong,) = lines(tmp_path / "shapes-area-1.json"), lines(tmp_path / "wrong-0.json")
+    first, second = (step["metrics"] for step in good["steps"][2:])
+    assert (first["prompt_token_ids"], first["logprobs"]) == ([1, 2, 3], [-0.5, -0.25])
+    assert (second["prompt_token_ids"], second["completion_token_ids"]) == ([1, 2, 3, 4, 7, 8], [9])
+    assert "logprobs" not in second
+    assert "metrics" not in wrong["steps"][2]
+    export(run, "atif", tmp_path, token_ids=False)
+    assert "prompt_token_ids" not in lines(tmp_path / "wrong-0.json")[0]["steps"][2]
+
+
+def test_a_swebench_report_names_each_task_once(run: Path, tmp_path: Path) -> None:
+    export(run, "swebench", tmp_path)
+    predictions = {row["instance_id"]: row for row in lines(tmp_path / "predictions-1.jsonl")}
+    assert predictions.keys() == {"shapes-area", "empty", "wrong"}
+    assert predictions["wrong"]["model_patch"] == "diff \udcff"
+    assert predictions["wrong"]["model_name_or_path"] == "owner/model"
+    report = json.loads((tmp_path / "report-1.json").read_text(encoding="utf-8"))
+    assert report["schema_version"] == 2
+    assert report["total_instances"] == 4
+    assert report["completed_ids"] == ["shapes-area", "wrong"]
+    kinds = ("resolved", "unresolved", "empty_patch", "incomplete", "error")
+    assert [report[f"{kind}_ids"] for kind in kinds] == [
+        ["shapes-area"],
+        ["wrong"],
+        ["empty"],
+        ["lost"],
+        [],
+    ]
+
+
+def test_a_result_for_the_hub_needs_every_verdict(
+    run: Path, tmp_path: Path, tiny_row: dict[str, Any]
+) -> None:
+    options = {"dataset": "owner/Benchmark", "source_url": "https://x.org", "source_user": "me"}
+    with pytest.raises(InvalidArgumentError, match="2 of 8 attempts have no verdict"):
+        export(run, "hugging-face", tmp_path, **options)
+    whole = make_run(tmp_path / "whole", tiny_row, errors=0)
+    (path,) = export(whole, "hugging-face", tmp_path, **options)
+    assert path == tmp_path / ".eval_results" / "benchmark.yaml"
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "- dataset:",
+        '    id: "owner/Benchmark"',
+        '    task_id: "swe_bench_%_resolved"',
+        "  value: 33.33",
+        '  date: "2026-01-02T03:04:05+00:00"',
+        '  notes: "coding_gym, agent chat, mean of 2 attempts at 3 tasks, settings abc"',
+        "  source:",
+        '    url: "https://x.org"',
+        '    user: "me"',
+    ]
+
+
+def test_chats_to_train_on_are_resolved_and_different(run: Path, tmp_path: Path) -> None:
+    (path,) = export(run, "sft", tmp_path, max_tokens=400)
+    (row,) = lines(path)
+    assert row["task_id"] == "shapes-area"
+    assert [message["role"] for message in row["messages"]][2:4] == ["assistant", "tool"]
+    assert row["messages"][1]["content"] == "It adds. \ufffd"
+    assert row["tools"][0]["function"]["name"] == "shell"
+    with pytest.raises(InvalidArgumentError, match="good and short enough"):
+        export(run, "sft", tmp_path, max_tokens=100)
+
+
+def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
+    rows = [tiny_row | {"instance_id": name} for name in ("shapes-area", "empty", "wrong")]
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run = make_run(tmp_path / "run", tiny_row, str(source), errors=0)
+    (path,) = export(run, "sft", tmp_path, min_score=0.6)
+    (row,) = lines(path)
+    assert (row["task_id"], row["score"]) == ("shapes-area", pytest.approx(0.6))
+    (path,) = export(run, "sft", tmp_path, min_score=0.0)
+    assert [row["task_id"] for row in lines(path)] == ["shapes-area", "empty", "wrong"]
+
+
+def test_turns_for_areno_have_ids_where_they_are_exact(run: Path, tmp_path: Path) -> None:
+    (path,) = export(run, "areno", tmp_path)
+    good, _, wrong = lines(path)[:3]
+    first, second = good["turns"]
+    assert first["response"]["areno"] == {
+        "input_tokens": [1, 2, 3],
+        "response_tokens": [4, 5],
+        "response_logprobs": [-0.5, -0.25],
+    }
+    assert len(second["messages"]) == 5
+    assert second["response"]["choices"][0]["message"]["tool_calls"][0]["id"] == "a"
+    assert "areno" not in second["response"]  # it has no log-probabilities
+    assert "areno" not in wrong["turns"][0]["response"]
+    assert first["item"]["record"]["reward"] == 1.0
+    assert wrong["turns"][0]["item"]["prompt_index"] == 2
+
+
+def test_unknown_formats_and_options_are_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'atif'"):
+        export(run, "atiff", tmp_path)
+    with pytest.raises(InvalidArgumentError, match="its options are min_score, max_tokens"):
+        export(run, "sft", tmp_path, score=0.5)
