@@ -42,6 +42,7 @@ class LiveEpisode:
         seed: Seed of this attempt, different for every task and attempt.
         attempt: Number of the attempt at the task, from 0.
         on_call: Is called with every request to the model.
+        on_outcome: Is called with the outcome of every action.
 
     Attributes:
         model_calls: One for each turn so far; None where the agent asked no model.
@@ -56,13 +57,14 @@ class LiveEpisode:
         seed: int = 0,
         attempt: int = 0,
         on_call: Callable[[ModelCall], None] = lambda _: None,
+        on_outcome: Callable[[Outcome], None] = lambda _: None,
     ) -> None:
         self.episode = episode
         self.seed, self.attempt = seed, attempt
         self.model_calls: list[ModelCall | None] = []
         self.num_prefix_breaks: int | None = None
         self._threads = threads
-        self._on_call = on_call
+        self._on_call, self._on_outcome = on_call, on_outcome
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
@@ -105,7 +107,9 @@ class LiveEpisode:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
             self._on_call(call)
         self.model_calls.append(call)
-        return await self.in_thread(self.episode.step, action)
+        outcome = await self.in_thread(self.episode.step, action)
+        self._on_outcome(outcome)
+        return outcome
 
     def _with_prompt(
         self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]

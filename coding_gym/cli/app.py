@@ -5,7 +5,7 @@ import sys
 import typer
 
 from coding_gym import __version__
-from coding_gym.cli import cache, demo, doctor, evaluate, grade, play, replay, tasks, validate
+from coding_gym.cli import cache, demo, doctor, evaluate, fix, grade, play, replay, tasks, validate
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
 
@@ -20,6 +20,7 @@ app.command()(demo.demo)
 app.command()(play.play)
 app.command("eval")(evaluate.eval_)
 app.command()(grade.grade)
+app.command()(fix.fix)
 app.command()(replay.replay)
 app.command()(validate.validate)
 app.command()(doctor.doctor)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, stop_after
-from coding_gym.episode import EpisodeFactory
+from coding_gym.episode import EpisodeFactory, Outcome
 from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
 from coding_gym.rollout.run_folder import TOKEN_COUNTS, Key
 from coding_gym.task import Task
@@ -55,6 +55,7 @@ class Runner:
             played to their end.
         max_tokens: The same for tokens of prompts and replies.
         spent: Used so far; a resumed run starts with that of its earlier episodes.
+        on_outcome: Is called with the outcome of every action.
         stopping: Set it to begin no more episodes.
         running: Keys of the episodes that run.
     """
@@ -67,6 +68,7 @@ class Runner:
     max_cost: float | None = None
     max_tokens: int | None = None
     spent: Spent = field(default_factory=Spent)
+    on_outcome: Callable[[Outcome], None] = lambda _: None
     stopping: bool = False
     running: set[Key] = field(default_factory=set)
 
@@ -118,7 +120,7 @@ class Runner:
         began, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)
         seed = attempt_seed(self.seed, task.task_id, attempt)
-        live = LiveEpisode(episode, threads, seed, attempt, self.spent.add)
+        live = LiveEpisode(episode, threads, seed, attempt, self.spent.add, self.on_outcome)
         error = error_class = ""
         self.running.add((task.task_id, attempt))
         try:

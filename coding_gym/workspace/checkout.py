@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import time
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -161,9 +162,14 @@ def store_index(checkout: Checkout, index: bytes, owner: tuple[int, int]) -> Non
     """Puts a refreshed index into both git folders.
 
     It is a second younger than the files: git reads a file again if it is not older than the index.
+    So an edit that keeps a file's size, made in the very second of the files' date, would look like
+    no change; where the date is that of a commit made just now, this waits for the second to end.
     """
     for folder in (checkout.tree / ".git", checkout.base_git):
         path = folder / "index"
         path.write_bytes(index)
         seconds = checkout.date.timestamp() + 1
         settle(path, owner, 0o644, seconds)
+    left_s = checkout.date.timestamp() + 1 - time.time()
+    if 0 < left_s <= 1:
+        time.sleep(left_s)

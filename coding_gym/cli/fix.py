@@ -1,0 +1,182 @@
+"""``coding-gym fix``: a model repairs a repository of one's own, in a sealed copy of it."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import platformdirs
+import typer
+from rich.console import Console
+
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.players import get_player
+from coding_gym.cli import options
+from coding_gym.cli.console import terminal
+from coding_gym.episode import EpisodeFactory, Outcome, transcript
+from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.rollout import Runner, append_trajectory
+from coding_gym.task import GitTree, Task
+from coding_gym.trajectory import Trajectory
+
+_RESERVE_TOKENS = 600  # nano-agent's loop ends below
+
+
+def fix(
+    problem: Annotated[str, typer.Argument(help="What is wrong, in your own words.")],
+    path: Annotated[Path, typer.Option(help="A folder of the git repository.")] = Path(),
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="The model's name.")
+    ] = "openrouter/qwen/qwen3-coder",
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", "--api-base", help="An OpenAI-compatible server."),
+    ] = None,
+    token_limit: Annotated[int, typer.Option(min=1, help="Tokens of the whole chat.")] = 32768,
+    tool_limit: Annotated[int, typer.Option(min=1, help="Tool calls.")] = 50,
+    time_limit: Annotated[float, typer.Option(min=1, help="Seconds, the model's included.")] = 120,
+    response_limit: Annotated[int, typer.Option(min=1, help="Tokens of one reply.")] = 4096,
+    thinking: Annotated[bool, typer.Option(help="Let the chat template think.")] = False,
+    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature.")] = 0.7,
+    top_p: Annotated[float, typer.Option(help="Nucleus sampling.")] = 0.95,
+    min_p: Annotated[float | None, typer.Option(help="Floor relative to the best token.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Only the k best tokens.")] = None,
+    toolset: Annotated[str, typer.Option(help="The tools.")] = "nano",
+    tool_format: Annotated[
+        str, typer.Option("--format", help="'auto': native tool calls; else how they are written.")
+    ] = "auto",
+    sandbox: options.Sandbox = "auto",
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Apply the change; the tree must be clean.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Print whole results, not their first lines.")
+    ] = False,
+    log: Annotated[bool, typer.Option("--log/--no-log", help="Keep a record of the chat.")] = True,
+) -> None:
+    """Let a model repair your repository in a sealed copy, and print the change as a diff.
+
+    The copy has what the last commit has, and no network. Nothing of yours is changed without
+    --apply.
+    """
+    repository = _repository(path)
+    changes = repository.git.status("--porcelain")
+    console = terminal(stderr=True)
+    if changes and apply:
+        raise InvalidArgumentError(
+            f"{repository.working_dir} has changes that are not committed; commit or stash them, "
+            "or leave --apply out"
+        )
+    if changes:
+        console.print("note: changes that are not committed are not part of the copy")
+    sampling = Sampling(
+        temperature=temperature,
+        top_p=top_p,
+        min_p=min_p,
+        top_k=top_k,
+        max_tokens=response_limit,
+        thinking=thinking or None,
+    )
+    player = get_player("chat", model=model, base_url=base_url, sampling=sampling)
+    limits = {
+        "max_turns": None,
+        "max_tool_calls": tool_limit,
+        "max_tokens": token_limit,
+        "reserve_tokens": _RESERVE_TOKENS if token_limit > _RESERVE_TOKENS else 0,
+        "response_limit": response_limit,
+        "max_seconds": time_limit,
+        "clock": "wall",
+        "warn_tokens": True,
+        "warn_tool_calls": True,
+    }
+    factory = EpisodeFactory.from_config(
+        tasks=[_task(repository, problem)],
+        toolset=toolset,
+        tool_format=tool_format,
+        max_turns=None,
+        limits=limits,
+        sandbox=options.parse_sandbox(sandbox),
+        grading="none",
+    )
+    runner = Runner(factory=factory, player=player, on_outcome=_printer(console, verbose=verbose))
+    record = asyncio.run(_play(runner))
+    if log:
+        file = platformdirs.user_state_path("coding-gym") / "fix.jsonl"
+        append_trajectory(file, record)
+        console.print(f"record: {file}")
+    _finish(repository, record, console, apply=apply)
+
+
+async def _play(runner: Runner) -> Trajectory:
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            return await runner.play(runner.factory.tasks[0], 0, threads)
+        finally:
+            await runner.player.close()
+
+
+def _finish(repository: Any, record: Trajectory, console: Console, *, apply: bool) -> None:
+    if record.error:
+        raise InvalidArgumentError(f"{record.error_class or 'sandbox'}: {record.error}")
+    console.print(f"ended: {record.stop_reason} after {len(record.turns)} turns")
+    if not record.patch:
+        console.print("nothing was changed")
+        raise typer.Exit(1)
+    typer.echo(record.patch, nl=False)
+    if apply:
+        _apply(repository, record.patch)
+        console.print("applied; see: git diff")
+    else:
+        console.print("not applied; call it again with --apply, or pipe the diff to: git apply")
+
+
+def _apply(repository: Any, patch: str) -> None:
+    from git.exc import GitCommandError
+
+    process = repository.git.apply("--whitespace=nowarn", "-", as_process=True, istream=-1)
+    try:
+        process.proc.communicate(patch.encode("utf-8", "surrogateescape"))
+        process.wait()
+    except GitCommandError as problem:
+        raise PatchError(f"the change does not apply to the tree: {problem.stderr}") from None
+
+
+def _repository(path: Path) -> Any:
+    import git
+
+    try:
+        repository = git.Repo(path, search_parent_directories=True)
+        repository.head.commit  # noqa: B018 - raises where there is none
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError, ValueError):
+        raise InvalidArgumentError(
+            f"{path.absolute()} is in no git repository with a commit; make one with: "
+            "git init && git add -A && git commit"
+        ) from None
+    return repository
+
+
+def _task(repository: Any, problem: str) -> Task:
+    folder = str(repository.working_dir)
+    name = Path(folder).name
+    commit = repository.head.commit.hexsha
+    return Task(
+        task_id=f"{name}-{commit[:8]}",
+        tree=GitTree(folder),
+        problem_statement=problem,
+        base_commit=commit,
+        repo=name,
+    )
+
+
+def _printer(console: Console, *, verbose: bool) -> Callable[[Outcome], None]:
+    def show(outcome: Outcome) -> None:
+        text = transcript.render(outcome.messages)
+        console.print(text if verbose else "\n".join(_short(text)))
+
+    return show
+
+
+def _short(text: str, most: int = 12) -> list[str]:
+    lines = text.splitlines()
+    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]

@@ -1,0 +1,64 @@
+"""``coding-gym fix`` on a repository of one's own."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from coding_gym.cli.app import app
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.testing.chat_server import Answer, ChatServer, message
+
+_EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.py").write_text("def add(a, b):\n    return a - b\n")
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], check=True)
+    return folder
+
+
+def answer(body: dict[str, Any]) -> Answer:
+    said = sum(each["role"] == "assistant" for each in body["messages"])
+    return Answer(message(calls={"submit": {}} if said else _EDIT))
+
+
+def fix(repository: Path, *options: str) -> Result:
+    with ChatServer(answer) as server:
+        command = ["fix", "add() subtracts", "--path", str(repository), "--base-url"]
+        return CliRunner().invoke(app, [*command, server.base_url, "--model", "tiny", *options])
+
+
+def test_fix_prints_the_diff_and_changes_nothing(repository: Path) -> None:
+    result = fix(repository)
+    assert result.exit_code == 0, result.output
+    assert "+    return a + b" in result.stdout
+    assert "a - b" in (repository / "a.py").read_text()
+    assert len((repository.parent / "state/coding-gym/fix.jsonl").read_text().splitlines()) == 1
+
+
+def test_fix_applies_on_request(repository: Path) -> None:
+    result = fix(repository, "--apply", "--no-log")
+    assert result.exit_code == 0, result.output
+    assert "a + b" in (repository / "a.py").read_text()
+    assert not (repository.parent / "state").exists()
+
+
+def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:
+    (repository / "new.txt").write_text("mine")
+    result = fix(repository, "--apply")
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert "not committed" in str(result.exception)
+
+
+def test_fix_needs_a_repository(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["fix", "it", "--path", str(tmp_path)])
+    assert "is in no git repository" in str(result.exception)
