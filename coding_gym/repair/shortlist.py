@@ -1,13 +1,10 @@
-"""The candidates that a menu offers for one program, found once per process and then remembered."""
+"""The candidates that a menu offers for one program."""
 
 import logging
-import os
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
-from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +20,6 @@ _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 180.0  # of one command; the survey limits itself to half of that
 _TOTAL_S = 300.0  # of all commands: what runs in the sandbox could ask for ever more of them
-_MAX_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,71 +59,13 @@ class Shortlist:
         )
 
 
-class Shortlists:
-    """Finds shortlists, and remembers them for whoever asks for the same again.
-
-    Threads that ask for one at the same time wait for the first of them to find it.
-
-    Args:
-        find: Finds one in an open sandbox, from pytest's arguments and a number of candidates.
-        max_remembered: Those that were not asked for the longest time are forgotten.
-    """
-
-    def __init__(
-        self,
-        find: Callable[[Sandbox, str, int], Shortlist] | None = None,
-        max_remembered: int = _MAX_REMEMBERED,
-    ) -> None:
-        self._find = find or find_shortlist
-        self._max_remembered = max_remembered
-        self._entries: OrderedDict[tuple[str, str, int], _Entry] = OrderedDict()
-        self._lock = Lock()
-        os.register_at_fork(after_in_child=self.after_fork)
-
-    def get(
-        self,
-        key: str,
-        open_sandbox: Callable[[], Sandbox],
-        test_arguments: str,
-        num_candidates: int,
-    ) -> Shortlist:
-        """Returns a program's shortlist.
-
-        Args:
-            key: Names the program and its environment, as a template's key does.
-            open_sandbox: Opens a sandbox of the program at base, where it is not known yet.
-            test_arguments: Pytest's arguments for the visible tests.
-            num_candidates: How many candidates at most.
-
-        Raises:
-            MachineryError: The sandbox could not be opened, or died; the next call tries again.
-        """
-        with self._lock:
-            entry = self._entries.setdefault((key, test_arguments, num_candidates), _Entry())
-            self._entries.move_to_end((key, test_arguments, num_candidates))
-            while len(self._entries) > self._max_remembered:
-                self._entries.popitem(last=False)
-        with entry.lock:
-            if entry.shortlist is None:
-                with open_sandbox() as sandbox:
-                    entry.shortlist = self._find(sandbox, test_arguments, num_candidates)
-            return entry.shortlist
-
-    def after_fork(self) -> None:
-        """Frees the locks, in a child process: the threads that held them stayed in the parent."""
-        self._lock = Lock()
-        for entry in self._entries.values():
-            entry.lock = Lock()
-
-
-class _Entry:
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.shortlist: Shortlist | None = None
-
-
 def find_shortlist(sandbox: Sandbox, test_arguments: str, num_candidates: int) -> Shortlist:
     """Finds a program's shortlist, in a sandbox that nothing else is done in.
+
+    Args:
+        sandbox: The program at base.
+        test_arguments: Pytest's arguments for the visible tests.
+        num_candidates: How many candidates at most.
 
     Raises:
         SandboxError: The sandbox died.

@@ -14,8 +14,8 @@ from coding_gym.grading.room import read_files
 from coding_gym.rewards import Composite, Sample, get_reward, gold_files
 from coding_gym.sandbox import open_sandbox
 from coding_gym.trajectory import StopReason
+from coding_gym.wrappers.process_cache import ProcessCache
 from coding_gym.wrappers.shaping import (
-    ProcessCache,
     Step,
     add_parts,
     check_chain,
@@ -185,7 +185,7 @@ class TestPassReward(_FinalReward[ObsType, ActType]):
         self._wrap(env, Composite(((reward, checked),)), weight=checked, measure=measure)
 
 
-_base_texts = ProcessCache[Mapping[str, str]]()  # by template and gold patch
+_base_texts = ProcessCache[Mapping[str, str]]()
 
 
 def _base_files(core: CodingRepairEnv) -> Mapping[str, str]:
@@ -205,4 +205,4 @@ def _base_files(core: CodingRepairEnv) -> Mapping[str, str]:
         # As patches hold bytes that are not UTF-8.
         return {path: data.decode("utf-8", "surrogateescape") for path, data in found.items()}
 
-    return _base_texts.get(f"{backend} {spec.image} {template.key} {gold}", read)
+    return _base_texts.get((backend, spec.image, template.key, gold), read)

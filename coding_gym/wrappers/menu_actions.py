@@ -14,16 +14,17 @@ from coding_gym.calls import ToolCall
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
-from coding_gym.repair.shortlist import Shortlist, Shortlists
+from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.visible_tests import arguments_from
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.tools.formats import render_calls
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
+from coding_gym.wrappers.process_cache import ProcessCache
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
-_shortlists = Shortlists()  # of this process; all its envs and threads share them
+_shortlists = ProcessCache[Shortlist]()
 
 Observation = dict[str, Any]
 
@@ -193,14 +194,15 @@ class MenuActions(
         template, backend = episode.template, episode.sandbox.name
         if template is None:  # it could not be built: this action will end the episode
             return Shortlist.of(None, self._num_slots)
-        spec = with_fresh_shells(template.spec)
+        spec, num_slots = with_fresh_shells(template.spec), self._num_slots
+
+        def find() -> Shortlist:
+            with open_sandbox(spec, backend=backend) as sandbox:
+                return find_shortlist(sandbox, arguments, num_slots)
+
+        key = (backend, spec.image, template.key, arguments, num_slots)
         try:
-            return _shortlists.get(
-                f"{backend} {spec.image} {template.key}",
-                lambda: open_sandbox(spec, backend=backend),
-                arguments,
-                self._num_slots,
-            )
+            return _shortlists.get(key, find)
         except MachineryError as failure:
             episode.discard_sandbox(failure)
             return Shortlist.of(None, self._num_slots)

@@ -7,10 +7,8 @@ how they begin; no two wrappers of a chain share one.
 """
 
 import math
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Generic, SupportsFloat, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, SupportsFloat
 
 import gymnasium as gym
 from gymnasium.core import ObsType
@@ -26,9 +24,6 @@ Step = tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]
 
 Wrapper = type[gym.Wrapper[Any, Any, Any, Any]]
 
-T = TypeVar("T")
-
-_MAX_RESULTS = 256
 _NEVER_AROUND = {
     "RecordTrajectory": "it records the rewards that come from inside it; put it around all reward"
     " wrappers"
@@ -102,23 +97,3 @@ def add_parts(step: Step[ObsType], values: Mapping[str, float]) -> Step[ObsType]
     observation, reward, terminated, truncated, info = step
     info = {**info, "reward_parts": {**info["reward_parts"], **values}}
     return observation, float(reward) + sum(values.values()), terminated, truncated, info
-
-
-class ProcessCache(Generic[T]):
-    """Results by key, the 256 last made, for all envs and threads of this process."""
-
-    def __init__(self) -> None:
-        self._results: OrderedDict[str, T] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str, make: Callable[[], T]) -> T:
-        """Returns the result of a key, from ``make`` where there is none yet."""
-        with self._lock:
-            if key in self._results:
-                return self._results[key]
-        result = make()
-        with self._lock:
-            self._results[key] = result
-            while len(self._results) > _MAX_RESULTS:
-                self._results.popitem(last=False)
-        return result

@@ -3,7 +3,7 @@
 import fnmatch
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -17,12 +17,11 @@ from coding_gym.grading.room import read_files, roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 from coding_gym.wrappers.chain import snapshot_in
+from coding_gym.wrappers.process_cache import ProcessCache
 from coding_gym.wrappers.shaping import (
-    ProcessCache,
     Step,
     add_parts,
     check_chain,
@@ -140,10 +139,8 @@ class VisibleTestShaping(
         try:
             patch = episode.patch()
             if patch.text not in self._known:
-                backend = episode.sandbox.name
-                tests = visible_tests(episode.task, template, backend=backend)
-                self._known[patch.text] = tests.potential(
-                    episode.task, template, patch, backend=backend
+                self._known[patch.text] = _potential(
+                    episode.task, template, patch, episode.sandbox.name
                 )
             return self._known[patch.text]
         except PatchError:  # a tree too large to be graded
@@ -162,79 +159,51 @@ def _spread(gamma: float, max_turns: int | None) -> float:
     return max(1.0, 2 * (1 - gamma) * max_turns)
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleTests:
-    """The tests that the base tree holds, and their results there.
+def _potential(task: Task, template: Template, patch: Patch, backend: str) -> float:
+    """Returns how many more of the visible tests pass with a patch, as a share of all, -1 to 1.
 
-    Attributes:
-        at_base: Status by id, of those that ran.
-    """
-
-    at_base: Mapping[str, TestStatus]
-
-    def potential(self, task: Task, template: Template, patch: Patch, *, backend: str) -> float:
-        """Returns how many more of the tests pass with a patch, as a share of them, from -1 to 1.
-
-        The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
-        sandbox, without its changes of tests and of their configuration, and with canaries.
-
-        Args:
-            task: The task.
-            template: Its template.
-            patch: The change so far.
-            backend: Name of the sandbox backend.
-
-        Raises:
-            GradingError, SandboxError: The machinery failed.
-        """
-        if not self.at_base or patch.is_empty:
-            return 0.0
-        visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(self.at_base))
-        verdict = grade(visible, template, patch, backend=backend)
-        if verdict.reason is GradeReason.EMPTY_PATCH:  # nothing but tests was changed
-            return 0.0
-        is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
-        after = verdict.pass_to_pass if is_measured else {}
-        return (_num_passed(after) - _num_passed(self.at_base)) / len(self.at_base)
-
-
-def visible_tests(task: Task, template: Template, *, backend: str) -> VisibleTests:
-    """Returns the visible tests of a task, run once per process, template and expected files.
-
-    They are those in the base tree's test files, by pytest's patterns; in a tree with more than 100
-    such files only those in the files of the expected tests. Where the run does not end there are
-    none.
-
-    Args:
-        task: A task whose runner is `_RUNNER`.
-        template: Its template.
-        backend: Name of the sandbox backend.
+    The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
+    sandbox, without its changes of tests and of their configuration, and with canaries.
 
     Raises:
         GradingError, SandboxError: The machinery failed.
     """
-    key = f"{backend} {template.spec.image} {template.key} {get_runner(_RUNNER).files(task)}"
+    expected = get_runner(_RUNNER).files(task)
+    at_base = _at_base.get(
+        (backend, template.spec.image, template.key, expected),
+        lambda: _run_at_base(task, template, backend),
+    )
+    if not at_base or patch.is_empty:
+        return 0.0
+    visible = replace(task, test_patch="", fail_to_pass=(), pass_to_pass=tuple(at_base))
+    verdict = grade(visible, template, patch, backend=backend)
+    if verdict.reason is GradeReason.EMPTY_PATCH:  # nothing but tests was changed
+        return 0.0
+    is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+    after = verdict.pass_to_pass if is_measured else {}
+    return (_num_passed(after) - _num_passed(at_base)) / len(at_base)
 
-    def run() -> VisibleTests:
-        with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-            return VisibleTests(_run_at_base(task, sandbox))
 
-    return _at_base.get(key, run)
+_at_base = ProcessCache[Mapping[str, TestStatus]]()
 
 
-_at_base = ProcessCache[VisibleTests]()
+def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, TestStatus]:
+    """Returns the status of every visible test of the base tree; none where the run does not end.
 
-
-def _run_at_base(task: Task, sandbox: Sandbox) -> dict[str, TestStatus]:
+    They are those in the tree's test files, by pytest's patterns; in a tree with more than 100
+    such files only those in the files of the expected tests.
+    """
     runner = get_runner(_RUNNER)
-    found = read_files(sandbox, runner.root_files)
-    configs = {name: data.decode("utf-8", "replace") for name, data in found.items()}
-    patterns = runner.patterns(configs)
-    listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
-    paths = sorted(path for path in map(posixpath.normpath, listed) if _is_test(path, patterns))
-    if len(paths) > _MAX_FILES:
-        paths = sorted(set(paths) & set(runner.files(task)))
-    report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
+    with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
+        found = read_files(sandbox, runner.root_files)
+        patterns = runner.patterns(
+            {n: data.decode("utf-8", "replace") for n, data in found.items()}
+        )
+        listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
+        paths = sorted(path for path in map(posixpath.normpath, listed) if _is_test(path, patterns))
+        if len(paths) > _MAX_FILES:
+            paths = sorted(set(paths) & set(runner.files(task)))
+        report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
     if not paths or report is None or not report.ended:
         return {}
     ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
