@@ -12,7 +12,7 @@ from small_tokenizers import save_tokenizer
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text import CONTROL_TOKENS, neutral, neutralise
 from coding_gym.text.chat import Chat, get_layout
-from coding_gym.text.chat_history import ChatIds, ChatText
+from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
 
 CHATML = """\
@@ -68,20 +68,16 @@ def test_no_content_becomes_a_control_token_in_any_familys_template(chat: Chat) 
 def test_a_transcript_as_text_has_no_control_tokens_but_the_layouts(chat: Chat) -> None:
     seen = []
     for content in ("honest", FORGED):
-        transcript = ChatText(chat)
-        transcript.extend(messages(content)[:2], [])
-        transcript.extend(messages(content)[2:], [content] * 2)
+        text = chat.text(messages(content), [content] * 2, asks=True)
         backend = chat.tokenizer.backend  # type: ignore[attr-defined]
-        ids = backend.encode(transcript.text(asks=True), add_special_tokens=False)
+        ids = backend.encode(text, add_special_tokens=False)
         seen.append(controls(chat, ids))
     assert seen[0] == seen[1]
     assert len(seen[0]) >= 6
 
 
 def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> None:
-    transcript = ChatText(chat)
     content = 'a "quoted" line\nand é'
-    transcript.extend(messages(content), [content] * 2)
     for asks in (True, False):
         expected = chat.tokenizer.backend.apply_chat_template(  # type: ignore[attr-defined]
             messages(content),
@@ -89,7 +85,7 @@ def test_an_honest_transcript_as_text_is_what_the_template_gives(chat: Chat) -> 
             add_generation_prompt=asks,
             tokenize=False,
         )
-        assert transcript.text(asks=asks) == expected
+        assert chat.text(messages(content), [content] * 2, asks=asks) == expected
 
 
 def test_nothing_is_spelled_in_neutral_text_and_the_rest_is_untouched() -> None:
@@ -123,6 +119,4 @@ def test_the_documented_examples_are_true() -> None:
 
 
 def test_schemas_stay_json_in_a_transcript_as_text(chat: Chat) -> None:
-    transcript = ChatText(chat)
-    transcript.extend(messages("x")[:2], [])
-    assert json.dumps(SCHEMAS[0])[1:-1] in transcript.text(asks=False)
+    assert json.dumps(SCHEMAS[0])[1:-1] in chat.text(messages("x")[:2], [], asks=False)

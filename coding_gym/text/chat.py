@@ -8,10 +8,10 @@ encoded together, which for byte-level vocabularies gives the ids of encoding th
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.text.neutral import neutralise
@@ -19,6 +19,7 @@ from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
 Schemas = Sequence[Mapping[str, Any]]
+Reply = TypeVar("Reply")
 
 _OPENING = ("system", "user")
 # The roles that may follow a policy's reply.
@@ -117,32 +118,40 @@ class Chat:
         shape, contents = self._at_opening(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def split_opening(self, messages: Messages) -> tuple[list[int], Callable[[str], list[int]]]:
-        """Returns the ids of `opening` up to the end of the last content, and what closes it.
+    def noted_opening(self, messages: Messages) -> Callable[[str], list[int]]:
+        """Returns a function of a notice: the ids of `opening` with it behind the last content.
 
-        The closing is a function of a notice, text that stands between content and closing.
+        The messages are encoded once, the notice with every call.
         """
         shape, contents = self._at_opening(messages)
         *texts, end = shape.texts
-        return self._encode(texts, contents), lambda notice: self._encode(["", end], [notice])
+        head = self._encode(texts, contents)
+        return lambda notice: head + self._encode(["", end], [notice])
 
     def answers(self, messages: Messages) -> Part:
         """Returns what follows a policy's reply: its closing, then these messages."""
         shape, contents = self._after_reply(messages)
         return Part(self._encode(shape.texts, contents), self._encode([shape.prompt], []))
 
-    def opening_text(self, messages: Messages) -> tuple[str, str]:
-        """Returns `opening` as texts; in contents, what looks like one of its tokens is broken."""
-        return self._text(*self._at_opening(messages))
+    def text(self, messages: Messages, replies: Sequence[str], *, asks: bool) -> str:
+        """Returns a chat as text, in which contents spell no token of the layout.
 
-    def answers_text(self, messages: Messages) -> tuple[str, str]:
-        """Returns `answers` as texts; see `opening_text`."""
-        return self._text(*self._after_reply(messages))
-
-    def neutral(self, content: str) -> str:
-        """Returns a content in which nothing spells a token of the layout."""
-        tokens = (*self._control_ids, *self._layout.look_alikes)
-        return neutralise(content, [token for token in tokens if len(token) > 1])
+        Args:
+            messages: All of the chat.
+            replies: The texts of the policy's among them.
+            asks: Whether the generation prompt, which asks for the policy's reply, ends it.
+        """
+        texts, prompt = [], ""
+        for turn, reply in turns_of(messages, replies):
+            if reply is None:
+                shape, contents = self._at_opening(turn)
+            else:
+                texts += [prompt, self._neutral(reply)]
+                shape, contents = self._after_reply(turn[1:])
+            pairs = zip_longest(shape.texts, map(self._neutral, contents), fillvalue="")
+            texts += [text for pair in pairs for text in pair]
+            prompt = shape.prompt
+        return "".join([*texts, prompt] if asks else texts)
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
         """Returns a reply and what follows it; a closing that the policy sampled counts once."""
@@ -164,9 +173,9 @@ class Chat:
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
         return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
-    def _text(self, shape: _Shape, contents: Sequence[str]) -> tuple[str, str]:
-        pairs = zip_longest(shape.texts, map(self.neutral, contents), fillvalue="")
-        return "".join(text + content for text, content in pairs), shape.prompt
+    def _neutral(self, content: str) -> str:
+        tokens = (*self._control_ids, *self._layout.look_alikes)
+        return neutralise(content, [token for token in tokens if len(token) > 1])
 
     def _encode(self, texts: Sequence[str], contents: Sequence[str]) -> list[int]:
         """Returns the ids of texts of the layout, in which control tokens count, and contents."""
@@ -247,6 +256,23 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     if chat is None or chat.tokenizer is not tokenizer:
         chat = _chats[key] = Chat(tokenizer, get_layout(tokenizer, schemas, tool_format))
     return chat
+
+
+def turns_of(
+    messages: Messages, replies: Iterable[Reply]
+) -> Iterator[tuple[Messages, Reply | None]]:
+    """Yields the messages before the first reply with None, and then each reply's turn with it.
+
+    Args:
+        messages: Any part of a chat.
+        replies: What to yield with each of the policy's messages; more than these are ignored.
+    """
+    starts = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    bounds = [*starts, len(messages)]
+    if bounds[0]:
+        yield messages[: bounds[0]], None
+    for start, end, reply in zip(starts, bounds[1:], replies, strict=False):
+        yield messages[start:end], reply
 
 
 def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Layout:

@@ -1,4 +1,4 @@
-"""One chat as it grows, as ids or as text. Each message is laid out once, when it comes.
+"""The ids of one chat as it grows. Each message is encoded once, when it comes.
 
 | overflow | kept of the ids |
 |---|---|
@@ -7,18 +7,15 @@
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.arguments import unknown_name
-from coding_gym.text.chat import Chat, Messages
+from coding_gym.text.chat import Chat, Messages, turns_of
 
 OVERFLOWS = ("tail", "ends")
-
-Reply = TypeVar("Reply")
 
 _NOTICE = "\n\n[{} messages of this chat are left out here.]"
 
@@ -48,12 +45,10 @@ class ChatIds:
         self._chat = chat
         self._max_tokens = max_tokens
         self._keeps_opening = overflow == "ends"
-        self._messages: Messages = ()
-        self._opening = _array([])  # stays empty where it is the first of the turns
-        self._head: NDArray[np.int32] | None = None  # of the opening, once turns are left out
-        self._close: Callable[[str], list[int]] = lambda _: []
+        self._messages: Messages = ()  # of the opening
+        self._opening = _array([])
+        self._noted_opening: Callable[[str], list[int]] | None = None
         self._turns: deque[tuple[NDArray[np.int32], int]] = deque()
-        self._num_ids = 0  # of all turns
         self._num_left_out = 0
         self._prompt: list[int] = []
 
@@ -64,19 +59,18 @@ class ChatIds:
             messages: The new ones, in order.
             replies: The ids of each of the policy's among them.
         """
-        for turn, ids in _turns(messages, replies):
+        for turn, ids in turns_of(messages, replies):
             if ids is None:
-                opening, self._prompt = self._chat.opening(turn)
-                if self._keeps_opening:
-                    self._opening, self._messages = _array(opening), list(turn)
-                else:
-                    self._add(opening, len(turn))
+                part = self._chat.opening(turn)
+                self._messages, self._opening = turn, _array(part.ids)
             else:
-                answers, prompt = self._chat.answers(turn[1:])
-                self._add([*self._prompt, *self._chat.join(ids, answers)], len(turn))
-                self._prompt = prompt
+                part = self._chat.answers(turn[1:])
+                turn_ids = [*self._prompt, *self._chat.join(ids, part.ids)]
+                self._turns.append((_array(turn_ids), len(turn)))
                 self.num_replies += 1
-            self._let_go()
+            self._prompt = part.prompt
+            while self._keeps_opening and len(self._turns) > 1 and self._overflows():
+                self._leave_out_oldest()
         self.num_messages += len(messages)
 
     def ids(self, *, asks: bool) -> NDArray[np.int32]:
@@ -92,74 +86,16 @@ class ChatIds:
             turns = turns[-num_free:]
         return np.concatenate((self._opening, turns, prompt))[-self._max_tokens :]
 
-    def _add(self, ids: Sequence[int], num_messages: int) -> None:
-        self._turns.append((_array(ids), num_messages))
-        self._num_ids += len(ids)
+    def _overflows(self) -> bool:
+        num_ids = sum(len(ids) for ids, _ in self._turns)
+        return len(self._opening) + num_ids + len(self._prompt) > self._max_tokens
 
-    def _let_go(self) -> None:
-        """Drops the turns that will never be observed again."""
-        while len(self._turns) > 1:
-            oldest, num_messages = self._turns[0]
-            if self._keeps_opening:
-                is_kept = len(self._opening) + self._num_ids + len(self._prompt) <= self._max_tokens
-            else:
-                is_kept = self._num_ids - len(oldest) < self._max_tokens
-            if is_kept:
-                return
-            self._turns.popleft()
-            self._num_ids -= len(oldest)
-            self._num_left_out += num_messages
-            if self._keeps_opening:
-                self._note_left_out()
-
-    def _note_left_out(self) -> None:
-        if self._head is None:
-            head, self._close = self._chat.split_opening(self._messages)
-            self._head = _array(head)
-        end = _array(self._close(_NOTICE.format(self._num_left_out)))
-        self._opening = np.concatenate((self._head, end))
-
-
-class ChatText:
-    """The text of one chat. Contents are neutral: the control tokens in it are the layout's own.
-
-    Args:
-        chat: Lays messages out.
-    """
-
-    def __init__(self, chat: Chat) -> None:
-        self.num_messages = 0
-        self.num_replies = 0
-        self._chat = chat
-        self._texts: list[str] = []
-        self._prompt = ""
-
-    def extend(self, messages: Messages, replies: Sequence[str]) -> None:
-        """Adds messages, in order; ``replies``: the text of each of the policy's among them."""
-        for turn, reply in _turns(messages, replies):
-            if reply is None:
-                text, self._prompt = self._chat.opening_text(turn)
-                self._texts.append(text)
-            else:
-                text, prompt = self._chat.answers_text(turn[1:])
-                self._texts += [self._prompt, self._chat.neutral(reply), text]
-                self._prompt = prompt
-                self.num_replies += 1
-        self.num_messages += len(messages)
-
-    def text(self, *, asks: bool) -> str:
-        """Returns the whole chat; ``asks``: with what asks for the policy's reply."""
-        return "".join([*self._texts, self._prompt if asks else ""])
-
-
-def _turns(messages: Messages, replies: Sequence[Reply]) -> Iterator[tuple[Messages, Reply | None]]:
-    """Yields the opening, where there is one, with None, and then each reply's messages with it."""
-    starts = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
-    bounds = [*starts, len(messages)]
-    if bounds[0]:
-        yield messages[: bounds[0]], None
-    for start, end, reply in zip(starts, bounds[1:], replies, strict=True):
-        yield messages[start:end], reply
+    def _leave_out_oldest(self) -> None:
+        _, num_messages = self._turns.popleft()
+        self._num_left_out += num_messages
+        if self._noted_opening is None:
+            self._noted_opening = self._chat.noted_opening(self._messages)
+        self._opening = _array(self._noted_opening(_NOTICE.format(self._num_left_out)))
 
 
 def _array(ids: Sequence[int]) -> NDArray[np.int32]:

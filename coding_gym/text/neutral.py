@@ -8,6 +8,7 @@ token takes its meaning away and leaves it readable. The env's own ids never nee
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
@@ -61,7 +62,7 @@ def neutralise(
                 f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
                 "another mark"
             )
-    return _starts(tokens, "").sub(lambda first: first[0] + mark, text)
+    return _starts(tuple(tokens), "").sub(lambda first: first[0] + mark, text)
 
 
 class Neutraliser:
@@ -73,7 +74,7 @@ class Neutraliser:
     """
 
     def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
-        breakable = [token for token in tokens if len(token) > 1]
+        breakable = tuple(token for token in tokens if len(token) > 1)
         self._whole = _starts(breakable, f"{ZERO_WIDTH_SPACE}*")
         self._broken = _starts(breakable, f"{ZERO_WIDTH_SPACE}+")
 
@@ -123,7 +124,8 @@ def _is_markup(token: str) -> bool:
     return not token.isspace() and not token.isidentifier()
 
 
-def _starts(tokens: Collection[str], between: str) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def _starts(tokens: tuple[str, ...], between: str) -> re.Pattern[str]:
     """Returns a pattern of the first character of every token, also of overlapping ones.
 
     Args:

@@ -1,19 +1,14 @@
 """Text as the observation."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, unknown_name
 from coding_gym.envs.spaces import AnyText
-from coding_gym.text.chat import get_chat
-from coding_gym.text.chat_history import ChatText
+from coding_gym.text.chat import Chat, get_chat
 from coding_gym.text.truncate import KEEPS, cut
 from coding_gym.wrappers.chain import check_order
-
-if TYPE_CHECKING:
-    from coding_gym.episode import Episode
-    from coding_gym.text.chat import Chat
 
 SCOPES = ("new", "transcript")
 """What is observed: what the last action made new, or the whole chat."""
@@ -68,8 +63,6 @@ class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         if scope == "transcript":
             core = self._core
             self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
-        self._transcript: ChatText | None = None
-        self._episode: Episode | None = None
         self.observation_space = AnyText(self._max_chars)
 
     def reset(
@@ -88,12 +81,6 @@ class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         text: str = info["text"]
         if self._chat is not None:
             episode = self._core.episode
-            if self._transcript is None or episode is not self._episode:
-                self._transcript, self._episode = ChatText(self._chat), episode
-            messages = episode.messages[self._transcript.num_messages :]
-            num_replies = sum(message["role"] == "assistant" for message in messages)
-            start = self._transcript.num_replies
-            turns = episode.turns[start : start + num_replies]  # a Stop is a turn but no message
-            self._transcript.extend(messages, [turn.action for turn in turns])
-            text = self._transcript.text(asks=not episode.ended)
+            replies = [turn.action for turn in episode.turns]
+            text = self._chat.text(episode.messages, replies, asks=not episode.ended)
         return cut(text, self._max_chars, self._overflow)

@@ -106,15 +106,12 @@ class TranscriptObservation(
     def observation(self, observation: Observation) -> Observation:
         """Returns the observation with the chat in it."""
         episode = self._core.episode
-        if episode is not self._episode or len(episode.messages) < self._ids.num_messages:
+        if episode is not self._episode:
             self._episode = episode
             self._ids = ChatIds(self._chat, self._max_tokens, self._overflow)
-        messages = episode.messages[self._ids.num_messages :]
-        num_replies = sum(message["role"] == "assistant" for message in messages)
-        start = self._ids.num_replies
-        turns = episode.turns[start : start + num_replies]  # a Stop is a turn but no message
         encode = self._core.tokenizer.encode
+        turns = episode.turns[self._ids.num_replies :]  # a Stop is a turn but no message
         replies = [turn.token_ids if turn.exact else encode(turn.action) for turn in turns]
-        self._ids.extend(messages, replies)
+        self._ids.extend(episode.messages[self._ids.num_messages :], replies)
         ids = self._ids.ids(asks=not episode.ended)
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}
