@@ -6,6 +6,7 @@ itself keeps to them (`coding_gym.episode.Limits`). So their order in a chain do
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -18,14 +19,10 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.wrappers.chain import check_order
 
 
-def _given(name: str, value: Any) -> Any:
+def _not_none(name: str, value: Any) -> Any:
     if value is None:
         raise InvalidArgumentError(f"{name} must be a number, got None")
     return value
-
-
-def _at_least_two(name: str, value: Any) -> int:
-    return at_least(2, name, value)
 
 
 # Checks that name an argument as the wrapper does, or that refuse None where `Limits` takes it.
@@ -33,10 +30,9 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "max_tokens": at_least_one,
     "max_tool_calls": at_least_one,
     "max_errors": at_least_one,
-    "repeats": _at_least_two,
+    "repeats": partial(at_least, 2),
     "max_seconds": positive_seconds,
-    "max_cost": _given,
-    "input_price": _given,
+    "max_cost": _not_none,
     "warnings": true_or_false,
 }
 
@@ -44,7 +40,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 class _LimitWrapper(
     gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs
 ):
-    """Sets fields of the limits, those that a subclass names.
+    """Sets fields of the limits, of which the first is the bound and must not be set already.
 
     Attributes:
         FIELDS: The fields of `Limits` that have another name than the argument.
@@ -54,33 +50,25 @@ class _LimitWrapper(
 
     def __init__(self, env: gym.Env[ObsType, ActType], **arguments: Any) -> None:
         core = check_order(type(self), env)
+        bound, parameters = next(iter(arguments)), signature(type(self)).parameters
         fields = {name: self.FIELDS.get(name, name) for name in arguments}
-        for name, value in arguments.items():
-            arguments[name] = _CHECKS[name](name, value) if name in _CHECKS else value
-        chosen = {fields[name]: self._chosen(name, arguments, core.limits) for name in arguments}
+        chosen = {}
+        for name, field in fields.items():
+            value = arguments[name]
+            value = _CHECKS[name](name, value) if name in _CHECKS else value
+            already = getattr(core.limits, field)
+            if already not in (value, getattr(Limits(), field)):
+                if name == bound or value != getattr(parameters.get(name), "default", None):
+                    raise InvalidArgumentError(
+                        f"{field} is set twice: in limits and by {type(self).__name__}; remove one"
+                    )
+                value = already  # a default gives way to what the env's limits say
+            chosen[field] = value
         limits = replace(core.limits, **chosen)
         recorded = {name: getattr(limits, field) for name, field in fields.items()}
         gym.utils.RecordConstructorArgs.__init__(self, **recorded)
         gym.Wrapper.__init__(self, env)
         core.limits = limits
-
-    def _chosen(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Any:
-        """Returns an argument, or where that is a default what ``limits`` of the env set.
-
-        Raises:
-            InvalidArgumentError: Both set it, and not to the same.
-        """
-        field = self.FIELDS.get(name, name)
-        value, there = arguments[name], getattr(limits, field)
-        if there in (value, getattr(Limits(), field)):
-            return value
-        is_bound = name == next(iter(arguments))
-        argument = signature(type(self)).parameters.get(name)  # a subclass may not have it
-        if not is_bound and argument is not None and value == argument.default:
-            return there
-        raise InvalidArgumentError(
-            f"{field} is set twice: in limits and by {type(self).__name__}; remove one"
-        )
 
 
 class TokenBudget(_LimitWrapper[ObsType, ActType]):
