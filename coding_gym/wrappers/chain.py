@@ -11,6 +11,13 @@ from coding_gym.envs.chain import UNGRADED, class_names, layers
 from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked
 from coding_gym.errors import InvalidArgumentError
 
+_REPLACES = {
+    "MenuActions": "the action space",
+    "TokenActions": "the action space",
+    "TextObservation": "the observation",
+    "TranscriptObservation": "the observation",
+}
+
 
 def check_order(
     wrapper: type[gym.Wrapper[Any, Any, Any, Any]],
@@ -22,9 +29,9 @@ def check_order(
 
     Args:
         wrapper: The class whose constructor asks.
-        env: What it was given.
-        never_around: Names of wrapper classes that must not be inside, each with the reason and
-            the way out.
+        env: The env that it is to wrap.
+        never_around: More wrappers that must not be inside, by class name, each with the reason
+            and the way out.
 
     Raises:
         InvalidArgumentError: There is no `CodingRepairEnv` at the core, the same wrapper is inside
@@ -35,7 +42,10 @@ def check_order(
         raise InvalidArgumentError(
             f"{wrapper.__name__} wraps CodingRepair-v0, got {type(core).__name__}"
         )
+    replaced = _REPLACES.get(wrapper.__name__)
+    alike = [name for name, what in _REPLACES.items() if what == replaced]
     refused = {
+        **dict.fromkeys(alike, f"both replace {replaced}; keep one of the two"),
         wrapper.__name__: "once is enough; remove one of the two",
         **UNGRADED,
         **(never_around or {}),

@@ -32,6 +32,9 @@ class _FinalReward(
 ):
     """Adds the parts of a `Composite` in the step that ends an episode."""
 
+    shaping_weight = 0.0
+    part_names: tuple[str, ...] = ()
+
     def _wrap(self, env: gym.Env[ObsType, ActType], composite: Composite, **arguments: Any) -> None:
         """Checks the chain, and records the constructor's arguments."""
         self._core = check_chain(type(self), env, composite.bound, composite.names)
@@ -44,17 +47,8 @@ class _FinalReward(
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.Wrapper.__init__(self, env)
         self._composite = composite
+        self.shaping_weight, self.part_names = composite.bound, composite.names
         self._base_files: Mapping[str, str] = {}
-
-    @property
-    def shaping_weight(self) -> float:
-        """The most by which the parts set two episodes apart."""
-        return self._composite.bound
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        """Names of the parts."""
-        return self._composite.names
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from coding_gym.action import Stop
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.calls import ToolCall
 from coding_gym.errors import EpisodeError, InvalidArgumentError, MachineryError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu, meaning
@@ -71,13 +71,7 @@ class MenuActions(
     """
 
     def __init__(self, env: gym.Env[Observation, str], num_candidates: int = 48) -> None:
-        self._core = check_order(
-            MenuActions,
-            env,
-            never_around={
-                "TokenActions": "both replace the action space; choose one of them",
-            },
-        )
+        self._core = check_order(MenuActions, env)
         if self._core.toolset.name != "nano":
             raise InvalidArgumentError(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
@@ -91,7 +85,14 @@ class MenuActions(
         self._menu: Menu | None = None
         num_actions = FIRST_CANDIDATE + num_slots
         self.action_space = spaces.Discrete(num_actions)
-        self.observation_space = _with_menu(inner, num_actions, num_slots)
+        self.observation_space = spaces.Dict(
+            {
+                **inner.spaces,
+                "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
+                "candidates": spaces.Box(0, 1, (num_slots, len(CANDIDATE_FEATURES)), np.float32),
+                "menu": spaces.Box(0, 1, (len(MENU_FEATURES),), np.float32),
+            }
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -166,14 +167,14 @@ class MenuActions(
         return state
 
     def _text(self, menu: Menu, action: Any) -> str:
-        number = np.asarray(action) if isinstance(action, int | np.integer | np.ndarray) else None
-        is_number = number is not None and np.issubdtype(number.dtype, np.integer)
+        # SB3 gives arrays without a dimension.
+        number = action[()] if isinstance(action, np.ndarray) else action
         highest = FIRST_CANDIDATE + self._num_slots - 1
-        if not is_number or np.ndim(action) or not 0 <= int(action) <= highest:
+        if not is_integer(number) or not 0 <= number <= highest:
             raise InvalidArgumentError(
                 f"an action of MenuActions is a number from 0 to {highest}, got {action!r}"
             )
-        calls = menu.calls(int(action))
+        calls = menu.calls(int(number))
         return render_calls(calls, self._core.tool_format, self._core.toolset.schemas)
 
     def _observe(
@@ -218,14 +219,3 @@ def _check_format(tool_format: str, schemas: Sequence[Mapping[str, Any]]) -> Non
             "MenuActions needs a tool_format that carries several calls, of shell and apply_patch; "
             f"make the env with tool_format='auto', got {tool_format!r}: {problem}"
         ) from None
-
-
-def _with_menu(space: spaces.Dict, num_actions: int, num_slots: int) -> spaces.Dict:
-    return spaces.Dict(
-        {
-            **space.spaces,
-            "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
-            "candidates": spaces.Box(0, 1, (num_slots, len(CANDIDATE_FEATURES)), np.float32),
-            "menu": spaces.Box(0, 1, (len(MENU_FEATURES),), np.float32),
-        }
-    )

@@ -13,8 +13,6 @@ from coding_gym.wrappers.chain import check_order
 SCOPES = ("new", "transcript")
 """What is observed: what the last action made new, or the whole chat."""
 
-_NEVER_AROUND = {"TranscriptObservation": "both replace the observation; keep one of the two"}
-
 
 class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Observes text instead of token ids, for policies that do their own encoding.
@@ -49,7 +47,7 @@ class TextObservation(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         max_chars: int = 32_768,
         overflow: str = "tail",
     ) -> None:
-        self._core = check_order(TextObservation, env, never_around=_NEVER_AROUND)
+        self._core = check_order(TextObservation, env)
         for kind, name, known in (("scope", scope, SCOPES), ("overflow", overflow, KEEPS)):
             if name not in known:
                 raise unknown_name(kind, name, known)

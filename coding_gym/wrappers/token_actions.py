@@ -31,11 +31,7 @@ class TokenActions(gym.ActionWrapper[Any, Any, Any], gym.utils.RecordConstructor
     """
 
     def __init__(self, env: gym.Env[Any, Any], max_new_tokens: int = 256) -> None:
-        core = check_order(
-            TokenActions,
-            env,
-            never_around={"MenuActions": "both replace the action space; keep one of the two"},
-        )
+        core = check_order(TokenActions, env)
         length = at_least_one("max_new_tokens", max_new_tokens)
         gym.utils.RecordConstructorArgs.__init__(self, max_new_tokens=length)
         gym.ActionWrapper.__init__(self, env)

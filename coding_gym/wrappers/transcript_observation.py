@@ -18,8 +18,6 @@ from coding_gym.wrappers.chain import check_order, dict_space
 if TYPE_CHECKING:
     from coding_gym.episode import Episode
 
-_NEVER_AROUND = {"TextObservation": "both replace the observation; keep one of the two"}
-
 
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
@@ -66,7 +64,7 @@ class TranscriptObservation(
     def __init__(
         self, env: gym.Env[Observation, Any], max_tokens: int = 8192, overflow: str = "tail"
     ) -> None:
-        core = check_order(TranscriptObservation, env, never_around=_NEVER_AROUND)
+        core = check_order(TranscriptObservation, env)
         inner = dict_space(TranscriptObservation, env)
         self._max_tokens = at_least_one("max_tokens", max_tokens)
         gym.utils.RecordConstructorArgs.__init__(

@@ -65,6 +65,7 @@ class VisibleTestShaping(
     """
 
     part_names = (_PART,)
+    shaping_weight = 0.0
 
     def __init__(
         self, env: gym.Env[ObsType, ActType], weight: float = 0.2, gamma: float = 1.0
@@ -74,26 +75,22 @@ class VisibleTestShaping(
         if not is_number(gamma) or not 0 < gamma <= 1:
             raise InvalidArgumentError(f"gamma must be a number above 0 up to 1, got {gamma!r}")
         max_turns = core.limits.max_turns
-        self._most = checked * _spread(float(gamma), max_turns)
-        if self._most >= 1:
+        most = checked * _spread(float(gamma), max_turns)
+        if most >= 1:
             raise InvalidArgumentError(
                 f"VisibleTestShaping with weight {checked:g}, gamma {gamma:g} and max_turns "
-                f"{max_turns} can set the plain sums of two episodes {self._most:.3g} apart, which "
+                f"{max_turns} can set the plain sums of two episodes {most:.3g} apart, which "
                 "must be less than 1, what a resolved bug earns; raise gamma, or lower weight or "
                 "max_turns"
             )
-        check_chain(VisibleTestShaping, env, self._most, (_PART,))
+        check_chain(VisibleTestShaping, env, most, (_PART,))
         gym.utils.RecordConstructorArgs.__init__(self, weight=checked, gamma=float(gamma))
         gym.Wrapper.__init__(self, env)
+        self.shaping_weight = most  # also of plain sums, without a discount
         self._core, self._weight, self._gamma = core, checked, float(gamma)
         self._potential = 0.0
         self._part: float | None = None  # of the last step
         self._known: dict[str, float] = {}  # potentials of this episode's patches
-
-    @property
-    def shaping_weight(self) -> float:
-        """The most by which the parts set two episodes apart, also without a discount."""
-        return self._most
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
