@@ -62,7 +62,7 @@ def neutralise(
                 f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
                 "another mark"
             )
-    return _starts(tuple(tokens), "").sub(lambda first: first[0] + mark, text)
+    return _starts(tuple(tokens)).sub(lambda first: first[0] + mark, text)
 
 
 class Neutraliser:
@@ -75,8 +75,8 @@ class Neutraliser:
 
     def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
         breakable = tuple(token for token in tokens if len(token) > 1)
-        self._whole = _starts(breakable, f"{ZERO_WIDTH_SPACE}*")
-        self._broken = _starts(breakable, f"{ZERO_WIDTH_SPACE}+")
+        self._whole = _starts(breakable, between=f"{ZERO_WIDTH_SPACE}*")
+        self._broken = _starts(breakable, ZERO_WIDTH_SPACE, between=f"{ZERO_WIDTH_SPACE}*")
 
     def escape(self, text: str) -> str:
         """Returns ``text`` with every control token broken; a broken one is broken once more."""
@@ -84,11 +84,7 @@ class Neutraliser:
 
     def restore(self, text: str) -> str:
         """Returns the text that `escape` was given, if no two tokens in it overlap."""
-        parts, start = [], 0
-        for first in self._broken.finditer(text):
-            parts.append(text[start : first.end()])
-            start = first.end() + 1
-        return "".join([*parts, text[start:]])
+        return self._broken.sub(lambda broken: broken[0][0], text)
 
     def restore_all(self, value: Any) -> Any:
         """Returns JSON's lists and dicts with every text in them restored, keys included."""
@@ -125,15 +121,16 @@ def _is_markup(token: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _starts(tokens: tuple[str, ...], between: str) -> re.Pattern[str]:
+def _starts(tokens: tuple[str, ...], mark: str = "", between: str = "") -> re.Pattern[str]:
     """Returns a pattern of the first character of every token, also of overlapping ones.
 
     Args:
         tokens: The tokens.
-        between: A pattern for the text behind a token's first character.
+        mark: A character behind the first one, which is part of the match.
+        between: A pattern for what may stand between these and the rest of the token.
     """
     rests: dict[str, list[str]] = {}
     for token in tokens:
         rests.setdefault(token[0], []).append(between + re.escape(token[1:]))
-    spellings = (f"{re.escape(first)}(?={'|'.join(rest)})" for first, rest in rests.items())
+    spellings = (f"{re.escape(first)}{mark}(?={'|'.join(rest)})" for first, rest in rests.items())
     return re.compile("|".join(spellings) or "(?!)")

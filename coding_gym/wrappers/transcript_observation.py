@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-import numpy as np
 from gymnasium import spaces
 
 from coding_gym.action import Completion
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.coding_repair import Observation
+from coding_gym.envs.spaces import token_arrays
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
@@ -76,14 +76,8 @@ class TranscriptObservation(
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         self._ids = ChatIds(self._chat, self._max_tokens, overflow)
         self._episode: Episode | None = None
-        shape = (self._max_tokens,)
-        self.observation_space = spaces.Dict(
-            {
-                **inner.spaces,
-                "input_ids": spaces.Box(0, self._chat.vocab_size - 1, shape, np.int32),
-                "attention_mask": spaces.Box(0, 1, shape, np.int8),
-            }
-        )
+        arrays = token_arrays(self._chat.vocab_size, self._max_tokens)
+        self.observation_space = spaces.Dict({**inner.spaces, **arrays.spaces})
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
         """Plays one action.
