@@ -14,7 +14,7 @@ from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
-from coding_gym.text.neutral import neutralise
+from coding_gym.text.neutral import neutralise, token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
@@ -105,8 +105,9 @@ class Chat:
         self.vocab_size = layout.vocab_size
         self._layout = layout
         self._control_ids = dict(layout.control_ids)
-        self._control = _any_of(layout.control_ids, "({})")
-        self._look_alike = _any_of(layout.look_alikes, "(?={})")
+        longest_first = sorted(layout.control_ids, key=len, reverse=True)
+        self._control = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
+        self._look_alike = token_starts(tuple(layout.look_alikes))
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         for answers in _ANSWERS:
             self._shape((*_OPENING, "assistant", *answers))
@@ -201,7 +202,7 @@ class Chat:
         """Splits a content inside all that would become one of the layout's own tokens."""
         if not self._layout.look_alikes:  # the search would take as long as the encoding
             return [content]
-        cuts = [0, *(match.start() + 1 for match in self._look_alike.finditer(content)), None]
+        cuts = [0, *(match.end() for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]
 
     def _shape(self, roles: tuple[str, ...]) -> _Shape:
@@ -368,11 +369,6 @@ def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
         raise InvalidArgumentError(
             f"a tool's schema spells {forged}, a control token of {name}; name it differently"
         )
-
-
-def _any_of(tokens: Sequence[str] | Mapping[str, int], form: str) -> re.Pattern[str]:
-    longest_first = sorted(tokens, key=len, reverse=True)
-    return re.compile(form.format("|".join(map(re.escape, longest_first)) or "(?!)"))
 
 
 def _message(role: str, content: str) -> dict[str, str]:

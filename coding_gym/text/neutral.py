@@ -62,7 +62,7 @@ def neutralise(
                 f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
                 "another mark"
             )
-    return _starts(tuple(tokens)).sub(lambda first: first[0] + mark, text)
+    return token_starts(tuple(tokens)).sub(lambda first: first[0] + mark, text)
 
 
 class Neutraliser:
@@ -75,8 +75,8 @@ class Neutraliser:
 
     def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
         breakable = tuple(token for token in tokens if len(token) > 1)
-        self._whole = _starts(breakable, between=f"{ZERO_WIDTH_SPACE}*")
-        self._broken = _starts(breakable, ZERO_WIDTH_SPACE, between=f"{ZERO_WIDTH_SPACE}*")
+        self._whole = token_starts(breakable, between=f"{ZERO_WIDTH_SPACE}*")
+        self._broken = token_starts(breakable, ZERO_WIDTH_SPACE, between=f"{ZERO_WIDTH_SPACE}*")
 
     def escape(self, text: str) -> str:
         """Returns ``text`` with every control token broken; a broken one is broken once more."""
@@ -121,7 +121,7 @@ def _is_markup(token: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _starts(tokens: tuple[str, ...], mark: str = "", between: str = "") -> re.Pattern[str]:
+def token_starts(tokens: tuple[str, ...], mark: str = "", between: str = "") -> re.Pattern[str]:
     """Returns a pattern of the first character of every token, also of overlapping ones.
 
     Args:
