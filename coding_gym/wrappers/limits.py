@@ -1,7 +1,7 @@
-"""Limits of an episode as wrappers: short for the env's argument ``limits``.
+"""Limits of an episode as wrappers: aliases of the env's argument ``limits``.
 
-Each wrapper only sets fields of `CodingRepairEnv.limits`, which the next `reset` reads; the episode
-itself keeps to them (`coding_gym.episode.Limits`). So their order in a chain does not matter.
+Each wrapper only sets fields of `CodingRepairEnv.limits`, which the next `reset` reads, so their
+order in a chain does not matter. The episode enforces them (`coding_gym.episode.Limits`).
 """
 
 from collections.abc import Callable, Mapping
@@ -72,22 +72,22 @@ class _LimitWrapper(
 
 
 class TokenBudget(_LimitWrapper[ObsType, ActType]):
-    """Truncates an episode when its tokens are spent, and says so before.
+    """Truncates an episode when its tokens are spent, after warnings.
 
-    Counted are the prompt, the policy's replies, and the observations with their warnings, by the
-    env's tokenizer; the ids of a `coding_gym.Completion` count as they are. What is left, the
-    reserve included, is ``tokens`` in ``info["budget"]``. There are two ways to count:
+    The prompt, the replies and the observations count, by the env's tokenizer; a
+    `coding_gym.Completion` counts by its ids. ``info["budget"]["tokens"]`` says how many are left,
+    the reserve included. Two ways to count:
 
-    - ``"chat"``: the chat as a model is sent it, with roles, control tokens, the tools' schemas and
-      what asks for the next reply. While the episode runs it is the number of ids that
-      `TranscriptObservation` observes. nano-agent counts the schemas too, and guesses the rest.
-    - ``"content"``: the contents of the messages alone, which any tokenizer can do.
+    - ``"chat"``: the chat as a model is sent it, with roles, control tokens, tool schemas and the
+      generation prompt; the number of ids that `TranscriptObservation` observes in a running
+      episode. nano-agent counts the schemas too, and estimates the rest.
+    - ``"content"``: the contents of the messages alone, for any tokenizer.
 
     The episode ends with ``max_tokens`` as soon as no more than the reserve is left, within an
-    action too; a reply that is itself too long still has its first call run. Where the prompt
-    alone leaves no more than the reserve, the first step ends the episode and its action is not
-    played. With warnings, replies of tools begin with a line when fewer than 3,000 and fewer than
-    1,500 tokens are left, as in nano-agent 5.0.0, whose defaults these are.
+    action too; the first call of a reply that is too long is still run. Where the prompt alone
+    leaves no more than the reserve, the first step ends the episode and its action is not played.
+    Warnings stand before replies of tools when fewer than 3,000 and fewer than 1,500 tokens are
+    left. They and the defaults are those of nano-agent 5.0.0.
 
     Args:
         env: The environment, which may be wrapped.
@@ -95,9 +95,9 @@ class TokenBudget(_LimitWrapper[ObsType, ActType]):
         reserve_tokens: Tokens of these that the episode must not use up.
         warnings: Whether the policy is warned.
         count: ``"chat"`` or ``"content"``.
-        response_limit: The most tokens of one reply. Nothing is cut off: ``response_tokens`` in
-            ``info["budget"]`` is what nano-agent would ask for next, at most half of what is left
-            beyond a tenth of ``max_tokens``, but at least 256.
+        response_limit: The most tokens of one reply, which nothing cuts off;
+            ``info["budget"]["response_tokens"]`` says how many nano-agent would ask for next: at
+            most half of those left beyond a tenth of ``max_tokens``, but at least 256.
 
     Raises:
         InvalidArgumentError: A number cannot be used, ``env`` cannot be wrapped, or its tokenizer
@@ -127,13 +127,13 @@ class TokenBudget(_LimitWrapper[ObsType, ActType]):
 
 
 class ToolCallBudget(_LimitWrapper[ObsType, ActType]):
-    """Truncates an episode when its tool calls are spent, and says so before.
+    """Truncates an episode when its tool calls are spent, after warnings.
 
     Every call of a reply counts, failed ones too, and so does a reply without a call that the
     toolset charges for. The episode ends with ``max_tool_calls`` after the last one, within an
-    action too (nano-agent 5.0.0 grants one reply more). With warnings, replies of tools begin with
-    a line when the call is one of the last four, as there; the default is nano-agent's as well.
-    What is left is ``tool_calls`` in ``info["budget"]``.
+    action too (nano-agent 5.0.0, whose warnings and default these are, grants one reply more).
+    Warnings stand before the replies to the last four calls. ``info["budget"]["tool_calls"]`` says
+    how many are left.
 
     Args:
         env: The environment, which may be wrapped.
@@ -157,14 +157,13 @@ class TimeBudget(_LimitWrapper[ObsType, ActType]):
 
     Two clocks:
 
-    - ``"commands"``: the time inside tool calls. How long the policy thinks, a trainer updates
-      weights or other slots of a vector env work does not count, so that a policy's return does not
-      depend on the speed of what trains it.
-    - ``"wall"``: all time since `reset` returned, as nano-agent counts it. For evaluation against a
+    - ``"commands"``: the time inside tool calls alone, so that a policy's return does not depend on
+      the speed of the policy, the trainer or other slots of a vector env.
+    - ``"wall"``: all time since `reset` returned, as nano-agent counts it, for evaluation against a
       deadline. An action that comes too late is not played.
 
     The episode ends with ``max_time`` after the call that spends the time, within an action too.
-    What is left is ``seconds`` in ``info["budget"]``, rounded up to whole seconds: the one number
+    ``info["budget"]["seconds"]`` says how many whole seconds are left, rounded up: the one number
     there that may differ between equal runs. A snapshot keeps the time used so far.
 
     Args:
@@ -187,13 +186,13 @@ class CostBudget(_LimitWrapper[ObsType, ActType]):
     """Truncates an episode when its money is spent.
 
     Every reply is charged as an API bills it: the whole chat before it as input, the reply as
-    output, at a price for a million tokens each. With ``cached_input_price``, what was in the
-    prompt of the reply before is charged at that, as by a server that caches every prefix. Tokens
-    are counted by the env's tokenizer, in the chat as a model is sent it, or as a `TokenBudget` in
-    the same chain counts them.
+    output, at a price for a million tokens each. With ``cached_input_price``, tokens that were in
+    the last prompt too are charged at that price, as by a server that caches every prefix. The
+    env's tokenizer counts the chat as a model is sent it, or as a `TokenBudget` in the same chain
+    counts it.
 
-    The episode ends with ``max_cost`` after the tool call, or the reply without one, with which
-    nothing is left. That is ``cost`` in ``info["budget"]``, in the currency of the prices.
+    The episode ends with ``max_cost`` after the tool call, or the reply without one, that spends
+    the money. ``info["budget"]["cost"]`` says how much is left, in the currency of the prices.
 
     Args:
         env: The environment, which may be wrapped.
@@ -228,13 +227,13 @@ class CostBudget(_LimitWrapper[ObsType, ActType]):
 class CollapseDetector(_LimitWrapper[ObsType, ActType]):
     """Warns a policy that makes the same call over and over, and then truncates the episode.
 
-    Two calls are the same where their name and arguments are, whatever the order of the keys. They
-    count wherever they stand, in one reply or in several, and whatever came before them (NeMo Gym,
-    whose warning and default these are, misses repeats that begin after other commands). The reply
-    to the last call that is allowed begins with the warning; once more the same, and the episode
-    ends with ``collapsed``. Another call starts the count again; a reply without a call does not.
+    Two calls are the same where their name and arguments are, in any order of the keys, in one
+    reply or in several. The reply to the last call that is allowed begins with the warning; one
+    more ends the episode with ``collapsed``. Another call starts the count again; a reply without
+    a call does not. ``info["budget"]["repeats"]`` says how many more end the episode.
 
-    How many more of the same will end the episode is ``repeats`` in ``info["budget"]``.
+    The warning and the default are NeMo Gym's, which misses repeats that begin after other
+    commands.
 
     Args:
         env: The environment, which may be wrapped.
@@ -253,13 +252,13 @@ class CollapseDetector(_LimitWrapper[ObsType, ActType]):
 class FormatErrorLimit(_LimitWrapper[ObsType, ActType]):
     """Truncates an episode after so many replies in a row that could not be read.
 
-    Counted are replies that seem to hold a call of which nothing could be read, replies whose calls
-    all have malformed arguments, and replies without a call where the toolset says that this is an
-    error (`coding_gym.tools.NoCall.is_format_error`). A reply with a call that can be read starts
-    the count again, whether the tool exists or not; mini-swe-agent's default is three as well.
+    A reply counts where it seems to hold a call of which nothing could be read, where all its calls
+    have malformed arguments, and where it has no call and the toolset says that this is an error
+    (`coding_gym.tools.NoCall.is_format_error`). A reply with a call that can be read starts the
+    count again, whether the tool exists or not. The default is mini-swe-agent's.
 
-    The episode ends with ``format_errors``. How many more will end it is ``format_errors`` in
-    ``info["budget"]``.
+    The episode ends with ``format_errors``; ``info["budget"]["format_errors"]`` says how many more
+    end it.
 
     Args:
         env: The environment, which may be wrapped.
