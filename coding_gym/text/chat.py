@@ -14,7 +14,7 @@ from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
-from coding_gym.text.neutral import neutralise, token_starts
+from coding_gym.text.neutral import ZERO_WIDTH_SPACE, token_starts
 from coding_gym.text.tokenizers import HuggingFaceTokenizer, Tokenizer
 
 Messages = Sequence[Mapping[str, Any]]
@@ -107,7 +107,9 @@ class Chat:
         self._control_ids = dict(layout.control_ids)
         longest_first = sorted(layout.control_ids, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
-        self._look_alike = token_starts(tuple(layout.look_alikes))
+        self._look_alike = token_starts(layout.look_alikes)
+        own = (*layout.control_ids, *layout.look_alikes)
+        self._spelled = token_starts([token for token in own if len(token) > 1])
         self._shapes: dict[tuple[str, ...], _Shape] = {}
         for answers in _ANSWERS:
             self._shape((*_OPENING, "assistant", *answers))
@@ -175,8 +177,7 @@ class Chat:
         return _Shape(shape.texts[len(before) :], shape.prompt), contents
 
     def _neutral(self, content: str) -> str:
-        tokens = (*self._control_ids, *self._layout.look_alikes)
-        return neutralise(content, [token for token in tokens if len(token) > 1])
+        return self._spelled.sub(lambda first: first[0] + ZERO_WIDTH_SPACE, content)
 
     def _encode(self, texts: Sequence[str], contents: Sequence[str]) -> list[int]:
         """Returns the ids of texts of the layout, in which control tokens count, and contents."""

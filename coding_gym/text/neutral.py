@@ -7,8 +7,7 @@ token takes its meaning away and leaves it readable. The env's own ids never nee
 """
 
 import re
-from collections.abc import Collection, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
@@ -62,7 +61,7 @@ def neutralise(
                 f"mark {mark!r} cannot break the token {token!r}; leave the token out, or choose "
                 "another mark"
             )
-    return token_starts(tuple(tokens)).sub(lambda first: first[0] + mark, text)
+    return token_starts(tokens).sub(lambda first: first[0] + mark, text)
 
 
 class Neutraliser:
@@ -74,7 +73,7 @@ class Neutraliser:
     """
 
     def __init__(self, tokens: Collection[str] = CONTROL_TOKENS) -> None:
-        breakable = tuple(token for token in tokens if len(token) > 1)
+        breakable = [token for token in tokens if len(token) > 1]
         self._whole = token_starts(breakable, between=f"{ZERO_WIDTH_SPACE}*")
         self._broken = token_starts(breakable, ZERO_WIDTH_SPACE, between=f"{ZERO_WIDTH_SPACE}*")
 
@@ -120,8 +119,7 @@ def _is_markup(token: str) -> bool:
     return not token.isspace() and not token.isidentifier()
 
 
-@lru_cache(maxsize=64)
-def token_starts(tokens: tuple[str, ...], mark: str = "", between: str = "") -> re.Pattern[str]:
+def token_starts(tokens: Iterable[str], mark: str = "", between: str = "") -> re.Pattern[str]:
     """Returns a pattern of the first character of every token, also of overlapping ones.
 
     Args:
