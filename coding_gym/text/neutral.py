@@ -1,8 +1,8 @@
 """Control tokens spelled out in text that a server or a trainer will encode.
 
 Servers and trainers encode a chat template's output as a whole, so a file that holds ``<|im_end|>``
-would end the message it is quoted in. An invisible character behind the first one of each such
-token takes its meaning away and leaves it readable. The env's own ids never need it
+would end the message that quotes it. An invisible character behind the first one of each such token
+makes it plain text that reads the same. The env's own ids need no such mark
 (`coding_gym.text.chat`).
 """
 

@@ -1,4 +1,4 @@
-"""What tiktoken finds under ``tiktoken_ext.coding_gym``, where the wheel puts this file.
+"""Plug-in of tiktoken: the wheel puts this file at ``tiktoken_ext/coding_gym.py``.
 
 With it ``tiktoken.get_encoding("coding_gym_16k")`` works in any program. tiktoken imports every
 plug-in to look up any name, so this one imports nothing until it is called.

@@ -1,4 +1,4 @@
-"""What wrappers of this package share: what may be put around what, and where an episode begins."""
+"""Checks that wrappers share: of their order, of their spaces, and of snapshots to begin at."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,5 +84,5 @@ def snapshot_in(options: Mapping[str, Any] | None) -> EnvSnapshot | None:
         InvalidArgumentError: It is something else.
     """
     if not isinstance(options, Mapping) or OPTION not in options:
-        return None  # what cannot be options is refused inside
+        return None  # the env refuses other options
     return checked(options[OPTION])

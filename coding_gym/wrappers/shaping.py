@@ -1,9 +1,9 @@
-"""What reward wrappers share: their weights, their place in a chain, their part of the reward.
+"""Checks that reward wrappers share, and the parts that they add.
 
-A reward wrapper has a property ``shaping_weight``: the most by which its parts set two episodes
-apart. All weights of a chain sum to less than 1, so that no episode that leaves the bug unresolved
-earns as much as one that resolves it. ``part_names`` are its parts of ``info["reward_parts"]``, or
-how they begin; no two wrappers of a chain share one.
+``shaping_weight`` of a reward wrapper is the most by which its parts set two episodes apart. All
+weights of a chain sum to less than 1, so that an unresolved episode earns less than a resolved
+one. ``part_names`` are its keys of ``info["reward_parts"]``, or their beginnings; no two wrappers
+of a chain share one.
 """
 
 import math
