@@ -57,7 +57,7 @@ def select(
     gold = {_normal(path) for path in Patch(task.gold_patch).paths}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
-    is_test = _matcher(patterns)
+    is_test = path_matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
         paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - gold
@@ -91,8 +91,8 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a path matches one of the patterns; the root is a folder like others for them."""
+def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
+    """Returns whether a path matches one of the patterns, for which the root is a folder too."""
     globs = (f"*{p}" if "/" in p else f"*/{p}" for p in patterns)
     either = re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")
     return lambda path: either.match(f"/{path}") is not None

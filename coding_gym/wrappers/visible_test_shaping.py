@@ -1,6 +1,5 @@
 """A reward at every turn for visible tests that a change makes pass, taken back at the end."""
 
-import fnmatch
 import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.room import read_files, roomier
 from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import path_matcher
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
@@ -193,11 +193,10 @@ def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, T
     runner = get_runner(_RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
         found = read_files(sandbox, runner.root_files)
-        patterns = runner.patterns(
-            {n: data.decode("utf-8", "replace") for n, data in found.items()}
-        )
+        configs = {name: data.decode("utf-8", "replace") for name, data in found.items()}
+        is_test = path_matcher(runner.patterns(configs))
         listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
-        paths = sorted(path for path in map(posixpath.normpath, listed) if _is_test(path, patterns))
+        paths = sorted(path for path in map(posixpath.normpath, listed) if is_test(path))
         if len(paths) > _MAX_FILES:
             paths = sorted(set(paths) & set(runner.files(task)))
         report = runner.run(sandbox, task, tuple(paths), timeout_s=task.grading_timeout_s)
@@ -205,10 +204,6 @@ def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, T
         return {}
     ran = (TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR)
     return {test: status for test, status in report.statuses.items() if status in ran}
-
-
-def _is_test(path: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(f"/{path}", f"*{p}" if "/" in p else f"*/{p}") for p in patterns)
 
 
 def _num_passed(statuses: Mapping[str, TestStatus]) -> int:
