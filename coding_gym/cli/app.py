@@ -5,13 +5,25 @@ import sys
 import typer
 
 from coding_gym import __version__
-from coding_gym.cli import cache, demo, doctor, evaluate, fix, grade, play, replay, tasks, validate
+from coding_gym.cli import (
+    cache,
+    demo,
+    doctor,
+    evaluate,
+    fix,
+    grade,
+    play,
+    replay,
+    runs,
+    tasks,
+    validate,
+)
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
 
 app = typer.Typer(
     name="coding-gym",
-    help="Repair bugs in sealed sandboxes: demo, play, validate tasks, check this machine.",
+    help="Repair bugs in sealed sandboxes: evaluate models, grade patches, validate tasks.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -21,6 +33,10 @@ app.command()(play.play)
 app.command("eval")(evaluate.eval_)
 app.command()(grade.grade)
 app.command()(fix.fix)
+app.command("report")(runs.show_report)
+app.command("compare")(runs.compare_runs)
+app.command("leaderboard")(runs.print_leaderboard)
+app.command("export")(runs.export_run)
 app.command()(replay.replay)
 app.command()(validate.validate)
 app.command()(doctor.doctor)
@@ -40,7 +56,7 @@ def _root(
         False, "--version", callback=_version, is_eager=True, help="Print the version and stop."
     ),
 ) -> None:
-    """Repair bugs in sealed sandboxes: demo, play, validate tasks, check this machine."""
+    """Repair bugs in sealed sandboxes: evaluate models, grade patches, validate tasks."""
 
 
 def main() -> None:

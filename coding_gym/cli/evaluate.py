@@ -1,6 +1,5 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from coding_gym.agents.players import get_player, player_names
 from coding_gym.agents.predictions import PatchAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.cli.runs import summary, write_report
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.statistics import wilson_interval
@@ -83,14 +83,7 @@ def eval_(
         str, _option("'auto': native tool calls; else how they are written.", _EPISODE, "--format")
     ] = "auto",
     max_turns: Annotated[int, _option("Replies in an episode.", _EPISODE)] = 50,
-    limits: Annotated[
-        str | None,
-        _option(
-            'Other limits as JSON, such as \'{"max_tool_calls": 100, "max_tokens": 32768}\'; see '
-            "docs/limits.md.",
-            _EPISODE,
-        ),
-    ] = None,
+    limits: options.Limits = None,
     episode_timeout: Annotated[
         float | None, _option("Seconds of one episode, the model's included.", _EPISODE)
     ] = None,
@@ -193,7 +186,9 @@ def play_run(
             on_done=progress.show,
             **arguments,
         )
-    console.print(progress.summary(), style="bold")
+    if folder.rows():
+        console.print(summary(write_report(path)), style="bold")
+        console.print(f"report: {path / 'report.md'}")
     if progress.stopped:
         console.print(f"stopped: {progress.stopped}; continue with --resume {path}")
         raise typer.Exit(_INTERRUPTED)
@@ -245,7 +240,7 @@ def _json(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sampling(given: Mapping[str, Any]) -> Sampling:
     names = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
-    extra = _object("--extra-body", given["extra_body"])
+    extra = options.parse_object("--extra-body", given["extra_body"])
     settings = {name: given[name] for name in names}
     return Sampling(**settings, max_tokens=given["response_limit"], extra=extra)
 
@@ -258,7 +253,7 @@ def _prices(given: Mapping[str, Any]) -> Prices | None:
 
 
 def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
-    limits = _object("--limits", given["limits"])
+    limits = options.parse_object("--limits", given["limits"])
     if given["episode_timeout"] is not None:
         limits |= {"max_seconds": given["episode_timeout"], "clock": "wall"}
     return {
@@ -269,16 +264,6 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
         "sandbox": options.parse_sandbox(given["sandbox"]),
         "command_timeout_s": given["command_timeout"],
     }
-
-
-def _object(name: str, text: str | None) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except ValueError as problem:
-        raise InvalidArgumentError(f"{name} is not JSON: {problem}, got {text!r}") from None
-    if not isinstance(value, dict):
-        raise InvalidArgumentError(f"{name} must be a JSON object, got {text!r}")
-    return value
 
 
 class ShownProgress(Progress):

@@ -40,6 +40,12 @@ Environments = Annotated[
         "the tables of SWE-bench's harness."
     ),
 ]
+Limits = Annotated[
+    str | None,
+    typer.Option(
+        help="Limits of an episode as JSON, such as '{\"max_tool_calls\": 100}'; docs/limits.md."
+    ),
+]
 Trajectories = Annotated[
     Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")
 ]
@@ -58,6 +64,21 @@ def parse_sandbox(text: str) -> str | dict[str, Any]:
         except ValueError as problem:
             raise InvalidArgumentError(f"--sandbox is not JSON: {problem}, got {text!r}") from None
     SandboxOptions.parse(value)
+    return value
+
+
+def parse_object(name: str, text: str | None) -> dict[str, Any]:
+    """Returns the JSON object of an option; {} where it was not given.
+
+    Raises:
+        InvalidArgumentError: It is no JSON object.
+    """
+    try:
+        value = json.loads(text or "{}")
+    except ValueError as problem:
+        raise InvalidArgumentError(f"{name} is not JSON: {problem}, got {text!r}") from None
+    if not isinstance(value, dict):
+        raise InvalidArgumentError(f"{name} must be a JSON object, got {text!r}")
     return value
 
 

@@ -1,6 +1,6 @@
 """``coding-gym play``: one agent on one task."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
@@ -9,6 +9,7 @@ from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.rollout import append_trajectory, play_episode
+from coding_gym.tasks import load_tasks
 
 
 def play(
@@ -20,6 +21,14 @@ def play(
     script: Annotated[
         str | None, typer.Option(help="For the agent 'scripted': a JSONL file of actions.")
     ] = None,
+    toolset: Annotated[str, typer.Option(help="The tools.")] = "nano",
+    tool_format: Annotated[
+        str, typer.Option("--format", help="How calls are written; see docs/tool-formats.md.")
+    ] = "auto",
+    max_turns: Annotated[int, typer.Option(min=1, help="Actions of the episode.")] = 50,
+    limits: options.Limits = None,
+    repositories: options.Repositories = None,
+    environments: options.Environments = None,
     seed: Annotated[int | None, typer.Option(help="Seeds the choice of task.")] = None,
     sandbox: options.Sandbox = "auto",
     out: options.Trajectories = None,
@@ -28,7 +37,20 @@ def play(
     player = agent_factory(agent, script=script)
     options.check_writable(out)
     chosen = options.parse_sandbox(sandbox)
-    env = gym.make("CodingRepair-v0", tasks=source, sandbox=chosen, render_mode="ansi")
+    tasks: Any = source
+    if repositories or environments:
+        loaded = load_tasks(source, repositories=repositories, environments=environments)
+        tasks = [task.to_row() for task in loaded]
+    env = gym.make(
+        "CodingRepair-v0",
+        tasks=tasks,
+        toolset=toolset,
+        tool_format=tool_format,
+        max_turns=max_turns,
+        limits=options.parse_object("--limits", limits),
+        sandbox=chosen,
+        render_mode="ansi",
+    )
     try:
         trajectory = play_episode(env, player, task_id=task_id, seed=seed)
         text = str(env.render())

@@ -141,13 +141,18 @@ def _main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds for each reply")
     parser.add_argument("--turns", type=int, default=10, help="replies of an episode")
     parser.add_argument("--command", default="ls", help="the shell command of each reply")
+    parser.add_argument("--sleep-once", type=float, default=0.0, help="of one episode's command")
     options = parser.parse_args()
+    sleeps = iter([message(calls={"shell": {"cmd": f"sleep {options.sleep_once}"}})])
     call = message(calls={"shell": {"cmd": options.command}})
     end = message(calls={"submit": {}})
 
     def answer(body: Body) -> Answer:
         replies = sum(m["role"] == "assistant" for m in body["messages"])
-        return Answer(call if replies < options.turns - 1 else end, delay_s=options.latency)
+        body_sent = call if replies < options.turns - 1 else end
+        if options.sleep_once and replies == 1:
+            body_sent = next(sleeps, body_sent)
+        return Answer(body_sent, delay_s=options.latency)
 
     with ChatServer(answer) as server:
         print(server.base_url, flush=True)  # noqa: T201 - the address is what it is started for

@@ -1,0 +1,134 @@
+"""A run of many episodes against a server that only waits: one JSON line.
+
+    python benchmarks/bench_evaluate.py --concurrency 256 --latency 2 --turns 80
+
+``of_server_bound`` is the rate of turns as a fraction of the rate at which the server replies where
+nothing else takes time: concurrency / latency. It is counted while all slots are busy: from the
+start to the end of the episode that leaves none waiting. ``rss_mb`` is the largest resident size
+of the process; ``sandboxes_mb`` is the proportional size of its child processes together, once a
+quarter of the episodes has ended. With ``--sleep S`` one episode runs a command that sleeps S
+seconds; ``p95_s`` is the 95th percentile of the durations of episodes.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from coding_gym.agents.chat import ChatAgent
+from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.trajectory import Trajectory
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--concurrency", type=int, default=256)
+    parser.add_argument("--latency", type=float, default=2.0)
+    parser.add_argument("--turns", type=int, default=80)
+    parser.add_argument("--rounds", type=float, default=1.5, help="episodes per slot")
+    parser.add_argument("--sleep", type=float, default=0.0)
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "coding_gym.testing.chat_server"]
+    command += ["--latency", str(options.latency), "--turns", str(options.turns)]
+    command += ["--sleep-once", str(options.sleep)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            print(json.dumps(measure(server.stdout.readline().strip(), options)))
+        finally:
+            server.terminate()
+
+
+def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
+    """Returns the figures of one run."""
+    num_episodes = int(options.concurrency * options.rounds)
+    ends: list[tuple[float, Trajectory]] = []
+    memory: list[float] = []
+    num_tasks = 16
+    attempts = -(-num_episodes // num_tasks)
+
+    def note(trajectory: Trajectory) -> None:
+        ends.append((time.perf_counter(), trajectory))
+        if len(ends) == num_episodes // 4:
+            memory.append(children_mb())
+
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        evaluate(
+            ChatAgent(OpenAIClient(base_url), "waiting"),
+            Path(folder) / "run",
+            num_tasks=num_tasks,
+            attempts=attempts,
+            episode={"max_turns": options.turns + 1},
+            concurrency=options.concurrency,
+            on_done=note,
+        )
+        wall_s = time.perf_counter() - began
+    # While all slots were busy: up to the end of the episode that left none waiting.
+    last = max(0, len(ends) - options.concurrency)
+    busy_s = ends[last][0] - began
+    calls = [
+        (turn_end, call)
+        for end, trajectory in ends
+        for turn_end, call in turn_ends(end, trajectory)
+        if turn_end <= ends[last][0]
+    ]
+    bound = options.concurrency / options.latency
+    durations = sorted(trajectory.duration_s for _, trajectory in ends)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "concurrency": options.concurrency,
+        "latency_s": options.latency,
+        "turns": options.turns,
+        "episodes": len(ends),
+        "turns_per_s": len(calls) / busy_s,
+        "of_server_bound": len(calls) / busy_s / bound,
+        "reply_median_s": statistics.median(call for _, call in calls),
+        "p95_s": durations[int(0.95 * len(durations))],
+        "wall_s": wall_s,
+        "rss_mb": usage.ru_maxrss / 1024,
+        "sandboxes_mb": memory[0] if memory else 0.0,
+    }
+
+
+def turn_ends(end: float, trajectory: Trajectory) -> list[tuple[float, float]]:
+    """Returns when each turn ended, on the clock of the run, and how long its reply took."""
+    found = []
+    for turn in reversed(trajectory.turns):
+        call_s = turn.model_call.duration_s if turn.model_call else 0.0
+        found.append((end, call_s))
+        end -= turn.duration_s + call_s
+    return found
+
+
+def children_mb() -> float:
+    """Returns the proportional memory of all descendants of this process, in MiB."""
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    waiting, total = [*parents.get(int(Path("/proc/self").resolve().name), [])], 0
+    while waiting:
+        pid = waiting.pop()
+        waiting += parents.get(pid, [])
+        try:
+            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        except OSError:
+            continue
+        lines = [line for line in rollup.splitlines() if line.startswith("Pss:")]
+        total += int(lines[0].split()[1]) if lines else 0
+    return total / 1024
+
+
+if __name__ == "__main__":
+    main()
