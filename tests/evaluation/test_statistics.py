@@ -46,7 +46,7 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
 
     first = [scores[0] for scores in outcomes.values()]
     wilson = stats.binomtest(int(sum(first)), len(first)).proportion_ci(method="wilson")
-    assert statistics.wilson_interval(np.mean(first), len(first)) == near((wilson.low, wilson.high))
+    assert statistics.wilson_interval(sum(first), len(first)) == near((wilson.low, wilson.high))
 
     paired = statistics.paired_difference(outcomes, other)
     both = [task for task in outcomes if task in other]
@@ -73,7 +73,7 @@ def test_errors_and_tests_agree_with_statsmodels(seed: int) -> None:
     estimate = statistics.resolved_rate(outcomes)
     assert (estimate.value, estimate.std_error) == near((fit.params[0], fit.bse[0]))
     wilson = proportion.proportion_confint(3, len(values), method="wilson")
-    assert statistics.wilson_interval(3 / len(values), len(values)) == near(wilson)
+    assert statistics.wilson_interval(3, len(values)) == near(wilson)
     table = [[4, seed], [20 - seed, 7]]
     assert statistics.mcnemar_exact(seed, 20 - seed) == near(tables.mcnemar(table).pvalue)
 
@@ -105,6 +105,9 @@ def test_an_interval_has_width_where_all_attempts_go_alike(score: float) -> None
     same = statistics.paired_difference(run, run)
     assert (same.p_value, same.flips, same.cohens_d) == (1.0, (), None)
     assert same.difference.low == pytest.approx(-0.1611, abs=1e-4)
+    opposite = statistics.paired_difference(run, {task: [1 - score] for task in run})
+    assert opposite.difference.value == 1 - 2 * score
+    assert opposite.difference.high - opposite.difference.low == pytest.approx(0.3223, abs=1e-4)
 
 
 def test_one_task_has_no_interval() -> None:
