@@ -1,0 +1,81 @@
+"""A ranking of runs, with the columns of nano-agent's leaderboard."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
+
+COLUMNS: tuple[str, ...] = ("rank", "version", "model", "agent", "resolved", "95 % interval")
+COLUMNS += ("code similarity", "test similarity", "tokens used / limit", "tool calls / limit")
+COLUMNS += ("attempts", "errors")
+
+
+def leaderboard(runs: str | Path | Iterable[str | Path | Report]) -> str:
+    """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
+
+    Similarities are means and standard deviations over tasks of nano-agent's score
+    (`patch_similarity`); tokens and tool calls are means over tasks.
+
+    Args:
+        runs: Folders of runs, folders that hold such, or reports; or one folder.
+
+    Raises:
+        InvalidArgumentError: There is no run.
+    """
+    reports: list[Report] = []
+    for one in [runs] if isinstance(runs, str | Path) else runs:
+        reports += [one] if isinstance(one, Report) else map(report, _run_folders(one))
+    if not reports:
+        raise InvalidArgumentError("there is no run to rank")
+    reports.sort(key=_rank)
+    table = markdown_table(COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
+    notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
+    return "\n".join([table, *([""] if notes else []), *notes, ""])
+
+
+def _run_folders(folder: str | Path) -> list[Path]:
+    """Returns the folder itself where it holds a run, else those directly in it that do."""
+    folder = Path(folder)
+    if (folder / "config.json").is_file():
+        return [folder]
+    found = sorted(config.parent for config in folder.glob("*/config.json"))
+    if not found:
+        raise InvalidArgumentError(f"{folder} holds no run, nor do the folders in it")
+    return found
+
+
+def _mean(one: Report, *names: str) -> float | None:
+    """Returns the sum of the means of some measures; None where the run has none of them."""
+    means = [one.metrics[name].value for name in names if name in one.metrics]
+    return sum(means) if means else None
+
+
+def _rank(one: Report) -> tuple[float, float, str]:
+    similarity, resolved = _mean(one, "code_similarity"), _mean(one, "resolved")
+    return 1.0 if resolved is None else -resolved, -(similarity or 0.0), one.name
+
+
+def _row(one: Report) -> tuple[object, ...]:
+    limits = one.config.get("episode", {}).get("limits") or {}
+    tokens = _mean(one, "prompt_tokens", "completion_tokens")
+    return (
+        one.config.get("versions", {}).get("coding-gym", "-"),
+        one.model,
+        one.config.get("agent", {}).get("name", "-"),
+        *cells(one.overall.resolved, percent),
+        _with_deviation(one, "code_similarity"),
+        _with_deviation(one, "test_similarity"),
+        f"{number(tokens)} / {number(limits.get('max_tokens'))}",
+        f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        one.overall.num_attempts,
+        one.overall.num_errors,
+    )
+
+
+def _with_deviation(one: Report, name: str) -> str:
+    estimate = one.metrics.get(name)
+    if estimate is None or estimate.std_error is None:
+        return "-" if estimate is None else f"{estimate.value:.3f}"
+    deviation = estimate.std_error * estimate.num_tasks**0.5
+    return f"{estimate.value:.3f} ± {deviation:.3f}"

@@ -1,0 +1,157 @@
+"""Measures of one finished episode, by name, as numbers that can be averaged."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from coding_gym.errors import PatchError
+from coding_gym.patch import Patch
+from coding_gym.rewards import (
+    exact_match,
+    exploration_efficiency,
+    explored,
+    file_match,
+    function_match,
+    gold_files,
+    patch_similarity,
+    tool_call_validity,
+)
+from coding_gym.rewards.reward import Sample
+from coding_gym.task import FilesTree, Task
+from coding_gym.tools.commands import COMMANDS, SHELLS
+from coding_gym.trajectory import Trajectory, Turn
+
+METRICS: Mapping[str, str] = {
+    "resolved": "1 where every hidden test passed",
+    "exact_match": "1 where the same lines become the same lines as in the gold patch",
+    "right_location": "1 where a function is changed that the gold patch changes",
+    "code_similarity": "likeness to the gold patch, 0 to 1",
+    "test_similarity": "likeness to the patch of the hidden tests, 0 to 1",
+    "file_match": "share of files changed by both patches, 0 to 1",
+    "function_match": "share of functions changed by both patches, 0 to 1",
+    "tool_call_validity": "share of tool calls that the tools could take, 0 to 1",
+    "exploration_efficiency": "gold files seen per file examined or call made, 0 to 1",
+    "files_examined": "files that successful calls name",
+    "commands_run": "calls of all tools but submit",
+    "turns": "actions",
+    "tool_calls": "tool calls that were run",
+    "model_calls": "requests to the model",
+    "prompt_tokens": "tokens of all prompts",
+    "completion_tokens": "tokens of all replies",
+    "cached_tokens": "tokens of prompts that the server had in its cache",
+    "cost": "cost of the model, in the currency of the prices",
+    "duration_s": "seconds of wall time, grading included",
+    "time_to_solution_s": "seconds of wall time without grading; resolved episodes only",
+    "prefix_breaks": "prompts that did not continue the prompt and reply before them",
+}
+"""The meaning of each measure; `tool_usage` adds those of nano-agent, by tool and command."""
+
+RATES = ("resolved", "exact_match", "right_location")
+"""The measures that are 0 or 1."""
+
+MONITORED_COMMANDS = (
+    *("awk", "cat", "cd", "cp", "curl", "diff", "echo", "find", "git", "grep", "head", "ls"),
+    *("mkdir", "mv", "npm", "pip", "pwd", "python", "rg", "rm", "sed", "tail", "touch", "wc"),
+    "wget",
+)
+"""The shell commands that nano-agent counts."""
+
+_USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+_MAX_WORDS = 10  # of a command, as small models may repeat themselves without end
+
+
+def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
+    """Returns the measures of an episode: those of `METRICS` that are known, and `tool_usage`.
+
+    ``exact_match`` is the success of CodeRepairRL's thesis, ``right_location`` its partial success.
+    Without the task, or without a gold patch that can be read, all that compare with it are absent;
+    functions are found by Python's grammar only where the task holds the files of its tree.
+
+    Args:
+        trajectory: The episode.
+        task: Its task, for the gold patch and the hidden tests.
+    """
+    turns = trajectory.turns
+    seen = explored(turns)
+    found: dict[str, float] = {
+        "resolved": float(trajectory.resolved),
+        "files_examined": len(seen.files),
+        "commands_run": seen.num_commands,
+        "turns": len(turns),
+        "tool_calls": sum(len(turn.results) for turn in turns),
+        "duration_s": trajectory.duration_s,
+    }
+    found |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
+    if trajectory.cost is not None:
+        found["cost"] = trajectory.cost
+    if trajectory.num_prefix_breaks is not None:
+        found["prefix_breaks"] = trajectory.num_prefix_breaks
+    if trajectory.grade is not None and trajectory.resolved:
+        found["time_to_solution_s"] = trajectory.duration_s - trajectory.grade.duration_s
+    if trajectory.tools:
+        found["tool_call_validity"] = tool_call_validity(turns, trajectory.tools)
+    if task is not None and task.gold_patch.strip():
+        with suppress(PatchError):  # a gold patch in a form that only git reads
+            found |= _compared(trajectory, task)
+    return found | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
+
+
+def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
+    """The measures that need the task's patches."""
+    sample = Sample.of(task, trajectory.grade, Patch(trajectory.patch), trajectory.turns)
+    base = task.tree.files if isinstance(task.tree, FilesTree) else {}
+    gold, patch = task.gold_patch, sample.graded
+    functions = function_match(gold, patch, base)
+    found = {
+        "exact_match": exact_match(gold, patch),
+        "right_location": float(functions > 0),
+        "code_similarity": float(patch_similarity(gold, patch)),
+        "file_match": file_match(gold, patch),
+        "function_match": functions,
+        "exploration_efficiency": exploration_efficiency(gold_files(gold), sample.turns),
+    }
+    if task.test_patch.strip():
+        found["test_similarity"] = float(patch_similarity(task.test_patch, sample.patch))
+    return found
+
+
+def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
+    """Returns nano-agent's counts of an episode, for any toolset.
+
+    - ``tool_calls_NAME``: calls of the tool that were run;
+    - ``tool_success_rate_NAME``: the share of these that succeeded, 0 without any;
+    - ``shell_cmd_NAME``: how often a command of `MONITORED_COMMANDS` is among the first ten words
+      of a shell command, without its folder and version.
+
+    Source: ``ToolStats`` in ``nano/tools.py`` of nano-agent 5.0.0, which also leaves out calls of a
+    shell without a command.
+
+    Args:
+        turns: The episode's turns.
+        tools: Names of the tools that the policy had.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> call, result = ToolCall("shell", {"cmd": "/bin/ls src | grep x"}), ToolResult("", ok=False)
+    >>> usage = tool_usage([Turn(action="", calls=(call,), results=(result,))], ["shell"])
+    >>> {name: count for name, count in usage.items() if count}
+    {'tool_calls_shell': 1, 'shell_cmd_grep': 1, 'shell_cmd_ls': 1}
+    """
+    calls, successes = dict.fromkeys(tools, 0), dict.fromkeys(tools, 0)
+    commands = dict.fromkeys(MONITORED_COMMANDS, 0)
+    for turn in turns:
+        for call, result in zip(turn.calls, turn.results, strict=False):
+            texts = [call.arguments[name] for name in COMMANDS if name in call.arguments]
+            if call.error or call.name not in calls or (call.name in SHELLS and not texts):
+                continue
+            calls[call.name] += 1
+            successes[call.name] += result.ok
+            words = str(texts[0]).split(" ")[:_MAX_WORDS] if call.name in SHELLS else []
+            for word in words:
+                command = word.rpartition("/")[2].rstrip("0123456789.")
+                if command in commands:
+                    commands[command] += 1
+    rates = {name: successes[name] / (calls[name] or 1) for name in calls}
+    return {
+        **{f"tool_calls_{name}": count for name, count in calls.items()},
+        **{f"tool_success_rate_{name}": rate for name, rate in rates.items()},
+        **{f"shell_cmd_{name}": count for name, count in commands.items()},
+    }

@@ -1,0 +1,331 @@
+"""The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coding_gym.episode.settings import task_digest
+from coding_gym.errors import CodingGymError
+from coding_gym.evaluation import statistics
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics
+from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate
+from coding_gym.grade import GradeReason
+from coding_gym.json_record import JsonRecord
+from coding_gym.rollout import RunFolder
+from coding_gym.task import Task
+from coding_gym.tasks import load_tasks
+
+FEW_TASKS = 10
+"""With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
+
+_LABELS = ("task_id", "attempt", "seed")
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(JsonRecord):
+    """The attempts at a set of tasks.
+
+    Attributes:
+        num_tasks: Tasks with an attempt that counts.
+        num_attempts: Attempts that count.
+        num_resolved: Attempts that resolve their task.
+        num_errors: Attempts that ended by an error, and do not count.
+        resolved: The resolved rate; None without an attempt that counts.
+    """
+
+    num_tasks: int
+    num_attempts: int
+    num_resolved: int
+    num_errors: int
+    resolved: Estimate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(JsonRecord):
+    """The results of one run.
+
+    Attributes:
+        config: The run's ``config.json``: agent, model, tasks, seed, versions, settings hash.
+        overall: All tasks.
+        by_task: By task id.
+        by_repo: By repository.
+        by_difficulty: By the label of the tasks' source.
+        pass_at_k: By k, for powers of two and the number of attempts.
+        pass_hat_k: pass^k, by k.
+        bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
+        metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
+        stop_reasons: Attempts that count, by stop reason.
+        error_classes: Attempts that ended by an error, by class; they are in no rate and no mean.
+        caveats: Sentences to be read with the rates.
+        episodes: Of each attempt that counts: ``task_id``, ``attempt``, ``seed``, ``stop_reason``,
+            and its measures.
+    """
+
+    config: Mapping[str, Any]
+    overall: Group
+    by_task: Mapping[str, Group]
+    by_repo: Mapping[str, Group]
+    by_difficulty: Mapping[str, Group]
+    pass_at_k: Mapping[str, Estimate]
+    pass_hat_k: Mapping[str, Estimate]
+    bootstrap: tuple[float, ...]
+    metrics: Mapping[str, Estimate]
+    stop_reasons: Mapping[str, int]
+    error_classes: Mapping[str, int]
+    caveats: tuple[str, ...]
+    episodes: tuple[Mapping[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        """The run's id."""
+        return str(self.config.get("run_id", "run"))
+
+    @property
+    def model(self) -> str:
+        """The model's name; "-" for agents without one."""
+        return self.config.get("agent", {}).get("model") or "-"
+
+    def values(self, metric: str) -> dict[str, list[float]]:
+        """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
+        return _by_task(self.episodes, metric)
+
+    def to_markdown(self) -> str:
+        """Returns the report as a page of tables."""
+        groups = [("difficulty", self.by_difficulty), ("repository", self.by_repo)]
+        return "\n\n".join(
+            [
+                f"# {self.name}",
+                markdown_table(("setting", "value"), _settings(self.config)),
+                *(f"> **Note:** {caveat}" for caveat in self.caveats),
+                markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
+                "Rates are means over tasks; intervals are clustered by task. Attempts that ended "
+                "by an error are in no rate and no mean.",
+                *(_groups_table(kind, found) for kind, found in groups if len(found) > 1),
+                markdown_table(
+                    ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
+                ),
+                markdown_table(("ended by", "attempts"), self.stop_reasons.items()),
+                markdown_table(
+                    ("error (not in the score)", "attempts"),
+                    self.error_classes.items() or [("none", 0)],
+                ),
+                _groups_table("task", self.by_task),
+            ]
+        )
+
+
+def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> Report:
+    """Reports on a run.
+
+    Args:
+        run: The run, or its folder.
+        tasks: The tasks, for gold patches, repositories and labels; by default they are loaded as
+            the run's settings say. A task that cannot be loaded, or has changed since the run, is
+            counted without them, and a caveat says so.
+
+    Raises:
+        InvalidArgumentError: The folder holds no run.
+    """
+    run = run if isinstance(run, RunFolder) else RunFolder.open(run)
+    caveats: list[str] = []
+    tasks = _tasks(run.config, caveats) if tasks is None else tasks
+    known = {task.task_id: task for task in tasks}
+    errors: dict[str, list[str]] = {}
+    for record in run.errors():
+        errors.setdefault(record.task_id, []).append(record.error_class)
+    classes = Counter(name for names in errors.values() for name in names)
+    episodes = _episodes(run, known, caveats)
+    outcomes = _by_task(episodes, "resolved")
+    ids = sorted(outcomes.keys() | errors.keys())
+    most = max(map(len, outcomes.values()), default=0)
+    ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
+    rates = statistics.task_rates(outcomes)
+
+    def groups(label: Callable[[str], str]) -> dict[str, Group]:
+        members: dict[str, list[str]] = {}
+        for task_id in ids:
+            members.setdefault(label(task_id), []).append(task_id)
+        return {name: _group(members[name], outcomes, errors) for name in sorted(members)}
+
+    return Report(
+        config=run.config,
+        overall=_group(ids, outcomes, errors),
+        by_task=groups(str),
+        by_repo=groups(lambda i: (known[i].repo if i in known else "") or "unknown"),
+        by_difficulty=groups(lambda i: (known[i].difficulty if i in known else "") or "unknown"),
+        pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
+        pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
+        bootstrap=statistics.bootstrap_interval(rates) if outcomes else (),
+        metrics=_means(episodes),
+        stop_reasons=dict(Counter(episode["stop_reason"] for episode in episodes).most_common()),
+        error_classes=dict(classes.most_common()),
+        caveats=(*caveats, *_caveats(run.config, outcomes, classes)),
+        episodes=tuple(episodes),
+    )
+
+
+def _episodes(
+    run: RunFolder, known: Mapping[str, Task], caveats: list[str]
+) -> list[dict[str, Any]]:
+    """Returns the entries of `Report.episodes`, and adds caveats about them."""
+    episodes: list[dict[str, Any]] = []
+    changed, ungraded = set(), 0
+    for record in run.trajectories():
+        task = known.get(record.task_id)
+        recorded = record.settings.get("task_digest")
+        if task is not None and recorded not in (None, task_digest(task)):
+            changed.add(record.task_id)
+            task = None
+        ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
+        labels = {name: getattr(record, name) for name in _LABELS}
+        stop_reason = str(record.stop_reason or "unfinished")
+        episodes.append({**labels, "stop_reason": stop_reason, **episode_metrics(record, task)})
+    if changed:
+        caveats.append(f"Tasks that changed since the run, not compared with: {_named(changed)}.")
+    if ungraded:
+        caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
+    return episodes
+
+
+def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for episode in episodes:
+        if metric in episode:
+            found.setdefault(episode["task_id"], []).append(episode[metric])
+    return found
+
+
+def _tasks(config: Mapping[str, Any], caveats: list[str]) -> Sequence[Task]:
+    """Returns the run's tasks, or none and adds a caveat where they cannot be loaded."""
+    source = {name: value for name, value in config.get("tasks", {}).items() if name != "digest"}
+    try:
+        return load_tasks(**source, needs_tests=False)
+    except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
+        caveats.append(f"The tasks could not be loaded, so no gold patch was compared: {problem}")
+        return ()
+
+
+def _caveats(
+    config: Mapping[str, Any], outcomes: statistics.Outcomes, errors: Counter[str]
+) -> Iterator[str]:
+    wanted = config.get("tasks", {}).get("task_ids", [])
+    num_wanted = len(wanted) * config.get("attempts", 1)
+    num_played = sum(map(len, outcomes.values())) + errors.total()
+    if errors:
+        classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
+        yield (
+            f"{errors.total()} of {num_played} attempts ended by an error ({classes}) and are left "
+            "out of the score; resuming the run plays them again."
+        )
+    if num_played < num_wanted:
+        yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
+    if missing := set(wanted) - outcomes.keys():
+        yield f"Tasks without an attempt that counts: {_named(missing)}."
+    sizes = {len(scores) for scores in outcomes.values()}
+    if len(sizes) > 1:
+        yield (
+            f"Tasks have {min(sizes)} to {max(sizes)} attempts that count; pass@k and pass^k leave "
+            "out tasks with fewer than k."
+        )
+    num_resolved = statistics.task_rates(outcomes).sum()
+    if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
+        yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."
+
+
+def _named(ids: Iterable[str]) -> str:
+    names = sorted(ids)
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
+
+
+def _group(
+    ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, Sequence[str]]
+) -> Group:
+    part = {task_id: outcomes[task_id] for task_id in ids if task_id in outcomes}
+    return Group(
+        num_tasks=len(part),
+        num_attempts=sum(map(len, part.values())),
+        num_resolved=int(sum(map(sum, part.values()))),
+        num_errors=sum(len(errors.get(task_id, ())) for task_id in ids),
+        resolved=resolved_rate(part) if part else None,
+    )
+
+
+def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
+    """Means over tasks of each task's mean, in the order of `METRICS`."""
+    others = {name for episode in episodes for name in episode} - METRICS.keys()
+    means = {}
+    for name in (*METRICS, *sorted(others - {*_LABELS, "stop_reason"})):
+        if values := _by_task(episodes, name):
+            rates = statistics.task_rates(values)
+            is_rate = name in RATES
+            means[name] = resolved_rate(values) if is_rate else mean_estimate(rates)
+    return means
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Returns a Markdown table; a pipe or a line feed in a cell does not end it."""
+    lines = [header, ["---"] * len(header), *rows]
+    cells = ([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in lines)
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def number(value: float | None) -> str:
+    """Returns a number with three digits behind the point, or as many as it needs."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Returns a rate in percent."""
+    return f"{100 * value:.1f} %"
+
+
+def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
+    """Returns a mean and its interval as two cells of a table; dashes where there is none."""
+    if estimate is None:
+        return "-", "-"
+    if estimate.low is None or estimate.high is None:
+        return written(estimate.value), "-"
+    return written(estimate.value), f"{written(estimate.low)} to {written(estimate.high)}"
+
+
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    agent, tasks = config.get("agent", {}), config.get("tasks", {})
+    yield from (("agent", agent.get("name", "")), ("model", agent.get("model", "")))
+    sampling = agent.get("sampling", {}).items()
+    yield "sampling", ", ".join(f"{name} {value}" for name, value in sampling) or "-"
+    yield "tasks", f"{tasks.get('source')}, {len(tasks.get('task_ids', []))} tasks"
+    yield from ((name, config.get(name, "-")) for name in ("attempts", "seed", "settings_hash"))
+    yield "begun", config.get("created_at", "-")
+    yield "versions", ", ".join(f"{k} {v}" for k, v in config.get("versions", {}).items()) or "-"
+
+
+def _rates(report: Report) -> Iterator[tuple[object, ...]]:
+    tasks = report.overall.num_tasks
+    yield "resolved (pass@1)", *cells(report.overall.resolved, percent), tasks
+    if report.bootstrap:
+        yield "resolved, bootstrap", "", " to ".join(map(percent, report.bootstrap)), tasks
+    others = {f"pass@{k}": rate for k, rate in report.pass_at_k.items() if k != "1"}
+    others |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items() if k != "1"}
+    others |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
+    for name, rate in others.items():
+        yield name, *cells(rate, percent), rate.num_tasks
+
+
+def _groups_table(kind: str, groups: Mapping[str, Group]) -> str:
+    rows = [
+        (label, *cells(g.resolved, percent), f"{g.num_resolved}/{g.num_attempts}", g.num_errors)
+        for label, g in groups.items()
+    ]
+    return markdown_table((kind, "resolved", "95 % interval", "attempts", "errors"), rows)
+
+
+def _measures(metrics: Mapping[str, Estimate]) -> Iterator[tuple[object, ...]]:
+    for name, estimate in metrics.items():
+        if name not in RATES and (estimate.value or name in METRICS):
+            yield name, *cells(estimate), METRICS.get(name, "nano-agent's")

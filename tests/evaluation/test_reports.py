@@ -1,0 +1,126 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.evaluation import Report, compare, leaderboard, plot, report
+from coding_gym.evaluation.metrics import episode_metrics
+from coding_gym.rollout import RunFolder
+from coding_gym.task import Task
+
+MakeRun = Callable[..., RunFolder]
+
+
+def every(tasks: list[Task], letters: str) -> dict[str, str]:
+    return {task.task_id: letters for task in tasks}
+
+
+def test_measures_of_an_episode(make_run: MakeRun, tasks: list[Task]) -> None:
+    good, bad = make_run("a", {"task-00": "Rf"}).trajectories()
+    found = episode_metrics(good, tasks[0])
+    expected = {
+        "resolved": 1, "exact_match": 1, "right_location": 1, "code_similarity": 1,
+        "test_similarity": 0, "file_match": 1, "function_match": 1, "tool_call_validity": 1,
+        "files_examined": 1, "commands_run": 3, "exploration_efficiency": 1 / 3, "turns": 2,
+        "tool_calls": 3, "model_calls": 2, "prompt_tokens": 200, "cost": 0.25, "duration_s": 10,
+        "time_to_solution_s": 8, "tool_calls_shell": 3, "tool_success_rate_shell": 2 / 3,
+        "shell_cmd_cat": 2, "shell_cmd_grep": 1, "shell_cmd_ls": 1, "shell_cmd_git": 0,
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+    failed = episode_metrics(bad, tasks[0])
+    assert (failed["exact_match"], failed["right_location"]) == (0, 1)
+    assert 0.9 < failed["code_similarity"] < 1
+    assert "time_to_solution_s" not in failed
+    elsewhere = replace(bad, patch=bad.patch.replace("shapes.py", "other.py"))
+    assert episode_metrics(elsewhere, tasks[0])["right_location"] == 0
+    assert "code_similarity" not in episode_metrics(bad)
+
+
+def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> None:
+    attempts = every(tasks, "RRff") | {"task-01": "eeee", "task-02": "Re"}
+    found = report(make_run("a", attempts), tasks)
+    assert found.overall.resolved is not None
+    assert found.overall.resolved.value == pytest.approx((10 * 0.5 + 1) / 11)
+    assert (found.overall.num_attempts, found.overall.num_errors) == (41, 5)
+    assert found.error_classes == {"model": 5}
+    assert found.stop_reasons == {"submitted": 21, "max_turns": 20}
+    assert [*found.pass_at_k] == ["1", "2", "4"]
+    assert found.pass_at_k["4"].num_tasks == 10
+    assert {name: g.num_tasks for name, g in found.by_difficulty.items()} == {"easy": 4, "hard": 7}
+    assert {name: g.num_tasks for name, g in found.by_repo.items()} == {"one": 7, "two": 4}
+    assert found.by_task["task-01"].resolved is None
+    said = "\n".join(found.caveats)
+    assert "5 of 46 attempts ended by an error (model 5)" in said
+    assert "not complete: 46 of 48 attempts" in said
+    assert "Tasks without an attempt that counts: task-01." in said
+
+
+def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[Task]) -> None:
+    found = report(make_run("a", every(tasks, "Rf")), tasks)
+    assert Report.from_json(json.loads(json.dumps(found.to_json()))) == found
+    page = found.to_markdown()
+    for text in ("cafe", "coding-gym 0.1.0", "| seed | 7 |", "temperature 0.7", "model-a"):
+        assert text in page
+    assert "| resolved (pass@1) | 50.0 % |" in page
+    assert "| pass@2 | 100.0 % |" in page
+
+
+def test_a_run_without_its_tasks_or_without_verdicts_has_a_report(make_run: MakeRun) -> None:
+    found = report(make_run("a", {"task-00": "e"}).path)
+    assert found.overall.resolved is None
+    assert "could not be loaded" in found.caveats[0]
+    assert "| resolved (pass@1) | - |" in found.to_markdown()
+
+
+def test_a_task_that_changed_since_is_not_compared(make_run: MakeRun, tasks: list[Task]) -> None:
+    run = make_run("a", {"task-00": "R"})
+    (record,) = run.trajectories()
+    with run.writer() as writer:
+        writer.add(replace(record, attempt=1, settings={"task_digest": "another"}))
+    found = report(run, tasks)
+    assert [*found.values("code_similarity").values()] == [[1.0]]
+    assert "not compared with: task-00." in "\n".join(found.caveats)
+
+
+def test_a_comparison_warns_of_settings_and_lists_flips(
+    make_run: MakeRun, tasks: list[Task]
+) -> None:
+    same = every(tasks, "R")
+    a = report(make_run("a", same | {"task-00": "f", "task-02": "f"}), tasks)
+    b = report(make_run("b", same | {"task-01": "f"}), tasks)
+    found = compare(a, b)
+    assert found.resolved.difference.value == pytest.approx(1 / 12)
+    assert [flip.task_id for flip in found.resolved.flips] == ["task-01", "task-00", "task-02"]
+    assert not any("differs" in warning for warning in found.warnings)  # but for the model
+    other = make_run("c", same, seed=8, episode={"toolset": "bash"})
+    warnings = compare(a, report(other, tasks)).warnings
+    assert "seed differs: 7 in a, 8 in b." in warnings
+    assert "episode.toolset differs: nano in a, bash in b." in warnings
+    page = found.to_markdown()
+    assert "| b - a | 8.3 % |" in page
+    assert "| task-01 | 1 | 0 |" in page
+
+
+def test_a_leaderboard_ranks_by_resolved_then_similarity(
+    make_run: MakeRun, tasks: list[Task], tmp_path: Path
+) -> None:
+    runs = {"weak": "f", "strong": "R", "broken": "e"}
+    folders = [make_run(name, every(tasks, letter)) for name, letter in runs.items()]
+    rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
+    assert [row.split(" | ")[2] for row in rows] == ["model-strong", "model-weak", "model-broken"]
+    assert "| 1.000 ± 0.000 | 0.000 ± 0.000 | 220 / 16,384 | 3 / 100 | 12 | 0 |" in rows[0]
+    assert leaderboard(tmp_path).count("model-") == 3  # of a folder of folders
+    with pytest.raises(InvalidArgumentError, match="holds no run"):
+        leaderboard(tmp_path / "weak" / "logs")
+
+
+def test_plots_are_files(make_run: MakeRun, tasks: list[Task], tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    found = report(make_run("a", every(tasks, "Rf") | {"task-01": "e"}), tasks)
+    files = plot(found, tmp_path / "plots", formats=("png", "svg"))
+    assert {file.stem for file in files} == {"pass_at_k", "difficulty", "turns", "cost"}
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert files[0].read_bytes().startswith(b"\x89PNG")
