@@ -84,11 +84,11 @@ def _list_files(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = text(call, "path", ".")
     place = files.find_place(context, path)
     base = files.relative(context, place)
-    if not files.is_folder(context, place):
+    if not files.is_a(context, "-d", place):
         return {"files": [base], "truncated": False}
     tests = f"{files.SKIP_IGNORED} -type f"
     found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_FILES)
-    paths = [entry.path if base == "." else f"{base}/{entry.path}" for entry in found]
+    paths = [entry if base == "." else f"{base}/{entry}" for entry in found]
     return {"files": paths, "truncated": is_more}
 
 
@@ -96,13 +96,14 @@ def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     path = text(call, "path", ".")
     depth = min(max(whole_number(call, "max_depth", DEFAULT_DEPTH), 1), MAX_DEPTH)
     place = files.find_place(context, path)
-    if not files.is_folder(context, place):
+    if not files.is_a(context, "-d", place):
         raise Refusal(f"{name_of(path)} is a file, not a folder")
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
     found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_ROWS)
+    paths = [entry.removesuffix("/") for entry in found]
     rows = [
-        f"{'  ' * (entry.depth - 1)}{entry.path.rpartition('/')[2]}{'/' * entry.is_folder}"
-        for entry in found
+        "  " * path.count("/") + entry[path.rfind("/") + 1 :]
+        for path, entry in zip(paths, found, strict=True)
     ]
     return {"tree": rows, "truncated": is_more}
 
@@ -173,17 +174,15 @@ def _replace_text(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     if count < 0:
         raise Refusal(f"`count` must be at least 0, got {count}")
     file = files.open_file(context, path)
-    old, found = files.occurrences(file, old)
-    if not found:
-        raise Refusal(f"`old_text` does not occur in {name_of(path)}")
+    old, new = files.as_written(file, old, new)
     num_there = file.text.count(old)
+    if not num_there:
+        raise Refusal(f"`old_text` does not occur in {name_of(path)}")
     num_replaced = min(count, num_there) if count else num_there
     growth = (len(new) - len(old)) * num_replaced
     if len(file.text) + growth > files.MAX_FILE_BYTES:
         raise Refusal(f"{name_of(path)} would be larger than {files.MAX_FILE_BYTES >> 20} MiB")
-    files.save(
-        context, file, file.text.replace(old, files.in_place_of(file, old, new), num_replaced)
-    )
+    files.save(context, file, file.text.replace(old, new, num_replaced))
     return {"path": files.relative(context, file.place), "replaced": num_replaced}
 
 

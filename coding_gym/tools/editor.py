@@ -63,7 +63,7 @@ def _view(path: str, call: ToolCall, context: ToolContext) -> str:
     """Shows a file's lines, or the content of a folder two levels deep."""
     lines = line_range(call, "view_range")
     place = files.find_place(context, path)
-    if files.is_folder(context, place):
+    if files.is_a(context, "-d", place):
         if lines is not None:
             raise Refusal("`view_range` is for files, and this path is a folder")
         return _folder(path, place, context)
@@ -89,7 +89,7 @@ def _folder(path: str, place: str, context: ToolContext) -> str:
     tests = f"-maxdepth 2 {files.SKIP_HIDDEN}"
     found, is_more = files.entries(context, path, place, tests=tests, max_entries=MAX_LISTED)
     base = place.rstrip("/")
-    rows = [f"{base}/{entry.path}{'/' if entry.is_folder else ''}" for entry in found]
+    rows = [f"{base}/{entry}" for entry in found]
     more = f"\n[only the first {MAX_LISTED} are listed]" if is_more else ""
     title = (
         f"Here's the files and directories up to 2 levels deep in {name_of(path)}, "
@@ -102,7 +102,7 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
     """Makes a file that does not exist yet."""
     data = text(call, "file_text").encode()
     place = files.find_place(context, path, may_be_new=True)
-    if files.run_own(context, 'test -e "$PLACE"', env={"PLACE": place}).ok:
+    if files.is_a(context, "-e", place):
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
             "`create`; use `str_replace` or `insert`"
@@ -120,16 +120,16 @@ def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
     file = files.open_file(context, path)
-    old, position = files.only_occurrence(
+    changed, start, end = files.replace_once(
         file,
         old,
+        new,
         missing="No replacement was performed, old_str did not appear verbatim in {name}.",
         several="No replacement was performed. Multiple occurrences of old_str in lines "
         "{distinct}. Please ensure it is unique.",
     )
-    new = files.in_place_of(file, old, new)
-    first = files.line_of(file.text, position)
-    return _edited(file, file.text.replace(old, new, 1), first, first + new.count("\n"), context)
+    first, last = files.line_of(changed, start), files.line_of(changed, end)
+    return _edited(file, changed, first, last, context)
 
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:

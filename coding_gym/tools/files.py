@@ -8,9 +8,11 @@ as the policy asks, and `SandboxError` where the sandbox is closed or died.
 
 import codecs
 import errno
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Self
 
@@ -21,8 +23,8 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_FILE_BYTES = 4 << 20
 MAX_LINE_CHARS = 2000
-MAX_FOUND = 1000
 _MAX_PATH_BYTES = 4096
+_MAX_SIMILAR = 3
 _OWN_COMMAND_S = 30.0
 _MAX_OWN_OUTPUT_BYTES = 1 << 20
 _MAX_LISTING_BYTES = 2 << 20
@@ -70,8 +72,8 @@ SKIP_HIDDEN = "-name .* -prune -o"
 _LIST = """\
 set -f
 cd -- "$BASE" || exit 3
-find . -mindepth 1 $TESTS -printf '%y %d %P\\0' 2>/dev/null | tr / '\\001' |
-    LC_ALL=C sort -z -k 3 | head -z -n "$NUM" | tr '\\001' /"""
+find . -mindepth 1 $TESTS '(' -type d -printf '%P/\\0' -o -printf '%P\\0' ')' 2>/dev/null |
+    tr / '\\001' | LC_ALL=C sort -z | head -z -n "$NUM" | tr '\\001' /"""
 
 
 def run_own(
@@ -314,52 +316,57 @@ def save(context: ToolContext, file: OpenedFile, text: str) -> bytes:
     return data
 
 
-def occurrences(file: OpenedFile, wanted: str) -> tuple[str, list[int]]:
-    r"""Returns a text as it stands in a file, and the first positions where it does.
+def as_written(file: OpenedFile, old: str, new: str) -> tuple[str, str]:
+    r"""Returns a text to find and its replacement, with the line ends that a file has there.
 
-    At most `MAX_FOUND` are looked for. A policy sees and writes plain line feeds; in a file of
-    mixed line ends that does not hold the text as written, CRLF is intended.
+    A policy sees and writes plain line feeds; in a file of mixed line ends that does not hold the
+    text as written, CRLF is intended.
     """
-    text = file.text
     if file.content.newline != "\n":
-        wanted = wanted.replace("\r\n", "\n")
-    elif wanted not in text and "\r\n" in text:
-        wanted = wanted.replace("\r\n", "\n").replace("\n", "\r\n")
-    found: list[int] = []
-    position = text.find(wanted)
-    while position >= 0 and len(found) < MAX_FOUND:
-        found.append(position)
-        position = text.find(wanted, position + len(wanted))
-    return wanted, found
+        return old.replace("\r\n", "\n"), new
+    if old not in file.text and "\r\n" in file.text:
+        old = old.replace("\r\n", "\n").replace("\n", "\r\n")
+    return old, new.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in old else new
 
 
-def only_occurrence(
-    file: OpenedFile, wanted: str, *, missing: str, several: str
-) -> tuple[str, int]:
-    """Returns a text as it stands in a file, and the one position where it does.
+def replace_once(
+    file: OpenedFile, old: str, new: str, *, missing: str, several: str
+) -> tuple[str, int, int]:
+    """Returns a file's text with the only occurrence of a text replaced.
 
     Args:
         file: The file.
-        wanted: The text.
-        missing: The refusal where it is not there; `str.format` fills in ``name``.
+        old: The text to find.
+        new: The text in its place.
+        missing: The refusal where it is not there; `str.format` fills in ``name``, and ``similar``:
+            lines that differ from its first one in white space, or "".
         several: The refusal where it is there more than once; `str.format` fills in ``name``,
             ``num``, and the lines of the first ten: ``lines``, or each once as ``distinct``.
+
+    Returns:
+        The new text, and where what was put in begins and ends.
     """
-    wanted, found = occurrences(file, wanted)
-    if len(found) == 1:
-        return wanted, found[0]
-    name, at = name_of(file.path), [line_of(file.text, position) for position in found[:10]]
+    old, new = as_written(file, old, new)
+    name, num = name_of(file.path), file.text.count(old)
+    if not num:
+        raise Refusal(missing.format(name=name, similar=_similar(file, old)))
+    if num > 1:
+        found = islice(re.finditer(re.escape(old), file.text), 10)
+        at = [line_of(file.text, match.start()) for match in found]
+        lines = ", ".join(map(str, at))
+        raise Refusal(several.format(name=name, num=num, lines=lines, distinct=sorted(set(at))))
+    start = file.text.index(old)
+    return file.text.replace(old, new), start, start + len(new)
+
+
+def _similar(file: OpenedFile, wanted: str) -> str:
+    first = next((line.split() for line in wanted.split("\n") if line.strip()), None)
+    lines = lines_of(file.text)
+    found = [(n, line) for n, line in enumerate(lines, 1) if first and line.split() == first]
     if not found:
-        raise Refusal(missing.format(name=name))
-    lines, num = ", ".join(map(str, at)), file.text.count(wanted)
-    raise Refusal(several.format(name=name, num=num, lines=lines, distinct=sorted(set(at))))
-
-
-def in_place_of(file: OpenedFile, wanted: str, replacement: str) -> str:
-    """Returns a replacement with the line ends of the text that it replaces."""
-    if "\r\n" in wanted and file.content.newline == "\n":
-        return replacement.replace("\r\n", "\n").replace("\n", "\r\n")
-    return replacement
+        return ""
+    view = "\n".join(numbered([line], n) for n, line in found[:_MAX_SIMILAR])
+    return f"; its first line stands here, perhaps with other white space or other lines:\n{view}"
 
 
 def line_of(text: str, position: int) -> int:
@@ -392,30 +399,15 @@ def cut_line(line: str) -> str:
     return f"{line[:MAX_LINE_CHARS]}[... {len(line) - MAX_LINE_CHARS} more characters]"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A file or folder in a folder.
-
-    Attributes:
-        path: Relative to the listed folder.
-        depth: Levels below it, from 1.
-        is_folder: Whether it is a folder.
-    """
-
-    path: str
-    depth: int
-    is_folder: bool
-
-
-def is_folder(context: ToolContext, place: str) -> bool:
-    """Returns whether a place is a folder."""
-    return run_own(context, 'test -d "$PLACE"', env={"PLACE": place}).ok
+def is_a(context: ToolContext, test: str, place: str) -> bool:
+    """Returns whether one of the shell's tests, such as ``-d`` for a folder, holds for a place."""
+    return run_own(context, f'test {test} "$PLACE"', env={"PLACE": place}).ok
 
 
 def entries(
     context: ToolContext, path: str, place: str, *, tests: str, max_entries: int
-) -> tuple[list[Entry], bool]:
-    """Returns the content of a folder, sorted by path, and whether there is more.
+) -> tuple[list[str], bool]:
+    """Returns a folder's paths, sorted, folders with a slash behind; and whether there is more.
 
     Args:
         context: The episode.
@@ -434,10 +426,5 @@ def entries(
     if not result.ok:
         why = "it took too long" if result.timed_out else "permission denied"
         raise Refusal(f"{name_of(path)} cannot be listed: {why}")
-    found = []
-    for row in result.output.split("\0")[:-1]:
-        kind, _, rest = row.partition(" ")
-        depth, _, name = rest.partition(" ")
-        if depth.isdecimal():
-            found.append(Entry(well_formed(name), int(depth), kind == "d"))
+    found = [well_formed(path) for path in result.output.split("\0")[:-1]]
     return found[:max_entries], len(found) > max_entries

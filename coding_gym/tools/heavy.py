@@ -12,29 +12,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.tools import files, prompts
 from coding_gym.tools.call_arguments import text, whole_number
 from coding_gym.tools.commands import bash_tool, elided
-from coding_gym.tools.files import (
-    OpenedFile,
-    find_place,
-    in_place_of,
-    line_of,
-    lines_of,
-    numbered,
-    occurrences,
-    open_file,
-    run_own,
-    save,
-    write_bytes,
-)
 from coding_gym.tools.programs import ask, syntax_errors, text_of
-from coding_gym.tools.prompts import (
-    EXAMPLE_COMMANDS,
-    FRESH_SHELL,
-    INTRODUCTION,
-    LAST_WORDS,
-    calls_as_json,
-)
 from coding_gym.tools.schemas import array, integer
 from coding_gym.tools.toolset import (
     SUBMIT,
@@ -59,7 +40,7 @@ _MAX_TEST_CHARS = 2000
 _TRACED_SHARE = 0.5  # of the time limit, after which no further test starts
 
 SYSTEM_PROMPT = f"""\
-{INTRODUCTION}
+{prompts.INTRODUCTION}
 
 Work in these steps, and go back a step when something does not fit.
 1. Understand: read the report. Call `repo_map`, then `find_definition` and `find_references` for \
@@ -72,8 +53,9 @@ at `find_references` when you change what a function takes or gives.
 5. Verify: run what failed, then the tests around it. Remove what you wrote only to reproduce.
 6. Submit: call `submit`.
 
-Answers are numbered. One that is the same as a recent one says only which. {LAST_WORDS}
-{calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` command {FRESH_SHELL}
+Answers are numbered. One that is the same as a recent one says only which. {prompts.LAST_WORDS}
+{prompts.calls_as_json('{"name": "repo_map", "arguments": {}}')} Each `bash` \
+command {prompts.FRESH_SHELL}
 """
 
 
@@ -88,8 +70,8 @@ def _repo_map(call: ToolCall, context: ToolContext) -> str:
             f"got {max_tokens}"
         )
     request = {"paths": _paths(call), "max_chars": max_tokens * _CHARS_PER_TOKEN}
-    reply = ask(context, "code_map.repo_map", request)
-    return text_of(reply, _MAX_MAP_CHARS, "the repository could not be mapped")
+    reply = ask(context, "code_map.repo_map", request, "the repository could not be mapped: {}")
+    return text_of(reply, _MAX_MAP_CHARS)
 
 
 def _paths(call: ToolCall) -> list[str]:
@@ -109,8 +91,8 @@ def _look_up(call: ToolCall, context: ToolContext) -> str:
     if not name or len(name) > _MAX_NAME_CHARS or any(c.isspace() for c in name):
         raise Refusal(f"`name` must be the name of one thing, such as parse, got {quoted(name)}")
     request = {"name": name, "quoted": quoted(name), "uses": call.name == "find_references"}
-    reply = ask(context, "code_map.look_up", request)
-    return text_of(reply, MAX_ANSWER_CHARS, "the repository could not be searched")
+    reply = ask(context, "code_map.look_up", request, "the repository could not be searched: {}")
+    return text_of(reply, MAX_ANSWER_CHARS)
 
 
 # Fault localisation: only tests of the working tree run, in its sandbox.
@@ -124,8 +106,8 @@ def _locate_fault(call: ToolCall, context: ToolContext) -> str:
         "quoted": ", ".join(map(quoted, named)),
         "seconds": context.command_timeout_s * _TRACED_SHARE,
     }
-    reply = ask(context, "fault.locate", request)
-    return text_of(reply, MAX_ANSWER_CHARS, "the tests could not be run line by line")
+    reply = ask(context, "fault.locate", request, "the tests could not be run line by line: {}")
+    return text_of(reply, MAX_ANSWER_CHARS)
 
 
 def pytest_arguments(test: str) -> tuple[list[str], list[str]]:
@@ -163,7 +145,6 @@ def pytest_arguments(test: str) -> tuple[list[str], list[str]]:
 # Edits, which leave no new syntax error behind.
 
 _MAX_SHOWN_LINES = 40
-_MAX_SIMILAR = 3
 _NEIGHBOURS = 2  # lines displayed on each side of an edit
 _ERROR_NEIGHBOURS = 3  # and of a syntax error
 _CHECKED_BY_PYTHON = {".py": "python", ".pyi": "python", ".json": "json"}
@@ -188,60 +169,45 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
         raise Refusal("`old` must not be empty; a new file is made with `create`")
     if old == new:
         raise Refusal("`old` and `new` are the same")
-    file = open_file(context, path)
-    old, positions = occurrences(file, old)
-    if not positions:
-        raise Refusal(f"`old` does not occur in {name_of(path)}{_similar(file, old)}")
-    if len(positions) > 1:
-        lines = ", ".join(str(line_of(file.text, p)) for p in positions[:10])
-        raise Refusal(
-            f"`old` occurs {len(positions)} times in {name_of(path)}, at lines {lines}; include "
-            "more of the lines around it"
-        )
-    start = positions[0]
-    new = in_place_of(file, old, new)
-    changed = file.text[:start] + new + file.text[start + len(old) :]
+    file = files.open_file(context, path)
+    changed, start, end = files.replace_once(
+        file,
+        old,
+        new,
+        missing="`old` does not occur in {name}{similar}",
+        several="`old` occurs {num} times in {name}, at lines {lines}; include more of the lines "
+        "around it",
+    )
     error, remark = _syntax_error(context, file.place, file.text, changed)
     if error:
         raise Refusal(f"not edited: it would leave a syntax error in {name_of(path)}\n{error}")
-    save(context, file, changed)
-    view = _view_of_edit(changed, start, start + len(new))
+    files.save(context, file, changed)
+    view = _view_of_edit(changed, start, end)
     return "\n".join(part for part in (f"{name_of(path)} was edited:", view, remark) if part)
 
 
 def _create(call: ToolCall, context: ToolContext) -> str:
     path, content = text(call, "path"), text(call, "content")
-    place = find_place(context, path, may_be_new=True)
-    if run_own(context, '[ -e "$FILE" ] || [ -L "$FILE" ]', env={"FILE": place}).ok:
+    place = files.find_place(context, path, may_be_new=True)
+    if files.is_a(context, "-e", place):
         raise Refusal(f"{name_of(path)} exists already; change it with `edit`")
     error, remark = _syntax_error(context, place, None, content)
     if error:
         raise Refusal(f"not created: there is a syntax error in it\n{error}")
-    write_bytes(context, path, place, content.encode())
-    num_lines = len(lines_of(content))
+    files.write_bytes(context, path, place, content.encode())
+    num_lines = len(files.lines_of(content))
     done = f"{name_of(path)} was created, {num_lines} line{'' if num_lines == 1 else 's'}."
     return f"{done}\n{remark}" if remark else done
 
 
 def _view_of_edit(content: str, start: int, end: int) -> str:
     """Returns the lines between two positions, and some around them, with their numbers."""
-    lines = lines_of(content)
-    first = max(1, line_of(content, start) - _NEIGHBOURS)
-    last = min(len(lines), line_of(content, end) + _NEIGHBOURS)
-    view = numbered(lines[first - 1 : min(last, first + _MAX_SHOWN_LINES - 1)], first)
+    lines = files.lines_of(content)
+    first = max(1, files.line_of(content, start) - _NEIGHBOURS)
+    last = min(len(lines), files.line_of(content, end) + _NEIGHBOURS)
+    view = files.numbered(lines[first - 1 : min(last, first + _MAX_SHOWN_LINES - 1)], first)
     left_out = last - first + 1 - _MAX_SHOWN_LINES
     return f"{view}\n({left_out} more lines)" if left_out > 0 else view
-
-
-def _similar(file: OpenedFile, wanted: str) -> str:
-    """Returns lines that differ from the first one wanted only in white space."""
-    first = next((line.split() for line in wanted.split("\n") if line.strip()), None)
-    lines = lines_of(file.text)
-    found = [(n, line) for n, line in enumerate(lines, 1) if first and line.split() == first]
-    if not found:
-        return ""
-    view = "\n".join(numbered([line], n) for n, line in found[:_MAX_SIMILAR])
-    return f"; its first line stands here, perhaps with other white space or other lines:\n{view}"
 
 
 def _syntax_error(context: ToolContext, path: str, old: str | None, new: str) -> tuple[str, str]:
@@ -288,7 +254,7 @@ def _view_of_error(content: str, number: int) -> str:
 def _complaints(context: ToolContext, command: str, texts: list[str]) -> tuple[list[str], str]:
     """Returns what a program says against each text, and why it could not be asked, or ""."""
     program = command.partition(" ")[0]
-    if not run_own(context, f"command -v {program}").ok:
+    if not files.run_own(context, f"command -v {program}").ok:
         return [""], f"there is no {program} here"
     # A pipe, so that the second of two programs reads it too.
     source = 'source=$(mktemp) && cat > "$source" && trap \'rm -f "$source"\' EXIT && '
@@ -296,7 +262,7 @@ def _complaints(context: ToolContext, command: str, texts: list[str]) -> tuple[l
     said = []
     for content in texts:
         data = content.encode("utf-8", "surrogateescape")
-        done = run_own(
+        done = files.run_own(
             context,
             f"{source}{{ {words}; }} 2>&1 >/dev/null",
             bound_s=_CHECK_TIMEOUT_S,
@@ -483,7 +449,7 @@ HEAVY = Toolset(
         ToolCall("create", {"path": "broken.py", "content": "def f(:\n"}),
         ToolCall("note", {"text": "The tests are in the folder tests."}),
         ToolCall("notes"),
-        *(ToolCall("bash", {"command": command}) for command in EXAMPLE_COMMANDS),
+        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
     ),
     unreadable="the arguments are no JSON: {call.error}",
     finish=_remember,

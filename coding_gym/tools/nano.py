@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
-from coding_gym.tools.files import OpenedFile, TextFile, in_place_of, occurrences, resolve
+from coding_gym.tools.files import OpenedFile, TextFile, replace_once, resolve
 from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ CUT_SUFFIX = "... output truncated"
 NUDGE = "Use shell to explore or apply_patch to make changes. Do not stop working."
 INVALID_PATCH = "invalid `apply_patch` arguments"
 OUTSIDE = "Path must be inside the repository"
+MISSING = "search string not found - try using grep to find the exact text"
+SEVERAL = "search ambiguous: {num} matches - add more context to make search unique"
 
 SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
@@ -96,7 +98,13 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     try:
         for value in (file, search, replace):
             value.encode()
-        _edit(context, file, search, replace)
+        place = resolve(context, file)
+        if place is None:
+            raise Refusal(OUTSIDE)
+        data = context.sandbox.read_file(place)
+        opened = OpenedFile(file, place, data, TextFile.decode(data))
+        changed, _, _ = replace_once(opened, search, replace, missing=MISSING, several=SEVERAL)
+        context.sandbox.write_file(place, opened.content.encode(changed))
     except UnicodeEncodeError as error:
         raise Refusal(INVALID_PATCH) from error
     except FileNotFoundError as error:
@@ -106,25 +114,6 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     except InvalidArgumentError as error:  # too large a file
         raise Refusal(f"patch operation failed: {error}") from error
     return "patch applied successfully"
-
-
-def _edit(context: ToolContext, path: str, search: str, replace: str) -> None:
-    """Replaces the only occurrence of ``search``."""
-    place = resolve(context, path)
-    if place is None:
-        raise Refusal(OUTSIDE)
-    data = context.sandbox.read_file(place)
-    file = OpenedFile(path, place, data, TextFile.decode(data))
-    search, _ = occurrences(file, search)
-    num_matches = file.text.count(search)
-    if num_matches == 0:
-        raise Refusal("search string not found - try using grep to find the exact text")
-    if num_matches > 1:
-        raise Refusal(
-            f"search ambiguous: {num_matches} matches - add more context to make search unique"
-        )
-    text = file.text.replace(search, in_place_of(file, search, replace), 1)
-    context.sandbox.write_file(place, file.content.encode(text))
 
 
 def _on_no_call(context: ToolContext) -> NoCall:

@@ -7,17 +7,11 @@ import json
 
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.text.truncate import scrub_runner_times
+from coding_gym.tools import prompts
 from coding_gym.tools.call_arguments import is_given, text, whole_number
 from coding_gym.tools.commands import bash_tool, elided, report, run_command
 from coding_gym.tools.files import lines_of, numbered, open_file, save
-from coding_gym.tools.programs import Reply, ask, syntax_errors, text_of
-from coding_gym.tools.prompts import (
-    EXAMPLE_COMMANDS,
-    FRESH_SHELL,
-    INTRODUCTION,
-    LAST_WORDS,
-    calls_as_json,
-)
+from coding_gym.tools.programs import ask, syntax_errors, text_of
 from coding_gym.tools.schemas import integer
 from coding_gym.tools.toolset import (
     SUBMIT,
@@ -38,7 +32,7 @@ _RESERVE_S = 5.0  # or half of the time limit: for what is done before and after
 _TESTS = "python -m pytest -q"
 
 SYSTEM_PROMPT = f"""\
-{INTRODUCTION}
+{prompts.INTRODUCTION}
 
 Work with the debugger: look at what the program does before you change it.
 1. Read the report, then the code, with `bash` and `view`.
@@ -51,8 +45,9 @@ Work with the debugger: look at what the program does before you change it.
 
 The debugger runs the program again from its start for each call and plays your earlier commands \
 again, so they should have no effects that last. When code changes, the session begins anew with \
-its breakpoints. {LAST_WORDS}
-{calls_as_json('{"name": "pdb", "arguments": {"command": "w"}}')} Each `bash` command {FRESH_SHELL}
+its breakpoints. {prompts.LAST_WORDS}
+{prompts.calls_as_json('{"name": "pdb", "arguments": {"command": "w"}}')} Each `bash` \
+command {prompts.FRESH_SHELL}
 """
 
 
@@ -63,19 +58,15 @@ def _pdb(call: ToolCall, context: ToolContext) -> str:
         "command": text(call, "command"),
         "seconds": max(limit_s - _RESERVE_S, limit_s / 2),
     }
-    reply = ask(context, "debugging.play", request)
-    if reply.problem:
-        raise Refusal(
-            f"the program could not be debugged: {reply.problem}; the session is as before"
-        )
-    played = text_of(reply, _MAX_PLAYED_CHARS, "")
-    context.state["pdb"] = _session(reply)
+    trouble = "the program could not be debugged: {}; the session is as before"
+    reply = ask(context, "debugging.play", request, trouble)
+    played = text_of(reply, _MAX_PLAYED_CHARS)
+    context.state["pdb"] = _session(reply.get("session"))
     return elided(scrub_runner_times(played), MAX_COMMAND_CHARS)
 
 
-def _session(reply: Reply) -> object:
-    """Returns the session of a reply, which the program may have forged: some JSON, bounded."""
-    session = reply.value.get("session")
+def _session(session: object) -> object:
+    """Returns a session, which the program may have forged: some JSON, bounded."""
     try:
         if len(json.dumps(session, allow_nan=False)) <= _MAX_SESSION_CHARS:
             return session
@@ -194,6 +185,6 @@ PDB = Toolset(
         ToolCall("view", {"path": "README.md", "start": 1, "end": 5}),
         ToolCall("rewrite", {"path": "README.md", "start": 1, "end": 1, "new_code": "# Notes"}),
         ToolCall("eval", {"command": "python -m pytest -q no_such_test.py"}),
-        *(ToolCall("bash", {"command": command}) for command in EXAMPLE_COMMANDS),
+        *(ToolCall("bash", {"command": command}) for command in prompts.EXAMPLE_COMMANDS),
     ),
 )

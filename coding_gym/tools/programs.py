@@ -7,7 +7,6 @@ sends a program on standard input, which leaves no file behind.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -52,20 +51,6 @@ _MAX_MESSAGE_CHARS = 400
 _MAX_LINE = 1 << 53
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The reply of a program.
-
-    Attributes:
-        value: Its JSON object. The tree's own code may have run beside the program and forged it:
-            each value in it is checked before use.
-        problem: Why there is none, in words for the policy; "" where there is one.
-    """
-
-    value: Mapping[str, Any] = field(default_factory=dict)
-    problem: str = ""
-
-
 def sources(folder: str, *shared: str) -> dict[str, str]:
     """Returns the sources of a package's modules, by name, as one package inside the sandbox.
 
@@ -82,15 +67,22 @@ def sources(folder: str, *shared: str) -> dict[str, str]:
     return {name: _SHARED_IMPORT.sub(r"from .\1 import ", text) for name, text in texts.items()}
 
 
-def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply:
+def ask(
+    context: ToolContext, program: str, request: Mapping[str, Any], trouble: str = "{}"
+) -> Mapping[str, Any]:
     """Runs a program inside the sandbox and returns its reply.
+
+    The tree's own code may have run beside the program and forged the reply: each value in it is
+    to be checked before use.
 
     Args:
         context: The episode.
         program: A module of ``coding_gym.tools.inside`` and a function of it, ``module.function``.
         request: The function's request, JSON values.
+        trouble: The refusal where there is no reply; `str.format` fills in why.
 
     Raises:
+        Refusal: There is no reply.
         SandboxError: The sandbox is closed or died.
     """
     sent = {"modules": _modules(), "program": program, "request": request}
@@ -100,37 +92,34 @@ def ask(context: ToolContext, program: str, request: Mapping[str, Any]) -> Reply
         env={"CODING_GYM_START": _START},
         stdin=json.dumps(sent).encode("ascii"),
     )
-    if done.timed_out:
-        return Reply(problem=f"it took longer than {context.command_timeout_s:g}s and was killed")
-    if done.out_of_memory:
-        return Reply(problem="it was killed: it used more memory than there is")
-    if done.exit_code == _NO_PYTHON:
-        return Reply(problem="there is no `python` here to do it with")
     try:
-        value = json.loads(done.output.rpartition("\n")[2])
+        reply = json.loads(done.output.rpartition("\n")[2])
     except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        return Reply(problem=f"its process ended early (exit code {done.exit_code})")
-    return Reply(value, str(value.get("problem", ""))[:_MAX_MESSAGE_CHARS])
+        reply = None
+    if done.timed_out:
+        problem = f"it took longer than {context.command_timeout_s:g}s and was killed"
+    elif done.out_of_memory:
+        problem = "it was killed: it used more memory than there is"
+    elif done.exit_code == _NO_PYTHON:
+        problem = "there is no `python` here to do it with"
+    elif not isinstance(reply, dict):
+        problem = f"its process ended early (exit code {done.exit_code})"
+    else:
+        problem = str(reply.get("problem", ""))[:_MAX_MESSAGE_CHARS]
+        if not problem:
+            return reply
+    raise Refusal(trouble.format(problem))
 
 
-def text_of(reply: Reply, max_chars: int, trouble: str) -> str:
-    """Returns the text of a reply that holds one.
-
-    Args:
-        reply: The reply: ``text`` and ``ok``.
-        max_chars: The most characters of it that are returned.
-        trouble: The beginning of the refusal where there is no reply.
+def text_of(reply: Mapping[str, Any], max_chars: int) -> str:
+    """Returns at most so much of the ``text`` of a reply.
 
     Raises:
-        Refusal: There is no reply, or it says that the request cannot be served.
+        Refusal: With this text, where the reply is not ``ok``.
     """
-    if reply.problem:
-        raise Refusal(f"{trouble}: {reply.problem}")
-    value = reply.value.get("text")
+    value = reply.get("text")
     text = value[:max_chars] if isinstance(value, str) and value else "(no answer)"
-    if reply.value.get("ok") is not True:
+    if reply.get("ok") is not True:
         raise Refusal(text)
     return text
 
@@ -148,10 +137,12 @@ def syntax_errors(
     Returns:
         By text the message, "" where there is no error, and its line, 0 where it is not known.
     """
-    reply = ask(context, "syntax.check", {"texts": list(texts), "language": language})
-    errors = reply.value.get("errors")
-    if reply.problem or not isinstance(errors, list) or len(errors) != len(texts):
-        return [("", 0)] * len(texts), reply.problem or "no reply"
+    try:
+        errors = ask(context, "syntax.check", {"texts": texts, "language": language}).get("errors")
+    except Refusal as why:
+        return [("", 0)] * len(texts), str(why)
+    if not isinstance(errors, list) or len(errors) != len(texts):
+        return [("", 0)] * len(texts), "no reply"
     return [_error(row) for row in errors], ""
 
 

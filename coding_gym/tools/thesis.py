@@ -40,15 +40,16 @@ def _str_replace(call: ToolCall, context: ToolContext) -> str:
     if not old:
         raise Refusal("`old_str` must not be empty; write_file makes new files")
     file = files.open_file(context, path)
-    old, position = files.only_occurrence(
+    changed, start, _ = files.replace_once(
         file,
         old,
+        new,
         missing="`old_str` does not occur in {name}; view the file and copy it exactly",
         several="`old_str` occurs {num} times in {name}, at lines {lines}; give more of the text "
         "around the one that is meant",
     )
-    files.save(context, file, file.text.replace(old, files.in_place_of(file, old, new), 1))
-    return f"Replaced the text at line {files.line_of(file.text, position)} of {name_of(path)}."
+    files.save(context, file, changed)
+    return f"Replaced the text at line {files.line_of(changed, start)} of {name_of(path)}."
 
 
 def _view_file(call: ToolCall, context: ToolContext) -> str:
