@@ -5,13 +5,15 @@ Values are accepted as text where their meaning is plain: XML formats write ever
 """
 
 import json
+import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.toolset import Refusal, quoted
 
+_T = TypeVar("_T")
 _NUMBER = re.compile(r"[+-]?\d{1,18}")
 _TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -23,13 +25,7 @@ def is_given(call: ToolCall, name: str) -> bool:
 
 def text(call: ToolCall, name: str, default: str | None = None) -> str:
     """Returns an argument that is a string of Unicode text; without a default it is required."""
-    value = call.arguments.get(name)
-    if value is None:
-        if default is None:
-            raise _missing(call, name)
-        return default
-    if not isinstance(value, str):
-        raise _wrong(name, "a string", value)
+    value = _read(call, name, default, "a string", lambda v: v if isinstance(v, str) else None)
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -39,42 +35,45 @@ def text(call: ToolCall, name: str, default: str | None = None) -> str:
 
 def whole_number(call: ToolCall, name: str, default: int | None = None) -> int:
     """Returns an argument that is a whole number; without a default it is required."""
-    value = call.arguments.get(name)
-    if value is None:
-        if default is None:
-            raise _missing(call, name)
-        return default
-    number = as_integer(value)
-    if number is None:
-        raise _wrong(name, "a whole number", value)
-    return number
+    return _read(call, name, default, "a whole number", as_integer)
 
 
 def truth(call: ToolCall, name: str, *, default: bool) -> bool:
     """Returns an argument that is true or false."""
-    value = call.arguments.get(name)
-    if value is None:
-        return default
-    if isinstance(value, bool):
-        return value
-    said = _TRUTHS.get(str(value).strip().strip("\"'").lower())
-    if said is None:
-        raise _wrong(name, "true or false", value)
-    return said
+    return _read(call, name, default, "true or false", _as_truth)
 
 
 def seconds(call: ToolCall, name: str, default: float, *, least: float, most: float) -> float:
     """Returns an argument that is a number of seconds, brought into bounds."""
+    return min(max(_read(call, name, default, "a number of seconds", _as_number), least), most)
+
+
+def _read(
+    call: ToolCall, name: str, default: _T | None, wanted: str, convert: Callable[[Any], _T | None]
+) -> _T:
+    """Returns an argument's value; ``convert`` returns None for what is not ``wanted``."""
     value = call.arguments.get(name)
     if value is None:
+        if default is None:
+            names = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
+            raise Refusal(f"{call.name} needs the argument `{name}`, got {names}")
         return default
+    converted = convert(value)
+    if converted is None:
+        raise _wrong(name, wanted, value)
+    return converted
+
+
+def _as_truth(value: Any) -> bool | None:
+    return _TRUTHS.get(str(value).strip().strip("\"'").lower())
+
+
+def _as_number(value: Any) -> float | None:
     try:
         number = float("nan" if isinstance(value, bool) else value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _wrong(name, "a number of seconds", value) from error
-    if number != number:  # NaN
-        raise _wrong(name, "a number of seconds", value)
-    return min(max(number, least), most)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if math.isnan(number) else number
 
 
 def line_range(call: ToolCall, name: str) -> tuple[int, int] | None:
@@ -112,11 +111,6 @@ def as_integer(value: Any) -> int | None:
         return int(plain) if _NUMBER.fullmatch(plain) else None
     is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(value) if is_whole and not isinstance(value, bool) and abs(value) < 1 << 62 else None
-
-
-def _missing(call: ToolCall, name: str) -> Refusal:
-    names = ", ".join(quoted(key) for key in list(call.arguments)[:10]) or "nothing"
-    return Refusal(f"{call.name} needs the argument `{name}`, got {names}")
 
 
 def _wrong(name: str, wanted: str, value: Any) -> Refusal:

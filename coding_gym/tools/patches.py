@@ -42,7 +42,6 @@ class Hunk:
         lines: Its lines, each behind ``" "``, ``"-"`` or ``"+"``.
         start: The line, from 1, where the patch says that it begins; None where it does not say.
         anchors: Lines that stand above it, in this order, somewhere behind the hunk before.
-        takes_first: Whether it goes to the first place that fits, where several do.
         at_end: Whether it must end with the text.
         is_bare_before: Whether the patch says that the text ends without a line end, before …
         is_bare_after: … and after.
@@ -51,7 +50,6 @@ class Hunk:
     lines: tuple[str, ...]
     start: int | None = None
     anchors: tuple[str, ...] = ()
-    takes_first: bool = False
     at_end: bool = False
     is_bare_before: bool = False
     is_bare_after: bool = False
@@ -72,7 +70,8 @@ class FilePatch:
         hunks: Changes to its text.
         mode: ``644`` or ``755`` where the patch sets it, else "".
         is_copy: Whether the file at the old path stays.
-        is_loose: Whether white space is forgiven, as Codex does.
+        is_loose: Whether white space is forgiven, and a hunk goes to the first place that fits
+            where several do, as Codex does.
     """
 
     old_path: str | None
@@ -240,7 +239,7 @@ def _chunks(path: str, body: Sequence[str]) -> Iterator[Hunk]:
         if line.startswith(("@@", "*** End of File")):
             if lines:
                 at_end = not line.startswith("@@")
-                yield Hunk(tuple(lines), anchors=tuple(anchors), takes_first=True, at_end=at_end)
+                yield Hunk(tuple(lines), anchors=tuple(anchors), at_end=at_end)
                 anchors, lines = [], []
             anchor = line.removeprefix("@@").removesuffix("@@").strip()
             # Line numbers do not belong here; the lines themselves say where.

@@ -18,8 +18,8 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_BYTES = 32 << 20  # of all files that a patch touches
 # How lines are compared, in this order; the first way that finds a place wins.
-STRICT: tuple[Callable[[str], str], ...] = (str, str.rstrip)
-LOOSE: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip)
+_STRICT: tuple[Callable[[str], str], ...] = (str, str.rstrip)
+_LOOSE: tuple[Callable[[str], str], ...] = (*_STRICT, str.strip)
 _MAX_NAMED = 5
 
 MAX_WORK = 1 << 27
@@ -30,20 +30,22 @@ _LINE_COST = 16  # what a line costs when a text is taken apart, in characters
 
 @dataclass(slots=True)
 class Effort:
-    """A budget of work.
+    """The work that may still be spent on the places of a patch, in characters."""
 
-    Attributes:
-        left: What may still be spent, in a unit that its owner names.
-    """
+    left: int = MAX_WORK
 
-    left: int
+    def spend(self, work: int) -> None:
+        """Takes work from the budget.
 
-    def spend(self, work: int) -> bool:
-        """Takes work from the budget, or takes nothing and returns False where it is too much."""
+        Raises:
+            Refusal: It is more than is left.
+        """
         if work > self.left:
-            return False
+            raise Refusal(
+                "finding the places of this patch takes too much work; split it, leave out lines "
+                "behind @@, or write the lines exactly as they are in the file"
+            )
         self.left -= work
-        return True
 
 
 class _Lines:
@@ -56,19 +58,12 @@ class _Lines:
     def __init__(self, text: str, effort: Effort) -> None:
         self._effort = effort
         self._cost = len(text) + _LINE_COST * (text.count("\n") + 1)
-        self._pay(self._cost)
+        self._effort.spend(self._cost)
         self.lines = text.removesuffix("\n").split("\n") if text else []
         self._folded = cache(self._fold)
 
-    def _pay(self, work: int) -> None:
-        if not self._effort.spend(work):
-            raise Refusal(
-                "finding the places of this patch takes too much work; split it, leave out lines "
-                "behind @@, or write the lines exactly as they are in the file"
-            )
-
     def _fold(self, way: Callable[[str], str]) -> tuple[str, list[int]]:
-        self._pay(self._cost)
+        self._effort.spend(self._cost)
         folded = [way(line) for line in self.lines]
         starts = list(accumulate((len(line) + 1 for line in folded), initial=0))
         return "\n" + "\n".join(folded) + "\n", starts
@@ -89,7 +84,7 @@ class _Lines:
         position = starts[min(begin, len(starts) - 1)]
         while len(found) < most:
             at = text.find(needle, position)
-            self._pay((at if at >= 0 else len(text)) - position + len(needle))
+            self._effort.spend((at if at >= 0 else len(text)) - position + len(needle))
             if at < 0:
                 break
             found.append(bisect.bisect_left(starts, at))
@@ -100,16 +95,17 @@ class _Lines:
 def apply_hunks(
     text: str,
     hunks: Sequence[Hunk],
-    ways: Sequence[Callable[[str], str]],
     effort: Effort | None = None,
+    *,
+    is_loose: bool = False,
 ) -> tuple[str, list[int]]:
     """Puts hunks into a text, in their order.
 
     Args:
         text: With line feeds for line ends.
         hunks: From the top of the text to its end.
-        ways: `STRICT` or `LOOSE`.
-        effort: A budget for the search, in characters; `MAX_WORK` by default.
+        effort: What the search may take; `MAX_WORK` by default.
+        is_loose: See `FilePatch`.
 
     Returns:
         The new text, and the line of the old one, from 1, at which each hunk went in.
@@ -117,13 +113,13 @@ def apply_hunks(
     Raises:
         Refusal: One of them fits nowhere, or at more places than one, or that takes too much work.
     """
-    source = _Lines(text, effort or Effort(MAX_WORK))
+    source = _Lines(text, effort or Effort())
     ends_bare = bool(text) and not text.endswith("\n")
     result: list[str] = []
     taken, drift, numbers = 0, 0, []
     for number, hunk in enumerate(hunks, 1):
         try:
-            at = _locate(source, hunk, taken, drift, ways)
+            at = _locate(source, hunk, taken, drift, is_loose=is_loose)
         except Refusal as why:
             raise Refusal(f"hunk {number}: {why}") from why
         if hunk.start is not None:
@@ -149,15 +145,12 @@ def _ends_bare(hunk: Hunk, was_bare: bool) -> bool:
 
 def _merged(hunk: Hunk, source: Sequence[str]) -> list[str]:
     """Returns the lines that a hunk leaves; those that stay are the text's own."""
-    result: list[str] = []
-    at = 0
+    there = iter(source)
+    result = []
     for line in hunk.lines:
-        if line[0] == "+":
-            result.append(line[1:])
-            continue
-        if line[0] == " ":
-            result.append(source[at])
-        at += 1
+        stands = line[1:] if line[0] == "+" else next(there)
+        if line[0] != "-":
+            result.append(stands)
     return result
 
 
@@ -167,9 +160,8 @@ def _stated(hunk: Hunk) -> int:
     return start - 1 if hunk.before else start  # one that takes nothing names the line above it
 
 
-def _locate(
-    source: _Lines, hunk: Hunk, begin: int, drift: int, ways: Sequence[Callable[[str], str]]
-) -> int:
+def _locate(source: _Lines, hunk: Hunk, begin: int, drift: int, *, is_loose: bool) -> int:
+    ways = _LOOSE if is_loose else _STRICT
     for anchor in hunk.anchors:
         begin = _anchored(source, anchor, begin, ways)
     wanted = hunk.before
@@ -185,7 +177,7 @@ def _locate(
         if stated is not None and stated >= begin and source.fits(wanted, stated, way):
             return stated
     for way in ways:
-        found = source.places(wanted, begin, way, 1 if hunk.takes_first else _MAX_NAMED + 1)
+        found = source.places(wanted, begin, way, 1 if is_loose else _MAX_NAMED + 1)
         if len(found) == 1:
             return found[0]
         if found:
@@ -210,11 +202,10 @@ def _mismatch(source: _Lines, wanted: Sequence[str], stated: int | None, begin: 
 
 
 def _anchored(source: _Lines, anchor: str, begin: int, ways: Sequence[Callable[[str], str]]) -> int:
-    for way in ways:
-        found = source.places([anchor], begin, way, 1)
-        if found:
-            return found[0] + 1
-    raise Refusal(f"there is no line {anchor!r:.80} behind the hunk before")
+    found = next((at for way in ways for at in source.places([anchor], begin, way, 1)), None)
+    if found is None:
+        raise Refusal(f"there is no line {anchor!r:.80} behind the hunk before")
+    return found + 1
 
 
 def _place_of_addition(source: _Lines, hunk: Hunk, begin: int, drift: int) -> int:
@@ -285,7 +276,7 @@ class _Plan:
 
     context: ToolContext
     entries: dict[str, _Entry] = field(default_factory=dict)
-    effort: Effort = field(default_factory=lambda: Effort(MAX_WORK))
+    effort: Effort = field(default_factory=Effort)
 
     def add(self, patch: FilePatch) -> dict[str, Any]:
         """Works out one file's part, on top of those before it."""
@@ -326,8 +317,7 @@ class _Plan:
         content = TextFile.decode(data)
         if content.is_binary:
             raise Refusal("it is a binary file; use a command instead")
-        ways = LOOSE if patch.is_loose else STRICT
-        text, numbers = apply_hunks(content.text, patch.hunks, ways, self.effort)
+        text, numbers = apply_hunks(content.text, patch.hunks, self.effort, is_loose=patch.is_loose)
         if patch.new_path is None and text:
             raise Refusal("the patch deletes this file, but not all of its lines")
         try:

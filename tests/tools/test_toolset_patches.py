@@ -11,7 +11,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.tools.patches import MAX_ANCHORS, MAX_PATCH_CHARS, read_patch
-from coding_gym.tools.patching import LOOSE, MAX_WORK, STRICT, Effort, apply_hunks
+from coding_gym.tools.patching import apply_hunks
 from coding_gym.tools.toolset import Refusal
 
 STATE = "find . -mindepth 1 -printf '%p %y %m %l\\n' | sort; find . -type f | sort | xargs cat"
@@ -29,7 +29,7 @@ def apply(scene: Scene, patch: str) -> dict[str, Any]:
 def patched(text: str, patch: str) -> str:
     """A text after a patch of one file."""
     (file,) = read_patch(patch)
-    return apply_hunks(text, file.hunks, STRICT)[0]
+    return apply_hunks(text, file.hunks, is_loose=file.is_loose)[0]
 
 
 UPDATE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
@@ -197,15 +197,15 @@ def test_any_diff_that_difflib_writes_gives_the_text_that_it_was_made_of() -> No
 def test_marks_of_the_envelope_behind_a_blank_are_lines_of_the_file() -> None:
     text = "*** Begin Patch\nx\n*** End Patch\ny\n"
     lines = " *** Begin Patch\n-x\n+z\n *** End Patch\n"
-    (file,) = read_patch(f"*** Begin Patch\n*** Update File: f\n@@\n{lines}*** End Patch")
-    assert apply_hunks(text, file.hunks, STRICT)[0] == text.replace("x", "z")
+    patch = f"*** Begin Patch\n*** Update File: f\n@@\n{lines}*** End Patch"
+    assert patched(text, patch) == text.replace("x", "z")
 
 
 @pytest.mark.parametrize("header", ["Add File: f\n+x\n", "Update File: f\n@@\n-a\n+x\n"])
 def test_any_number_of_blank_lines_may_stand_in_front_of_the_end(header: str) -> None:
     blank = "\n" * (MAX_PATCH_CHARS - 100)
-    (file,) = read_patch(f"*** Begin Patch\n*** {header}{blank}*** End Patch")
-    assert apply_hunks("a\n" * ("-a" in header), file.hunks, STRICT)[0] == "x\n"
+    patch = f"*** Begin Patch\n*** {header}{blank}*** End Patch"
+    assert patched("a\n" * ("-a" in header), patch) == "x\n"
 
 
 def test_a_change_stands_below_so_many_lines_and_no_more() -> None:
@@ -224,10 +224,9 @@ def test_a_patch_is_refused_whose_places_take_too_much_work_to_find(scene: Scene
     hunks = "@@ x\n-x\n+y\n" * 400  # each line is looked for exactly first, and there is none
     (file,) = read_patch(f"*** Begin Patch\n*** Update File: f\n{hunks}*** End Patch")
     text = "  x\n" * 40_000
-    effort = Effort(MAX_WORK)
     with pytest.raises(Refusal, match="takes too much work; split it"):
-        apply_hunks(text, file.hunks, LOOSE, effort)
-    assert len(apply_hunks(text, file.hunks[:100], LOOSE)[1]) == 100
+        apply_hunks(text, file.hunks, is_loose=True)
+    assert len(apply_hunks(text, file.hunks[:100], is_loose=True)[1]) == 100
     scene.sandbox.write_file("f", text.encode())
     third = f"*** Update File: f\n{hunks[: len(hunks) // 400 * 130]}"
     said = apply(scene, f"*** Begin Patch\n{third}{third}*** End Patch")  # all share one effort
