@@ -148,17 +148,17 @@ _MAX_SHOWN_LINES = 40
 _NEIGHBOURS = 2  # lines displayed on each side of an edit
 _ERROR_NEIGHBOURS = 3  # and of a syntax error
 _CHECKED_BY_PYTHON = {".py": "python", ".pyi": "python", ".json": "json"}
-# Each reads the text on standard input and only parses it; the name of the program is its first
-# word. A .js file may be a script or a module.
-_CHECKED_BY_COMMAND = {
-    ".js": "node --check - || node --check --input-type=module -",
-    ".cjs": "node --check -",
-    ".mjs": "node --check --input-type=module -",
-    ".sh": "bash -n",
-    ".rb": "ruby -c",
-    ".php": "php -l",
-    ".go": "gofmt -e",
+# Each only parses the text, which is in a file; the name of the program is its first word.
+_CHECKED_BY_COMMAND = {  # a .js file may be a script or a module
+    ".js": 'node --check - <"$TEXT" || node --check --input-type=module - <"$TEXT"',
+    ".cjs": 'node --check - <"$TEXT"',
+    ".mjs": 'node --check --input-type=module - <"$TEXT"',
+    ".sh": 'bash -n <"$TEXT"',
+    ".rb": 'ruby -c <"$TEXT"',
+    ".php": 'php -l <"$TEXT"',
+    ".go": 'gofmt -e <"$TEXT"',
 }
+_NO_PROGRAM = 127
 _CHECK_TIMEOUT_S = 20.0
 _MAX_MESSAGE_CHARS = 500
 
@@ -223,21 +223,21 @@ def _syntax_error(context: ToolContext, path: str, old: str | None, new: str) ->
     texts = [new] if old is None else [new, old]
     if suffix in _CHECKED_BY_PYTHON:
         errors, problem = syntax_errors(context, texts, _CHECKED_BY_PYTHON[suffix])
-        said = [f"{message} (line {n})" if n else message for message, n in errors]
-        view = _view_of_error(new, errors[0][1])
     elif suffix in _CHECKED_BY_COMMAND:
-        said, problem = _complaints(context, _CHECKED_BY_COMMAND[suffix], texts)
-        view = ""
+        errors, problem = _complaints(context, _CHECKED_BY_COMMAND[suffix], texts)
     else:
         return "", ""
+    (message, line), *before = errors
     if problem:
         return "", f"(its syntax was not checked: {problem})"
-    if not said[0]:
+    if not message:
         return "", ""
-    if any(said[1:]):
-        first_line = said[0].splitlines()[0]
+    if line:
+        message += f" (line {line})"
+    if any(error for error, _ in before):
+        first_line = message.splitlines()[0]
         return "", f"(the file has a syntax error, as before the edit: {first_line})"
-    return said[0] + view, ""
+    return message + _view_of_error(new, line), ""
 
 
 def _view_of_error(content: str, number: int) -> str:
@@ -251,26 +251,24 @@ def _view_of_error(content: str, number: int) -> str:
     )
 
 
-def _complaints(context: ToolContext, command: str, texts: list[str]) -> tuple[list[str], str]:
-    """Returns what a program says against each text, and why it could not be asked, or ""."""
+def _complaints(
+    context: ToolContext, command: str, texts: list[str]
+) -> tuple[list[tuple[str, int]], str]:
+    """Returns what `syntax_errors` does, by asking a program; it names no lines."""
     program = command.partition(" ")[0]
-    if not files.run_own(context, f"command -v {program}").ok:
-        return [""], f"there is no {program} here"
-    # A pipe, so that the second of two programs reads it too.
-    source = 'source=$(mktemp) && cat > "$source" && trap \'rm -f "$source"\' EXIT && '
-    words = " || ".join(f'{part} < "$source"' for part in command.split(" || "))
+    script = (
+        f"command -v {program} >/dev/null || exit {_NO_PROGRAM}; TEXT=$(mktemp) && "
+        f'trap \'rm -f "$TEXT"\' EXIT && cat >"$TEXT" && {{ {command}; }} 2>&1 >/dev/null'
+    )
     said = []
     for content in texts:
         data = content.encode("utf-8", "surrogateescape")
-        done = files.run_own(
-            context,
-            f"{source}{{ {words}; }} 2>&1 >/dev/null",
-            bound_s=_CHECK_TIMEOUT_S,
-            stdin=data,
-        )
+        done = files.run_own(context, script, bound_s=_CHECK_TIMEOUT_S, stdin=data)
+        if done.exit_code == _NO_PROGRAM:
+            return [("", 0)], f"there is no {program} here"
         is_fine = done.ok or done.timed_out
         message = done.output.strip()[:_MAX_MESSAGE_CHARS] or "it does not parse"
-        said.append("" if is_fine else message)
+        said.append(("" if is_fine else message, 0))
         if is_fine:
             break
     return said, ""

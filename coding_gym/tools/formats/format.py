@@ -24,6 +24,7 @@ from coding_gym.tools.schemas import Schema
 _PATCHES = ("patch", "diff", "input")
 # Which tool is meant where several take a patch.
 _PATCHERS = ("apply_patch",)
+_DEBUGGERS = ("pdb",)  # they take a command too, but not one of the shell
 _SEPARATOR = re.compile(r"\s*")
 
 
@@ -83,7 +84,7 @@ class KnownTools:
         found = {}
         for name in self.names:
             required = self._required(name)
-            if len(required) == 1 and required[0] in arguments:
+            if len(required) == 1 and required[0] in arguments and name not in _DEBUGGERS:
                 found[name] = required[0]
         ordered = (*(name for name in preferred if name in found), *found)
         return (ordered[0], found[ordered[0]]) if ordered else None
