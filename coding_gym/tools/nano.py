@@ -14,7 +14,7 @@ from coding_gym.text.truncate import head
 from coding_gym.tools import prompts
 from coding_gym.tools.commands import run_command
 from coding_gym.tools.files import OpenedFile, TextFile, replace_once, resolve
-from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset
+from coding_gym.tools.toolset import SUBMIT, NoCall, Refusal, Tool, ToolContext, Toolset, answer
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -85,9 +85,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         reply = f"command failed with exit code {end.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Lines for what nano has no words for are never cut off.
-    content = "\n".join((_cut(reply), *end.notes))
-    raw = "" if end.raw.strip() in content else end.raw
-    return ToolResult(content, ok=ok, call_id=call.call_id, raw=raw)
+    return answer(call, "\n".join((_cut(reply), *end.notes)), ok=ok, raw=end.raw)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:

@@ -59,31 +59,26 @@ def repo_map(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
     wanted = [_inside(path) for path in request["paths"]]
     files, num_left_out = source_files()
     parsed: dict[str, Tags] = {}
-    others: list[str] = []
     bytes_left = _MAX_MAPPED_BYTES
     for path, data in sorted(files, key=lambda file: (is_test(file[0]), file[0])):
         is_parsed = path.endswith(_PYTHON) and len(data) <= bytes_left
         tags = python_tags(data) if is_parsed else None
-        if tags is None:
-            others.append(path)
-        else:
+        if tags is not None:
             bytes_left -= len(data)
             parsed[path] = tags
     order = [d for d in _ranked(parsed) if _is_below(d.path, wanted)]
     text, num_drawn = _drawn(order, request["max_chars"])
-    names = sorted(path for path in others if _is_below(path, wanted))
+    names = [path for path, _ in files if path not in parsed and _is_below(path, wanted)]
     text += _listed(names, request["max_chars"] - len(text))
-    num_files = sum(_is_below(path, wanted) for path in parsed)
-    where = " below the paths given" if wanted else ""
-    summary = f"No definitions were found in {num_files} source files{where}."
+    where = f"{sum(_is_below(path, wanted) for path in parsed)} source files"
+    where += " below the paths given" if wanted else ""
+    summary = f"No definitions were found in {where}."
     if order:
-        summary = f"({num_drawn} of {len(order)} definitions in {num_files} source files{where}, "
-        summary += "the most used ones."
+        summary = f"({num_drawn} of {len(order)} definitions in {where}, the most used ones."
     if num_left_out:
         what = "file was" if num_left_out == 1 else "files were"
         summary += f" {num_left_out} {what} not read: too large, no text, or too many."
-    summary += ")" if order else ""
-    reply({"ok": True, "text": text + summary})
+    reply({"ok": True, "text": text + summary + ")" * bool(order)})
 
 
 def look_up(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
@@ -110,16 +105,15 @@ def look_up(request: dict[str, Any], reply: Callable[[Any], None]) -> None:
             kind = "" if uses else " (mention)"
             hits = [(n, kind) for n, line in enumerate(lines, 1) if word.search(line)]
         for number, kind in hits[: _MAX_PLACES + 1]:
-            text = printable(lines[number - 1].strip()) if number <= len(lines) else ""
+            text = printable("".join(lines[number - 1 : number]).strip())
             found.append(f"{printable(path)}:{number}{kind}: {text}")
     found = places or mentions
+    text = "\n".join(found[:_MAX_PLACES])
     if not found:
         what = "is used nowhere" if uses else "is defined nowhere"
         text = f"{request['quoted']} {what} in the source files that can be read{_similar(last)}"
-    else:
-        text = "\n".join(found[:_MAX_PLACES])
-        if len(found) > _MAX_PLACES:
-            text += f"\n(only the first {_MAX_PLACES} are shown)"
+    elif len(found) > _MAX_PLACES:
+        text += f"\n(only the first {_MAX_PLACES} are shown)"
     reply({"ok": bool(found), "text": text})
 
 
