@@ -31,6 +31,7 @@ _KINDS = ("+", "-", " ")
 _HUNK = re.compile(r"@@(?: -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@)?")
 _BARE_HUNK = re.compile(r"^@@[ \t]*$|^@@ (?!-\d+(?:,\d+)? \+\d+(?:,\d+)? @@).*$", re.MULTILINE)
 _MODE = re.compile(r"^(?:new file mode|new mode) (100644|100755)$", re.MULTILINE)
+_FILE_HEADER = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.*)$", re.MULTILINE)
 _FENCE = re.compile(r"\A\s*```[\w-]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -187,31 +188,24 @@ def _hunk(body: Sequence[str], start: int | None) -> Hunk:
 def _read_envelope(text: str) -> Iterator[FilePatch]:
     # Only lines that begin so: behind a blank the same is a line of a file.
     lines = [line for line in text.strip().split("\n") if line.rstrip() not in (BEGIN, END)]
-    at = 0
-    while at < len(lines):
-        kind, _, path = lines[at].removeprefix("*** ").partition(": ")
-        path = path.strip()
-        if not lines[at].strip():
-            at += 1
-            continue
-        if kind not in ("Add File", "Delete File", "Update File") or not path:
-            raise Refusal(
-                f"{lines[at]!r:.80} is no header; the files of this patch begin with `*** Add "
-                "File: path`, `*** Update File: path` or `*** Delete File: path`"
-            )
-        end = next((i for i in range(at + 1, len(lines)) if _is_header(lines[i])), len(lines))
-        yield _section(kind, path, lines[at + 1 : end])
-        at = end
-
-
-def _is_header(line: str) -> bool:
-    return line.startswith(("*** Add File: ", "*** Delete File: ", "*** Update File: "))
+    before, *parts = _FILE_HEADER.split("\n".join(lines))
+    wrong = [line for line in before.split("\n") if line.strip()]
+    for kind, path, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        wrong += [] if path.strip() else [f"*** {kind} File: {path}"]
+        if wrong:
+            break
+        yield _section(kind, path.strip(), body.split("\n")[1:])
+    if wrong:
+        raise Refusal(
+            f"{wrong[0]!r:.80} is no header; the files of this patch begin with `*** Add File: "
+            "path`, `*** Update File: path` or `*** Delete File: path`"
+        )
 
 
 def _section(kind: str, path: str, body: Sequence[str]) -> FilePatch:
-    if kind == "Delete File":
+    if kind == "Delete":
         return FilePatch(path, None)
-    if kind == "Add File":
+    if kind == "Add":
         body = _without_blank_end(body)
         wrong = [line for line in body if not line.startswith("+")]
         if wrong:
