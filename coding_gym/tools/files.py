@@ -26,8 +26,7 @@ MAX_LINE_CHARS = 2000
 _MAX_PATH_BYTES = 4096
 _MAX_SIMILAR = 3
 _OWN_COMMAND_S = 30.0
-_MAX_OWN_OUTPUT_BYTES = 1 << 20
-_MAX_LISTING_BYTES = 2 << 20
+_MAX_OWN_OUTPUT_BYTES = 2 << 20
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -80,8 +79,6 @@ def run_own(
     context: ToolContext,
     command: str,
     *,
-    bound_s: float = _OWN_COMMAND_S,
-    max_output_bytes: int = _MAX_OWN_OUTPUT_BYTES,
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
 ) -> ExecResult:
@@ -91,8 +88,8 @@ def run_own(
     """
     return context.sandbox.run(
         command,
-        timeout_s=min(bound_s, context.command_timeout_s),
-        max_output_bytes=max_output_bytes,
+        timeout_s=min(_OWN_COMMAND_S, context.command_timeout_s),
+        max_output_bytes=_MAX_OWN_OUTPUT_BYTES,
         env=dict(env or {}),
         stdin=stdin,
     )
@@ -417,12 +414,8 @@ def entries(
             not followed.
         max_entries: The most that are returned.
     """
-    result = run_own(
-        context,
-        _LIST,
-        max_output_bytes=_MAX_LISTING_BYTES,
-        env={"BASE": place, "NUM": str(max_entries + 1), "TESTS": tests},
-    )
+    env = {"BASE": place, "NUM": str(max_entries + 1), "TESTS": tests}
+    result = run_own(context, _LIST, env=env)
     if not result.ok:
         why = "it took too long" if result.timed_out else "permission denied"
         raise Refusal(f"{name_of(path)} cannot be listed: {why}")

@@ -159,7 +159,6 @@ _CHECKED_BY_COMMAND = {  # a .js file may be a script or a module
     ".go": 'gofmt -e <"$TEXT"',
 }
 _NO_PROGRAM = 127
-_CHECK_TIMEOUT_S = 20.0
 _MAX_MESSAGE_CHARS = 500
 
 
@@ -263,7 +262,7 @@ def _complaints(
     said = []
     for content in texts:
         data = content.encode("utf-8", "surrogateescape")
-        done = files.run_own(context, script, bound_s=_CHECK_TIMEOUT_S, stdin=data)
+        done = files.run_own(context, script, stdin=data)
         if done.exit_code == _NO_PROGRAM:
             return [("", 0)], f"there is no {program} here"
         is_fine = done.ok or done.timed_out

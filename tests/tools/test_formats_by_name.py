@@ -196,8 +196,7 @@ def test_only_one_line_end_at_each_side_of_a_value_belongs_to_the_tags() -> None
 def test_a_block_with_the_name_of_a_tool_without_arguments_calls_that_tool() -> None:
     assert parse("```bash\nsubmit\n```", "bash_block").calls == (ToolCall("submit", {}, "call_0"),)
     assert parse("```bash\nedit\n```", "bash_block").calls[0].arguments == {"command": "edit"}
-    debugger = get_toolset("pdb[pdb,submit]").schemas  # it takes commands, but none of bash
-    assert not parse_action(BLOCK, "bash_block", debugger).calls
+    assert not parse_action(BLOCK, "bash_block", get_toolset("pdb[pdb,submit]").schemas).calls
 
 
 def test_a_patch_is_read_with_its_envelope_and_what_stands_around_is_prose() -> None:
