@@ -12,7 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
-from coding_gym.tools.files import TextFile, find_place, put, read_if_there, run_own
+from coding_gym.tools.files import TextFile, find_place, is_a, put, read_if_there, run_own
 from coding_gym.tools.patches import FilePatch, Hunk
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
@@ -296,7 +296,7 @@ class _Plan:
         if new is not None and new is not old and new.after is not None:
             raise Refusal(f"{name_of(new.path)} is there already")
         leaves = old is not None and new is not old and not patch.is_copy
-        if old is not None and leaves and self._is_link(old.path):
+        if old is not None and leaves and is_a(self.context, "-L", old.path):
             raise Refusal(f"{name_of(old.path)} is a symbolic link; use a command instead")
         data, numbers = self._edited(old, patch)
         if new is not None:
@@ -335,9 +335,6 @@ class _Plan:
             if sum(len(entry.before or b"") for entry in self.entries.values()) > MAX_BYTES:
                 raise Refusal(f"files of more than {MAX_BYTES >> 20} MiB in one patch; split it")
         return self.entries[place]
-
-    def _is_link(self, path: str) -> bool:
-        return run_own(self.context, 'test -L "$FILE"', env={"FILE": path}).ok
 
     def write(self) -> None:
         """Makes all changes; where one cannot be made, those before it are taken back."""
