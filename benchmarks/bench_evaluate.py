@@ -12,6 +12,7 @@ seconds; ``p95_s`` is the 95th percentile of the durations of episodes.
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -19,6 +20,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from making import pss_bytes, tree
 
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient
@@ -57,7 +60,7 @@ def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
     def note(trajectory: Trajectory) -> None:
         ends.append((time.perf_counter(), trajectory))
         if len(ends) == num_episodes // 4:
-            memory.append(children_mb())
+            memory.append(pss_bytes([*tree(os.getpid())][1:]) / 2**20)
 
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
@@ -106,28 +109,6 @@ def turn_ends(end: float, trajectory: Trajectory) -> list[tuple[float, float]]:
         found.append((end, call_s))
         end -= turn.duration_s + call_s
     return found
-
-
-def children_mb() -> float:
-    """Returns the proportional memory of all descendants of this process, in MiB."""
-    parents: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    waiting, total = [*parents.get(int(Path("/proc/self").resolve().name), [])], 0
-    while waiting:
-        pid = waiting.pop()
-        waiting += parents.get(pid, [])
-        try:
-            rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        except OSError:
-            continue
-        lines = [line for line in rollup.splitlines() if line.startswith("Pss:")]
-        total += int(lines[0].split()[1]) if lines else 0
-    return total / 1024
 
 
 if __name__ == "__main__":
