@@ -9,6 +9,8 @@ action = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 observation, reward, terminated, truncated, info = env.step(action)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from coding_gym.action import Completion, Stop
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.registration import register_envs
@@ -19,6 +21,9 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import StopReason, Trajectory, Turn
+
+if TYPE_CHECKING:
+    from coding_gym.evaluation import evaluate
 
 __version__ = "0.1.0"
 
@@ -36,6 +41,7 @@ __all__ = [
     "Trajectory",
     "Turn",
     "chat_request",
+    "evaluate",
     "fork",
     "load_tasks",
     "restore",
@@ -43,3 +49,11 @@ __all__ = [
 ]
 
 register_envs()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "evaluate":  # on first use: it needs much that an env does not
+        from coding_gym.evaluation import evaluate
+
+        return evaluate
+    raise AttributeError(f"module 'coding_gym' has no attribute {name!r}")

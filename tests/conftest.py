@@ -59,6 +59,7 @@ SUITES = {
     "tests/redteam/": "slow",
     "tests/redteam/test_redteam_mechanisms.py": "fast",
     "tests/redteam/test_redteam_page.py": "fast",
+    "tests/evaluation/test_faulty_server.py": "slow",
     # Tasks, and the search for repairs.
     "tests/tasks/test_bundled_validate.py::test_every_other_task_validates": "slow",
     "tests/tasks/test_defects4j.py": "slow",

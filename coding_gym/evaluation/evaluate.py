@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.agents.live_episode import Player
+from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
@@ -26,7 +27,7 @@ _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnas
 
 
 def evaluate(
-    player: Player,
+    player: Player | str,
     out: str | Path,
     *,
     tasks: str | Sequence[Any] = "bundled",
@@ -51,7 +52,8 @@ def evaluate(
     Ctrl-C discards them.
 
     Args:
-        player: The agent; see `coding_gym.agents.players.get_player`.
+        player: The agent, or the name of one that needs no model; see
+            `coding_gym.agents.players.get_player`.
         out: The folder; see `coding_gym.rollout.RunFolder`.
         tasks: The source of the tasks, or a list of tasks or rows.
         episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
@@ -76,6 +78,7 @@ def evaluate(
         InvalidArgumentError: An argument cannot be used, the folder holds another run, or the
             settings differ from those of the run that is to be continued.
     """
+    player = get_player(player) if isinstance(player, str) else player
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
     most = None if num_tasks is None else at_least_one("num_tasks", num_tasks)
     at_least_one("attempts", attempts)
