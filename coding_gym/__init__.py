@@ -12,8 +12,8 @@ observation, reward, terminated, truncated, info = env.step(action)
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.action import Completion, Stop
+from coding_gym.envs import register_envs
 from coding_gym.envs.chat_request import chat_request
-from coding_gym.envs.registration import register_envs
 from coding_gym.envs.snapshot import EnvSnapshot, fork, restore, snapshot
 from coding_gym.errors import CodingGymError
 from coding_gym.grade import Grade, GradeReason, TestStatus

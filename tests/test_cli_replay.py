@@ -266,7 +266,7 @@ def test_an_ungraded_episode_is_played_without_tests(
 ) -> None:
     untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
     rows.write_text(json.dumps(untested) + "\n")
-    monkeypatch.setattr("coding_gym.episode.lifecycle.grade_patch", raising(AssertionError()))
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(AssertionError()))
     was = played(EDIT, SUBMIT, grading="none")
     (task,) = load_tasks([untested], needs_tests=False)
     again = replay(was, task)

@@ -1,11 +1,28 @@
-"""The Gymnasium environment."""
+"""The Gymnasium environment, and its registration. Imports nothing heavy."""
 
 from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import register, registry
 
 if TYPE_CHECKING:
     from coding_gym.envs.coding_repair import CodingRepairEnv
 
 __all__ = ["CodingRepairEnv"]
+
+ENV_ID = "CodingRepair-v0"
+
+
+def register_envs() -> None:
+    """Registers ``CodingRepair-v0``; a second call changes nothing."""
+    if ENV_ID not in registry:
+        register(
+            id=ENV_ID,
+            entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
+            vector_entry_point="coding_gym.vector.vector_env:vector_entry_point",
+            # Commands that read the clock or race in threads are the policy's own choice; all else
+            # is deterministic.
+            nondeterministic=False,
+        )
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,13 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import gymnasium as gym
 
 from coding_gym.arguments import at_least_one, check_arguments
-from coding_gym.envs.snapshot import OPTION, EnvSnapshot, Randomness, checked, fork, restore
+from coding_gym.envs.snapshot import OPTION, EnvSnapshot, checked, fork, restore, snapshot
 from coding_gym.envs.spaces import ActionText, token_arrays
 from coding_gym.episode import Episode, EpisodeFactory, Limits, Outcome
 from coding_gym.episode.limits import MAX_TURNS
@@ -20,8 +19,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
 from coding_gym.text.observation import observed_ids, pad
-from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer
-from coding_gym.tools import Toolset
+from coding_gym.text.tokenizers import DEFAULT_TOKENIZER
 
 Observation = dict[str, Any]
 
@@ -72,6 +70,14 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
+    Attributes:
+        factory: Makes the episodes, and has their settings.
+        sampler: Chooses the tasks.
+        toolset: The tools that the policy has.
+        tool_format: How calls are written.
+        tokenizer: Encodes observations.
+        grading: How the end of an episode is graded.
+
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
             cannot be used; the message names it, its value and the way out.
@@ -99,7 +105,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
         self._max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
-        self._factory = EpisodeFactory.from_config(
+        self.factory = EpisodeFactory.from_config(
             tasks=tasks,
             task_ids=task_ids,
             toolset=toolset,
@@ -111,40 +117,22 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             command_timeout_s=command_timeout_s,
             grading=grading,
         )
-        self._sampler = get_sampler(sampler, self._factory.tasks)
+        self.sampler = get_sampler(sampler, self.factory.tasks)
+        self.toolset, self.tool_format = self.factory.toolset, tool_format
+        self.tokenizer, self.grading = self.factory.tokenizer, grading
         self._episode: Episode | None = None
-        self._limits = self._factory.limits  # at the last reset, without a TimeLimit's
+        self._begun_with: dict[str, Any] = {}  # the settings at the last reset
         self.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
         self.action_space = ActionText(toolset, tool_format)
 
     @property
-    def toolset(self) -> Toolset:
-        """The tools that the policy has."""
-        return self._factory.toolset
-
-    @property
-    def tool_format(self) -> str:
-        """How calls are written."""
-        return self._factory.tool_format
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer that encodes observations."""
-        return self._factory.tokenizer
-
-    @property
     def limits(self) -> Limits:
         """Upper bounds of an episode; what is set here holds from the next `reset` on."""
-        return self._factory.limits
+        return self.factory.limits
 
     @limits.setter
     def limits(self, limits: Limits) -> None:
-        self._factory = replace(self._factory, limits=limits)
-
-    @property
-    def grading(self) -> str:
-        """How the end of an episode is graded: ``"hidden"`` or ``"none"``."""
-        return self._factory.grading
+        self.factory = replace(self.factory, limits=limits)
 
     @property
     def episode(self) -> Episode:
@@ -177,22 +165,22 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
-            self._sampler = self._sampler.fresh()
-        asked = _read_options(options, self._factory)
-        factory, max_steps = self._factory, _time_limit(self)
+            self.sampler = self.sampler.fresh()
+        asked = _read_options(options, self.factory)
+        factory, max_steps = self.factory, _time_limit(self)
         begun = None
         if isinstance(asked, EnvSnapshot):
-            asked.check_settings(self._settings())
+            asked.check_settings(self.settings())
             begun, task = asked.episode, asked.episode.task
         else:
-            task = asked or self._sampler.next(self.np_random)
+            task = asked or self.sampler.next(self.np_random)
         if max_steps:
             turns = max_steps + (0 if begun is None else begun.usage.turns)
             factory = replace(factory, limits=factory.limits.with_turns(turns))
         self.close()
-        self._limits = self._factory.limits
+        self._begun_with = self.settings()
         episode = self._episode = factory.create(task)
-        return self._answer(episode.start() if begun is None else episode.restore(begun))
+        return self._answer(episode, episode.start() if begun is None else episode.restore(begun))
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Plays one action; see the class for what comes back.
@@ -212,7 +200,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             self._record(episode)
         terminated = reason is not None and reason.terminated
         truncated = reason is not None and not reason.terminated
-        observation, info = self._answer(outcome)
+        observation, info = self._answer(episode, outcome)
         return observation, outcome.reward, terminated, truncated, info
 
     def _record(self, episode: Episode) -> None:
@@ -220,24 +208,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         grade, task_id = episode.grade, episode.task.task_id
         if grade is None or grade.reason is GradeReason.NOT_GRADED:
             return
-        if any(task.task_id == task_id for task in self._factory.tasks):  # not reset's own
-            self._sampler.record(task_id, resolved=grade.resolved)
+        if any(task.task_id == task_id for task in self.factory.tasks):  # not reset's own
+            self.sampler.record(task_id, resolved=grade.resolved)
 
-    @property
-    def follows_results(self) -> bool:
-        """Whether the sampler chooses tasks by how earlier episodes ended."""
-        return self._sampler.follows_results
-
-    def share_results(self, other: "CodingRepairEnv") -> None:
-        """Lets the samplers of this env and another of the same tasks learn from one record."""
-        self._sampler.share(other._sampler)
-
-    def _answer(self, outcome: Outcome) -> tuple[Observation, dict[str, Any]]:
+    def _answer(self, episode: Episode, outcome: Outcome) -> tuple[Observation, dict[str, Any]]:
         """Returns the observation and the info of an outcome."""
-        keep = "head" if self.episode.usage.turns == 0 else "tail"
+        keep = "head" if episode.usage.turns == 0 else "tail"
         ids, is_cut = observed_ids(outcome.text, self.tokenizer, self._max_obs_tokens, keep=keep)
         info = {
-            **self.episode.info(),
+            **episode.info(),
             "text": outcome.text,
             "observation_cut": is_cut,
             # A copy: wrappers edit infos, and the transcript stays as it was.
@@ -257,13 +236,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             EpisodeError: No episode is running.
             SandboxError: The sandbox died.
         """
-        return EnvSnapshot(
-            episode=self.episode.snapshot(),
-            settings=self._settings() | {"limits": self._limits},
-            tasks=self._factory.tasks,
-            sampler=self._sampler.copy(),
-            randomness=Randomness.of(self),
-        )
+        return snapshot(self)
 
     def restore(self, snapshot: EnvSnapshot) -> tuple[Observation, dict[str, Any]]:
         """Brings this env to a snapshot, without its wrappers: `coding_gym.restore`."""
@@ -273,27 +246,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Returns a new env that continues from here, without the wrappers: `coding_gym.fork`."""
         return fork(self)
 
-    def twin(self) -> Self:
-        """Returns an env with the same arguments and no episode; they share what never changes."""
-        twin = copy(self)
-        twin._episode = None
-        twin._np_random = twin._np_random_seed = None
-        twin._sampler = self._sampler.copy().fresh()
-        twin.observation_space = token_arrays(self.tokenizer.vocab_size, self._max_obs_tokens)
-        twin.action_space = ActionText(self.toolset.name, self.tool_format)
-        return twin
-
-    def check_restorable(self, snapshot: EnvSnapshot) -> None:
-        """Raises InvalidArgumentError where `restore` could not repeat the rest of a run."""
-        snapshot.check_settings(self._settings())
-        snapshot.check_sequence(self._factory.tasks, self._sampler)
-
-    def resume(self, snapshot: EnvSnapshot) -> None:
-        """Takes up the sequence of tasks where a snapshot was taken."""
-        self._sampler = snapshot.sampler.copy()
-
-    def _settings(self) -> dict[str, Any]:
-        return self._factory.settings() | {"max_obs_tokens": self._max_obs_tokens}
+    def settings(self) -> dict[str, Any]:
+        """Returns the arguments that shape an episode, by name; equal values play alike."""
+        return self.factory.settings() | {"max_obs_tokens": self._max_obs_tokens}
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

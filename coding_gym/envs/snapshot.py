@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import gymnasium as gym
 import numpy as np
@@ -38,44 +38,6 @@ _STATELESS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Randomness:
-    """Copies of generators at one time.
-
-    Attributes:
-        generator: The env's.
-        seed: Its last seed.
-        spaces: Those of the spaces that each layer of the chain has of its own, by its name.
-    """
-
-    generator: np.random.Generator
-    seed: int | None
-    spaces: Mapping[str, tuple[np.random.Generator, ...]]
-
-    @classmethod
-    def of(cls, env: gym.Env[Any, Any]) -> Self:
-        """Returns copies of all generators of a chain; what was never seeded is seeded now."""
-        core: Any = env.unwrapped
-        return cls(
-            generator=deepcopy(core.np_random),
-            seed=core.np_random_seed,
-            spaces={
-                name: tuple(deepcopy(space.np_random) for space in own)
-                for name, own in _own_spaces(env).items()
-            },
-        )
-
-    def put_back(self, env: gym.Env[Any, Any]) -> None:
-        """Gives a chain these generators; layers that the other chain had not keep their own."""
-        core: Any = env.unwrapped
-        core._np_random, core._np_random_seed = deepcopy(self.generator), self.seed
-        for name, own in _own_spaces(env).items():
-            kept = self.spaces.get(name, ())
-            if len(kept) == len(own):
-                for space, generator in zip(own, kept, strict=True):
-                    space._np_random = deepcopy(generator)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
@@ -88,7 +50,8 @@ class EnvSnapshot:
         settings: The arguments of the env that shape an episode.
         tasks: The tasks that its sampler chooses from.
         sampler: How far it is in its sequence of tasks.
-        randomness: All random generators.
+        seed: The last seed of the env.
+        generators: Copies of all random generators; see `_randomness`.
         wrappers: The state of wrappers, by the name of their class.
     """
 
@@ -96,7 +59,8 @@ class EnvSnapshot:
     settings: Mapping[str, Any] = field(repr=False)
     tasks: "tuple[Task, ...]" = field(repr=False)
     sampler: "Sampler" = field(repr=False)
-    randomness: Randomness = field(repr=False)
+    seed: int | None = field(repr=False)
+    generators: Mapping[str, tuple[np.random.Generator, ...]] = field(repr=False)
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
@@ -111,18 +75,6 @@ class EnvSnapshot:
                     f"the snapshot is of an env with {name}={self.settings[name]!r}, this one has "
                     f"{value!r}; make it with the same arguments and budgets"
                 )
-
-    def check_sequence(self, tasks: "tuple[Task, ...]", sampler: "Sampler") -> None:
-        """Looks whether an env may take up the sequence of tasks.
-
-        Raises:
-            InvalidArgumentError: It has other tasks or another kind of sampler.
-        """
-        if type(self.sampler) is not type(sampler) or self.tasks != tasks:
-            raise InvalidArgumentError(
-                "the snapshot is of an env with other tasks or another sampler; begin only its "
-                'episode by reset(options={"snapshot": ...})'
-            )
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns what a wrapper of this class remembered, or None where there was none."""
@@ -162,7 +114,18 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
                 raise InvalidArgumentError(f"a snapshot holds the state of one {name}, got two")
             remembering: Any = layer
             states[name] = remembering.snapshot_state()
-    return replace(core.snapshot(), wrappers=states, randomness=Randomness.of(env))
+    return EnvSnapshot(
+        episode=core.episode.snapshot(),
+        settings=core._begun_with,
+        tasks=core.factory.tasks,
+        sampler=core.sampler.copy(),
+        generators={
+            name: tuple(deepcopy(owner.np_random) for owner in owners)
+            for name, owners in _randomness(env).items()
+        },
+        seed=core.np_random_seed,
+        wrappers=states,
+    )
 
 
 def restore(
@@ -185,10 +148,19 @@ def restore(
         SandboxUnavailableError: This machine cannot run the sandbox at all.
     """
     core = _core(env)
-    core.check_restorable(checked(snapshot))
+    checked(snapshot).check_settings(core.settings())
+    if type(snapshot.sampler) is not type(core.sampler) or snapshot.tasks != core.factory.tasks:
+        raise InvalidArgumentError(
+            "the snapshot is of an env with other tasks or another sampler; begin only its "
+            'episode by reset(options={"snapshot": ...})'
+        )
     observation, info = env.reset(options={OPTION: snapshot})
-    core.resume(snapshot)
-    snapshot.randomness.put_back(env)
+    core.sampler, core._np_random_seed = snapshot.sampler.copy(), snapshot.seed
+    for name, owners in _randomness(env).items():
+        kept = snapshot.generators.get(name, ())
+        if len(kept) == len(owners):  # layers that the other chain had not keep their own
+            for owner, generator in zip(owners, kept, strict=True):
+                owner._np_random = deepcopy(generator)
     return observation, info
 
 
@@ -210,7 +182,10 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     arguments = {id(layer): _arguments(layer) for layer in layers(env)}
     taken = snapshot(env)
     *wrappers, core = layers(env)
-    twin: Any = core.twin()  # type: ignore[attr-defined] # _core has looked
+    twin: Any = copy(core)  # they share what never changes; all else comes by `restore`
+    twin._episode = None
+    twin.observation_space = deepcopy(core.observation_space)
+    twin.action_space = deepcopy(core.action_space)
     try:
         for layer in reversed(wrappers):
             twin = type(layer)(env=twin, **arguments[id(layer)])
@@ -218,8 +193,7 @@ def fork(env: gym.Env[ObsType, ActType]) -> gym.Env[ObsType, ActType]:
     except BaseException:
         twin.close()
         raise
-    forked: gym.Env[ObsType, ActType] = twin
-    return forked
+    return cast("gym.Env[ObsType, ActType]", twin)
 
 
 def _core(env: gym.Env[Any, Any]) -> "CodingRepairEnv":
@@ -260,18 +234,21 @@ def _arguments(layer: gym.Env[Any, Any]) -> dict[str, Any]:
     return {k: deepcopy(v) for k, v in layer._saved_kwargs.items() if k != "env"}
 
 
-def _own_spaces(env: gym.Env[Any, Any]) -> dict[str, list[Space[Any]]]:
-    """Returns the spaces of each layer that those inside it do not have, and their parts."""
-    found: dict[str, list[Space[Any]]] = {}
+def _randomness(env: gym.Env[Any, Any]) -> dict[str, list[Any]]:
+    """Returns what has a random generator: the env, and the spaces of each layer with their parts.
+
+    A space is listed at the innermost layer that has it; layers are named by class and number.
+    """
+    owners: dict[str, list[Any]] = {"": [env.unwrapped]}
     known: set[int] = set()
     times: Counter[str] = Counter()
     for layer in reversed(list(layers(env))):
         name = type(layer).__name__
         times[name] += 1
         parts = [*_parts(layer.action_space), *_parts(layer.observation_space)]
-        found[f"{name} {times[name]}"] = [space for space in parts if id(space) not in known]
+        owners[f"{name} {times[name]}"] = [space for space in parts if id(space) not in known]
         known.update(map(id, parts))
-    return found
+    return owners
 
 
 def _parts(space: Space[Any]) -> Iterator[Space[Any]]:

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -13,38 +13,45 @@ from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount, ContentCount
-from coding_gym.episode.lifecycle import (
-    Context,
-    Ending,
-    finish,
-    open_clean,
-    open_restored,
-    open_twice,
-)
-from coding_gym.episode.limits import Limits
-from coding_gym.episode.outcome import Outcome
-from coding_gym.episode.recording import record_turn, with_token_ids
-from coding_gym.episode.settings import settings_of
+from coding_gym.episode.lifecycle import Context, open_clean, open_restored, open_twice
 from coding_gym.episode.usage import Usage, collapse_warning
-from coding_gym.errors import EpisodeError, MachineryError
+from coding_gym.errors import EpisodeError, GradingError, MachineryError, PatchError
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import WarmStart, start_ahead
+from coding_gym.grading import grade as grade_patch
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Snapshot
-from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.text.chat import get_chat
-from coding_gym.text.tokenizers import Tokenizer
-from coding_gym.tools import Toolset
 from coding_gym.tools.formats import parse_action, with_instructions
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
 if TYPE_CHECKING:
-    from coding_gym.grade import Grade
+    from coding_gym.episode.factory import EpisodeFactory
 
 _LEAST_S = 0.001  # time may run out while a reply is read; no command takes 0 seconds
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of one action, or of the start of an episode.
+
+    Attributes:
+        messages: The new chat messages, the policy's own included.
+        text: The text of the new messages that the policy has not written.
+        reward: 1.0 when this action ended the episode and the patch is resolved, else 0.0.
+        reward_parts: The parts of the reward, by name.
+        stop_reason: Why the episode ended with this action, or None.
+    """
+
+    messages: tuple[Message, ...]
+    text: str
+    reward: float = 0.0
+    reward_parts: Mapping[str, float] = field(default_factory=dict)
+    stop_reason: StopReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,65 +103,47 @@ class Episode:
 
     Args:
         task: The bug.
-        template: Gives the task's template; called by `start`, so that what it raises for our
-            side's failures becomes part of the episode.
-        toolset: The tools that the policy has.
-        tokenizer: Counts tokens and encodes plain replies for the trajectory.
-        tool_format: How tool calls are written; see `coding_gym.tools.formats`.
-        limits: Upper bounds; ``bounds`` are those of them and of the task that are tighter.
-        sandbox: Where commands run.
-        command_timeout_s: Seconds that one tool call may take.
-        source: The name of the task's source, for the record.
-        is_graded: Whether the hidden tests run at the end.
+        factory: The settings. A failure of our side in its `EpisodeFactory.template`, which
+            `start` calls, becomes part of the episode.
+
+    Attributes:
+        bounds: The tighter ones of the limits and the task's.
+        usage: The part of them that is used.
+        messages: The chat so far.
+        stop_reason: Why the episode ended; None before.
+        grade: The verdict; None before the end, and where our side failed.
+        error: The last failure of our side, or "".
 
     Raises:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no template.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        template: Callable[[Task], Template],
-        *,
-        toolset: Toolset,
-        tokenizer: Tokenizer,
-        tool_format: str = "auto",
-        limits: Limits | None = None,
-        sandbox: SandboxOptions | None = None,
-        command_timeout_s: float = 120.0,
-        source: str = "",
-        is_graded: bool = True,
-    ) -> None:
+    def __init__(self, task: Task, factory: "EpisodeFactory") -> None:
         self.task = task
-        self.toolset = toolset
-        self.tokenizer = tokenizer
-        self.limits = limits or Limits()
-        self.bounds = self.limits.with_turns(task.max_turns)
+        self.toolset, self.tokenizer = factory.toolset, factory.tokenizer
+        self.sandbox = factory.sandbox
+        self.bounds = factory.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.messages: list[Message] = []
         self.stop_reason: StopReason | None = None
         self.grade: Grade | None = None
         self.error = ""
-        self.sandbox = sandbox or SandboxOptions()
-        self._template = template
-        self._timeout_s = command_timeout_s
-        self.tool_format = tool_format
-        self._source = source
-        self._is_graded = is_graded
+        self._factory = factory
         self._turns: list[Turn] = []
         self._context: Context | None = None
         self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
         self._warm: WarmStart | None = None
-        self._was_warmed = not is_graded
+        self._was_warmed = not factory.is_graded
         self._lock = threading.Lock()  # guards the two below
         self._num_under_way, self._is_stepping = 0, False
         self._count: ChatCount | ContentCount | None = None
         if self.bounds.counts_tokens and self.bounds.count == "chat":
-            self._count = ChatCount(get_chat(tokenizer, toolset.schemas, tool_format))
+            chat = get_chat(self.tokenizer, self.toolset.schemas, factory.tool_format)
+            self._count = ChatCount(chat)
         elif self.bounds.counts_tokens:
-            self._count = ContentCount(tokenizer)
+            self._count = ContentCount(self.tokenizer)
 
     @property
     def ended(self) -> bool:
@@ -182,12 +171,15 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
+        factory = self._factory
         self._context, self.error = open_twice(
             self.task.task_id,
-            lambda: open_clean(lambda: self._template(self.task), self.sandbox, self._timeout_s),
+            lambda: open_clean(
+                lambda: factory.template(self.task), self.sandbox, factory.command_timeout_s
+            ),
         )
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
-        prompt = with_instructions(prompt, self.tool_format, self.toolset.schemas)
+        prompt = with_instructions(prompt, factory.tool_format, self.toolset.schemas)
         self.messages = transcript.opening(prompt, self.task.problem_statement)
         text = transcript.seen_text(self.messages)
         if self._count is not None:
@@ -216,8 +208,7 @@ class Episode:
                 an action is under way in another thread.
             SandboxError: The sandbox died.
         """
-        self._enter("snapshot", alone=False)
-        try:
+        with self._running("snapshot"):
             if self._context is None or self._outcome is None:
                 raise EpisodeError(
                     f"the episode has no sandbox to take a snapshot of: {self.error}"
@@ -232,8 +223,6 @@ class Episode:
                 outcome=self._outcome,
                 tool_state=deepcopy(self._context.state),
             )
-        finally:
-            self._leave()
 
     def restore(self, snapshot: EpisodeSnapshot) -> Outcome:
         """Opens a sandbox with a snapshot's files instead of `start`, and continues from there.
@@ -254,8 +243,9 @@ class Episode:
         if self.messages or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
         template, files, state = snapshot.template, snapshot.files, snapshot.tool_state
+        timeout_s = self._factory.command_timeout_s
         self._context, self.error = open_twice(
-            self.task.task_id, lambda: open_restored(template, files, state, self._timeout_s)
+            self.task.task_id, lambda: open_restored(template, files, state, timeout_s)
         )
         self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
         self.usage = snapshot.usage.copy()
@@ -277,15 +267,14 @@ class Episode:
             EpisodeError: The episode was not started, has ended, or was closed; or another action
                 or a snapshot is under way in another thread.
         """
-        self._enter("step", alone=True)
-        try:
+        with self._running("step", alone=True):
             began = time.perf_counter()
             self.usage.turns += 1
             played = _Played()
             reason = self._play(action, played) or self.usage.spent_turns(self.bounds)
             reward = self._finish(reason) if reason else 0.0
             self.messages += played.messages
-            outcome = Outcome(
+            self._outcome = Outcome(
                 messages=tuple(played.messages),
                 text=transcript.seen_text(played.messages),
                 reward=reward,
@@ -295,12 +284,8 @@ class Episode:
             duration_s = time.perf_counter() - began
             if played.calls and not self._was_warmed:
                 self._warm_up()
-            turn = record_turn(action, played.calls, played.results, outcome, duration_s)
-            self._turns.append(turn)
-            self._outcome = outcome
-            return outcome
-        finally:
-            self._leave()
+            self._turns.append(_record(action, played, self._outcome, duration_s))
+            return self._outcome
 
     @contextmanager
     def access(self) -> Iterator[Context]:
@@ -313,16 +298,14 @@ class Episode:
             EpisodeError: The episode was not started, has ended, was closed, or has no
                 sandbox; or an action is under way in another thread.
         """
-        self._enter("access", alone=False)
-        try:
+        with self._running("access"):
             if self._context is None:
                 raise EpisodeError(f"the episode has no sandbox: {self.error}")
-            yield self._context
-        except MachineryError as failure:
-            self.discard_sandbox(failure)
-            raise
-        finally:
-            self._leave()
+            try:
+                yield self._context
+            except MachineryError as failure:
+                self.discard_sandbox(failure)
+                raise
 
     def discard_sandbox(self, failure: MachineryError) -> None:
         """Closes the sandbox after a failure of our side; the next action ends the episode, masked.
@@ -347,10 +330,13 @@ class Episode:
         if reason:  # by the prompt, or by the time since the last turn
             return reason
         if self._count is not None:
-            self._count_reply(action, self._count)
+            sampled = action.token_ids if isinstance(action, Completion) else None
+            ids = self.tokenizer.encode(action) if sampled is None else sampled
+            self.usage.charge(self.bounds, len(ids))
+            self.usage.tokens += self._count.reply(ids)
         parsed = parse_action(
             str(action),
-            self.tool_format,
+            self._factory.tool_format,
             self.toolset.schemas,
             text_formats=self.toolset.text_formats,
         )
@@ -371,13 +357,6 @@ class Episode:
             self.usage.tokens += self._count.close()
         return reason
 
-    def _count_reply(self, action: str, count: ChatCount | ContentCount) -> None:
-        """Counts sampled ids where they are given, else an encoding, and charges for them."""
-        sampled = action.token_ids if isinstance(action, Completion) else None
-        ids = self.tokenizer.encode(action) if sampled is None else sampled
-        self.usage.charge(self.bounds, len(ids))
-        self.usage.tokens += count.reply(ids)
-
     def _run_calls(
         self, calls: Sequence[ToolCall], context: Context, played: _Played
     ) -> StopReason | None:
@@ -385,9 +364,7 @@ class Episode:
         for call in calls:
             result = self._execute(call, context)
             played.results.append(result)
-            played.messages.append(transcript.answer(call, result))
-            if self._count is not None:
-                self.usage.tokens += self._count.answer(played.messages[-1])
+            self._tell(transcript.answer(call, result), played)
             self.usage.tool_calls += 1
             reason = StopReason.SUBMITTED if result.submitted else self.usage.spent(self.bounds)
             if reason:
@@ -431,32 +408,49 @@ class Episode:
             self.usage.tool_calls += answer.costs_call
             self.usage.format_errors += answer.is_format_error
             reply = answer.reply
-        played.messages.append(transcript.user(reply))
-        if self._count is not None:
-            self.usage.tokens += self._count.answer(played.messages[-1])
+        self._tell(transcript.user(reply), played)
         return self.usage.spent(self.bounds)
 
+    def _tell(self, message: Message, played: _Played) -> None:
+        """Adds an answer to the chat."""
+        played.messages.append(message)
+        if self._count is not None:
+            self.usage.tokens += self._count.answer(message)
+
     def _finish(self, reason: StopReason) -> float:
-        """Ends the episode and returns its reward."""
+        """Ends the episode and returns its reward; a failure of our side takes the reason's place.
+
+        The context is taken away first, so that whatever ends an episode grades it only once.
+        """
         self.usage.stop_clock()
         context, self._context = self._context, None
-        if context is None or reason.is_machinery:
-            ending = Ending(stop_reason=StopReason.SANDBOX_ERROR, error=self.error)
-            if context is not None:
+        try:
+            if context is None:
+                reason = StopReason.SANDBOX_ERROR
+            elif reason.is_machinery:
                 context.sandbox.close()
-        else:
-            ending = finish(
-                self.task,
-                context,
-                reason,
-                backend=self.sandbox.name,
-                warm=self._warm,
-                is_graded=self._is_graded,
-            )
+            else:
+                self.grade = self._grade(context)
+        except GradingError as failure:
+            reason, self.error = StopReason.GRADING_ERROR, str(failure)
+        except MachineryError as failure:
+            reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
         self._cool_down()
-        self.stop_reason, self.grade = ending.stop_reason, ending.grade
-        self.error, self._patch = ending.error, ending.patch
-        return float(ending.grade is not None and ending.grade.resolved)
+        self.stop_reason = reason
+        return float(self.grade is not None and self.grade.resolved)
+
+    def _grade(self, context: Context) -> Grade:
+        """Takes the patch, frees the sandbox and grades the patch."""
+        try:
+            with context.sandbox as sandbox:
+                self._patch = diff(sandbox, context.template)
+        except PatchError as problem:  # the policy made a tree that cannot be put into a patch
+            reason = GradeReason.PATCH_NOT_APPLIED
+            return Grade(resolved=False, reason=reason, detail=str(problem))
+        if not self._factory.is_graded:
+            return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
+        backend, warm = self.sandbox.name, self._warm
+        return grade_patch(self.task, context.template, self._patch, backend=backend, warm=warm)
 
     def _warm_up(self) -> None:
         """Begins what the grade will need, once, while the policy thinks."""
@@ -487,18 +481,14 @@ class Episode:
 
     def trajectory(self) -> Trajectory:
         """Returns what happened so far; plain replies are encoded here and marked inexact."""
-        settings = settings_of(
-            self.task,
-            self._source,
-            tool_format=self.tool_format,
-            limits=self.limits,
-            sandbox=self.sandbox,
-            command_timeout_s=self._timeout_s,
-        )
+        encode = self.tokenizer.encode
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
-            turns=with_token_ids(self._turns, self.tokenizer),
+            turns=tuple(
+                turn if turn.exact else replace(turn, token_ids=tuple(encode(turn.action)))
+                for turn in self._turns
+            ),
             stop_reason=self.stop_reason,
             patch=self._patch.text,
             grade=self.grade,
@@ -508,7 +498,7 @@ class Episode:
             usage=self.usage.counted(self.bounds),
             cost=self.usage.known_cost(self.bounds),
             error=self.error,
-            settings=settings if self._is_graded else {**settings, "grading": "none"},
+            settings=self._factory.recorded(self.task),
         )
 
     def render(self) -> str:
@@ -550,8 +540,9 @@ class Episode:
             context.sandbox.close()
         self._cool_down()
 
-    def _enter(self, what: str, *, alone: bool) -> None:
-        """Begins a call on the running episode; an action runs alone, snapshots beside each other.
+    @contextmanager
+    def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:
+        """Guards a call on the running episode; an action runs alone, snapshots beside each other.
 
         Raises:
             EpisodeError: The episode is not running, or a call that excludes this one is under way.
@@ -570,14 +561,35 @@ class Episode:
                 raise EpisodeError("the episode was closed; start another one")
             self._num_under_way += 1
             self._is_stepping = alone
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._num_under_way -= 1
+                self._is_stepping = False
 
-    def _leave(self) -> None:
-        with self._lock:
-            self._num_under_way -= 1
-            self._is_stepping = False
+
+def _record(action: str, played: _Played, outcome: Outcome, duration_s: float) -> Turn:
+    """Returns the record of one turn; only a `Completion` has token ids yet.
+
+    A `Stop` is nothing that a policy said: it has no tokens, and that is exact.
+    """
+    sampled = action if isinstance(action, Completion) else None
+    return Turn(
+        action=str(action),
+        token_ids=sampled.token_ids if sampled is not None else (),
+        exact=sampled is not None or isinstance(action, Stop),
+        logprobs=sampled.logprobs if sampled is not None else None,
+        calls=played.calls,
+        results=tuple(played.results),
+        observation=outcome.text,
+        reward=outcome.reward,
+        reward_parts=outcome.reward_parts,
+        duration_s=duration_s,
+    )
 
 
-def _for_info(grade: "Grade") -> "Grade":
+def _for_info(grade: Grade) -> Grade:
     """Returns a copy without a timing; wrappers edit infos, and the record stays as it was."""
     return replace(
         grade,

@@ -1,13 +1,16 @@
-"""From plain arguments to episodes."""
+"""From plain arguments to episodes, and the arguments in an episode's record."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any, Self
 
 from coding_gym.arguments import positive_seconds, unknown_name
 from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
+from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
 from coding_gym.task import Task
@@ -16,7 +19,7 @@ from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer, get_tokenizer
 from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.formats import check_format
-from coding_gym.workspace import TemplateStore
+from coding_gym.workspace import Template, TemplateStore
 
 GRADINGS = ("hidden", "none")
 """How the end of an episode is graded: by the task's hidden tests, or not at all."""
@@ -116,22 +119,20 @@ class EpisodeFactory:
         Raises:
             InvalidTaskError: The row is malformed, or no patch could be graded for it.
         """
-        return load_tasks([row], needs_tests=self.grading != "none")[0]
+        return load_tasks([row], needs_tests=self.is_graded)[0]
 
     def create(self, task: Task) -> Episode:
         """Returns a new episode of a task; nothing is opened before its `Episode.start`."""
-        return Episode(
-            task,
-            _template_store(self.sandbox.name).get,
-            toolset=self.toolset,
-            tokenizer=self.tokenizer,
-            tool_format=self.tool_format,
-            limits=self.limits,
-            sandbox=self.sandbox,
-            command_timeout_s=self.command_timeout_s,
-            source=self.source,
-            is_graded=self.grading != "none",
-        )
+        return Episode(task, self)
+
+    def template(self, task: Task) -> Template:
+        """Returns a task's template; the first call builds it."""
+        return _template_store(self.sandbox.name).get(task)
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the hidden tests run at the end of an episode."""
+        return self.grading != "none"
 
     def settings(self) -> dict[str, Any]:
         """Returns what shapes an episode beside its task, by name; equal values play alike."""
@@ -144,3 +145,73 @@ class EpisodeFactory:
             "command_timeout_s": self.command_timeout_s,
             "grading": self.grading,
         }
+
+    def recorded(self, task: Task) -> dict[str, Any]:
+        """Returns what another process needs to play the same actions in an equal episode.
+
+        Toolset and tokenizer are fields of the trajectory itself. `Settings` reads this.
+        """
+        return {
+            "tasks": self.source,
+            "task_digest": task_digest(task),
+            "tool_format": self.tool_format,
+            "limits": asdict(self.limits),
+            "sandbox": asdict(self.sandbox),
+            "command_timeout_s": self.command_timeout_s,
+            **({} if self.is_graded else {"grading": self.grading}),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedSandbox(JsonRecord):
+    """The fields of `SandboxOptions` in a record."""
+
+    name: str = "auto"
+    shell: str = "fresh"
+    image: str = ""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedWrapper(JsonRecord):
+    """A wrapper that shaped the rewards of a record, by its name and arguments."""
+
+    name: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(JsonRecord):
+    """The settings of a trajectory as they are read; `EpisodeFactory.recorded` writes them.
+
+    Attributes:
+        tasks: The source of the task, "" where it was given as a row.
+        task_digest: See `task_digest`.
+        tool_format: How calls are written.
+        limits: Fields of `Limits`.
+        sandbox: Where commands ran.
+        command_timeout_s: Seconds that one tool call could take.
+        grading: Whether the hidden tests graded the end: ``"hidden"`` or ``"none"``.
+        wrappers: The wrappers that shaped rewards, innermost first.
+    """
+
+    tasks: str = ""
+    task_digest: str
+    tool_format: str
+    limits: Mapping[str, Any]
+    sandbox: RecordedSandbox
+    command_timeout_s: float
+    grading: str = "hidden"
+    wrappers: tuple[RecordedWrapper, ...] = ()
+
+
+def task_digest(task: Task) -> str:
+    """Returns a digest of a task's problem, patches and tests."""
+    parts = [
+        task.base_commit,
+        task.problem_statement,
+        task.gold_patch,
+        task.test_patch,
+        [*task.fail_to_pass, "", *task.pass_to_pass],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The sandbox of an episode: how it is opened, and how what is left in it is graded at the end."""
+"""The sandbox of an episode, and how it is opened."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -7,22 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coding_gym.errors import (
-    GradingError,
     InvalidArgumentError,
     MachineryError,
     PatchError,
     SandboxUnavailableError,
     TemplateError,
 )
-from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import WarmStart
-from coding_gym.grading import grade as grade_patch
-from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.task import Task
-from coding_gym.trajectory import StopReason
-from coding_gym.workspace import Template, diff, is_changed, missing_programs
+from coding_gym.workspace import Template, is_changed, missing_programs
 
 _log = logging.getLogger(__name__)
 
@@ -109,59 +102,3 @@ def open_twice(task_id: str, open_once: Callable[[], Context]) -> tuple[Context 
             error = str(failure)
     _log.error("%s could not be started: %s", task_id, error)
     return None, error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """How an episode ended.
-
-    Attributes:
-        stop_reason: Why; our side's failure while ending takes the place of the first reason.
-        patch: The change that was graded.
-        grade: The verdict; None where our side failed.
-        error: The failure of our side, or "".
-    """
-
-    stop_reason: StopReason
-    patch: Patch = field(default_factory=Patch)
-    grade: Grade | None = None
-    error: str = ""
-
-
-def finish(
-    task: Task,
-    context: Context,
-    reason: StopReason,
-    *,
-    backend: str,
-    warm: WarmStart | None = None,
-    is_graded: bool = True,
-) -> Ending:
-    """Ends an episode: takes its patch, frees its sandbox and grades the patch once.
-
-    Args:
-        task: The task.
-        context: The episode's sandbox; closed.
-        reason: Why it ends, which is the policy's or the caller's doing.
-        backend: Name of the backend that the grade uses.
-        warm: A sandbox for the grade that was opened before; see `coding_gym.grading.start_ahead`.
-        is_graded: Whether the hidden tests run; otherwise the grade says that they did not.
-    """
-    try:
-        with context.sandbox as sandbox:
-            patch = diff(sandbox, context.template)
-    except PatchError as problem:  # the policy made a tree that cannot be put into a patch
-        grade = Grade(resolved=False, reason=GradeReason.PATCH_NOT_APPLIED, detail=str(problem))
-        return Ending(stop_reason=reason, grade=grade)
-    except MachineryError as failure:
-        return Ending(stop_reason=StopReason.SANDBOX_ERROR, error=str(failure))
-    if not is_graded:
-        grade = Grade(resolved=False, reason=GradeReason.NOT_GRADED)
-        return Ending(stop_reason=reason, patch=patch, grade=grade)
-    try:
-        grade = grade_patch(task, context.template, patch, backend=backend, warm=warm)
-    except GradingError as failure:
-        return Ending(stop_reason=StopReason.GRADING_ERROR, patch=patch, error=str(failure))
-    except MachineryError as failure:
-        return Ending(stop_reason=StopReason.SANDBOX_ERROR, patch=patch, error=str(failure))
-    return Ending(stop_reason=reason, patch=patch, grade=grade)

@@ -18,8 +18,8 @@ from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
+from coding_gym.episode.factory import Settings, task_digest
 from coding_gym.episode.limits import MAX_TURNS
-from coding_gym.episode.settings import Settings, task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.rollout.play import play_episode
 from coding_gym.sandbox.options import SandboxOptions

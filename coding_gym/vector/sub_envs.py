@@ -9,9 +9,8 @@ from typing import Any, cast
 import gymnasium as gym
 
 from coding_gym.arguments import check_arguments, nearest, unknown_name
-from coding_gym.envs import CodingRepairEnv
+from coding_gym.envs import ENV_ID, CodingRepairEnv
 from coding_gym.envs.chain import check_ends_are_graded
-from coding_gym.envs.registration import ENV_ID
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
 Env = gym.Env[Any, Any]
@@ -77,13 +76,13 @@ def _wrapped(env: Env, wrap: Wrap) -> Env:
 def _join(first: Env, other: Env, group_size: int) -> None:
     """Lets two envs' samplers learn from each other."""
     one, two = cast("CodingRepairEnv", first.unwrapped), cast("CodingRepairEnv", other.unwrapped)
-    if group_size > 1 and two.follows_results:
+    if group_size > 1 and two.sampler.follows_results:
         raise InvalidArgumentError(
             "a sampler that follows results may give the envs of a group different tasks; use "
             "another one with group_size, or draw tasks by get_sampler and name them in reset"
         )
     if one is not two:
-        two.share_results(one)
+        two.sampler.share(one.sampler)
 
 
 def check_env_arguments(given: Iterable[str], more: Sequence[str] = ()) -> None:

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from coding_gym.arguments import at_least_one, true_or_false
-from coding_gym.envs.registration import ENV_ID
+from coding_gym.envs import ENV_ID
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import (

@@ -77,15 +77,15 @@ def test_after_the_end_a_tool_says_that_the_episode_is_over(make: Make) -> None:
 def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.episode import lifecycle
+    from coding_gym.episode import episode as ending
 
-    real, grades = lifecycle.grade_patch, []
+    real, grades = ending.grade_patch, []
 
     def count(*arguments: Any, **options: Any) -> Any:
         grades.append(real(*arguments, **options))
         return grades[-1]
 
-    monkeypatch.setattr(lifecycle, "grade_patch", count)
+    monkeypatch.setattr(ending, "grade_patch", count)
     rollout = make()
     rollout.reset(**ROW)
     rollout.apply_patch(**FIX)
@@ -122,9 +122,7 @@ def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_ed
 def test_a_grader_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = make()
     rollout.reset(**ROW)
-    monkeypatch.setattr(
-        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no disk"))
-    )
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
     assert rollout.submit() == "submitted"
     assert rollout.get_reward() is None
     assert rollout.info["error"] == "no disk"

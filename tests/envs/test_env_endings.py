@@ -143,8 +143,7 @@ def test_without_grading_no_sandbox_is_opened_for_the_end(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("grade_patch", "start_ahead"):
-        module = "lifecycle" if name == "grade_patch" else "episode"
-        monkeypatch.setattr(f"coding_gym.episode.{module}.{name}", raising(AssertionError(name)))
+        monkeypatch.setattr(f"coding_gym.episode.episode.{name}", raising(AssertionError(name)))
     untested = tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": [], "test_patch": ""}
     with pytest.raises(InvalidTaskError, match="names no test"):
         CodingRepairEnv(tasks=[untested])

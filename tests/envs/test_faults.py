@@ -72,7 +72,7 @@ def test_a_grader_that_fails_masks_the_sample(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no report"))
+        "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
     env = CodingRepairEnv(tasks=[tiny_row])
     env.reset()

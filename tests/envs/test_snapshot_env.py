@@ -16,7 +16,7 @@ from moves import FIX, SUBMIT, shell
 import coding_gym
 from coding_gym import Grade
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode import lifecycle
+from coding_gym.episode import episode as ending
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tools import toolset_names
 from coding_gym.wrappers import ToolCallBudget
@@ -114,13 +114,13 @@ def test_a_branch_is_graded_once_and_by_itself(
     tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded: list[str] = []
-    grade = lifecycle.grade_patch
+    grade = ending.grade_patch
 
     def counted(task: Any, template: Any, patch: Any, **options: Any) -> Any:
         graded.append(patch.text)
         return grade(task, template, patch, **options)
 
-    monkeypatch.setattr(lifecycle, "grade_patch", counted)
+    monkeypatch.setattr(ending, "grade_patch", counted)
     env = make(tiny_row)
     env.reset()
     env.step(shell("touch new.py"))

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from coding_gym.episode import Episode
+from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.task import Task
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.workspace import TemplateStore
 
 
 @pytest.fixture
@@ -20,9 +19,8 @@ def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Episode]]:
 
         def make(row: dict[str, Any] | None = None, **arguments: Any) -> Episode:
             task = Task.from_row(tiny_row | (row or {}))
-            usual = {"open_template": TemplateStore().get, "toolset": get_toolset("nano")}
-            arguments = usual | {"tokenizer": get_tokenizer()} | arguments
-            episode = Episode(task, arguments.pop("open_template"), **arguments)
+            usual = {"toolset": get_toolset("nano"), "tokenizer": get_tokenizer()}
+            episode = EpisodeFactory(tasks=(task,), **usual | arguments).create(task)
             closing.callback(episode.close)
             return episode
 

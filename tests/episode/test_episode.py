@@ -7,7 +7,7 @@ import pytest
 from moves import shells
 
 from coding_gym.action import Stop
-from coding_gym.episode import Episode
+from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.errors import EpisodeError, TemplateError
 from coding_gym.task import Task
 from coding_gym.trajectory import StopReason
@@ -56,14 +56,17 @@ def test_a_stop_is_recorded_without_tokens(make: Make) -> None:
     assert turn.action == "the budget of the trainer is spent"
 
 
-def test_a_template_that_cannot_be_built_is_not_tried_twice(make: Make) -> None:
+def test_a_template_that_cannot_be_built_is_not_tried_twice(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts = []
 
-    def fail(task: Task) -> Template:
+    def fail(_factory: EpisodeFactory, task: Task) -> Template:
         attempts.append(task)
         raise TemplateError("pip said no")
 
-    episode = make(open_template=fail)
+    monkeypatch.setattr(EpisodeFactory, "template", fail)
+    episode = make()
     episode.start()
     assert len(attempts) == 1
     assert episode.step("x").stop_reason is StopReason.SANDBOX_ERROR

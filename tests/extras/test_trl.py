@@ -176,16 +176,16 @@ def test_a_step_plays_real_tool_calls_and_learns_from_their_grades(trainer: Any)
 def test_a_rollout_without_a_reward_moves_nothing(
     trainer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from coding_gym.episode import lifecycle
+    from coding_gym.episode import episode as ending
 
-    real, outcomes = lifecycle.grade_patch, iter(["fails"])
+    real, outcomes = ending.grade_patch, iter(["fails"])
 
     def fail_once(*arguments: Any, **options: Any) -> Any:
         if next(outcomes, None):
             raise GradingError("the grader's disk is full")
         return real(*arguments, **options)
 
-    monkeypatch.setattr(lifecycle, "grade_patch", fail_once)
+    monkeypatch.setattr(ending, "grade_patch", fail_once)
     trainer.train()
     rewards = torch.tensor(list(log_of(trainer, "rewards")[COLUMN]))
     advantages = torch.tensor(list(log_of(trainer, "advantages")))
@@ -200,9 +200,7 @@ def test_a_rollout_without_a_reward_moves_nothing(
 def test_a_group_without_any_reward_leaves_the_model_as_it_is(
     trainer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no disk"))
-    )
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
     before = [value.clone() for value in trainer.model.parameters()]
     trainer.train()
     assert list(log_of(trainer, "advantages")) == [0.0] * GROUP

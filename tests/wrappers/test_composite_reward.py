@@ -78,7 +78,7 @@ def test_a_sample_that_our_side_spoilt_has_no_parts(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no report"))
+        "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
     env = make(EVERY)
     env.reset()

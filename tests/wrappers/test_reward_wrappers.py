@@ -133,7 +133,7 @@ def test_a_sample_that_our_side_spoilt_is_not_rewarded(
     make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "coding_gym.episode.lifecycle.grade_patch", raising(GradingError("no report"))
+        "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
     reward, parts, info = play(make(PatchSimilarityReward, TestPassReward), REPAIR, SUBMIT)
     assert info["mask_sample"] is True

@@ -42,7 +42,7 @@ def test_commands_spend_the_time_that_they_took_and_thinking_none(env: gym.Env[A
     assert wrapped.reset()[1]["budget"]["seconds"] == 500
     assert wrapped.step("I wonder.")[4]["budget"]["seconds"] == 500
     wrapped.step(shells("true", "sleep 0.05"))
-    left = usage(wrapped).seconds_left(wrapped.unwrapped.episode.limits)  # type: ignore[attr-defined]
+    left = usage(wrapped).seconds_left(wrapped.unwrapped.episode.bounds)  # type: ignore[attr-defined]
     (turn,) = wrapped.unwrapped.episode.turns[1:]  # type: ignore[attr-defined]
     took = sum(result.duration_s for result in turn.results)
     assert took > 0.05
