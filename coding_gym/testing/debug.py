@@ -21,12 +21,10 @@ from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
-from coding_gym.vector import CodingRepairVectorEnv
 
 __all__ = [
     "ABLATIONS",
     "disconnect",
-    "drop_completion",
     "evaluating",
     "first_pid",
     "forged_reply",
@@ -103,8 +101,3 @@ def restored_registries() -> Iterator[None]:
     """Removes, at its end, toolsets and rewards that were registered meanwhile."""
     with patch.dict(tools._TOOLSETS), patch.dict(registry._REWARDS):
         yield
-
-
-def drop_completion(vec: CodingRepairVectorEnv) -> None:
-    """Waits for one action to end and discards its completion notice, as an interrupt may."""
-    vec._slots._done.get()

@@ -4,18 +4,20 @@ import atexit
 import inspect
 import weakref
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, cast
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from coding_gym.arguments import at_least_one, true_or_false
+from coding_gym.arguments import at_least_one, is_integer, true_or_false
 from coding_gym.envs import ENV_ID
-from coding_gym.envs.snapshot import EnvSnapshot
+from coding_gym.envs.snapshot import EnvSnapshot, snapshot
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector.batching import (
     Batch,
@@ -27,7 +29,7 @@ from coding_gym.vector.batching import (
     to_batch,
     unstack,
 )
-from coding_gym.vector.slots import Slot, Slots
+from coding_gym.vector.slots import Slot, Transition
 from coding_gym.vector.sub_envs import WrapperEntry, check_env_arguments, make_envs
 from coding_gym.vector.thread_pool import ThreadPool
 
@@ -91,13 +93,13 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.action_space = batch_space(first.action_space, self.num_envs)
         self.observation_space = batch_space(first.observation_space, self.num_envs)
         self._pool = ThreadPool(threads)
-        self._slots = Slots(
-            self.envs,
-            self._pool,
-            group_size=self.group_size,
-            prefetch=true_or_false("prefetch", prefetch),
-        )
-        self._let_go = weakref.finalize(self, _interrupt, self._pool, self._slots.all)
+        self._slots = [
+            Slot(index, env, self._pool, prefetch=true_or_false("prefetch", prefetch))
+            for index, env in enumerate(self.envs)
+        ]
+        own_seeds = np.random.SeedSequence().generate_state(self.num_envs // self.group_size)
+        self._own_seeds = [int(seed) for seed in own_seeds]  # of groups before they are seeded
+        self._let_go = weakref.finalize(self, _interrupt, self._pool, self._slots)
         self._let_go.atexit = False
         # Not before the envs are made, which imports the sandbox room: what is registered later
         # runs earlier, and threads shall stop before what they work with does.
@@ -138,13 +140,13 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         chosen, given = split_options(options, self.num_envs)
         self._check_open()
         if len(chosen) < self.num_envs:
-            self._slots.check_idle("reset of some envs", self._slots.all)
-            self._slots.check_started(self._slots.all)
-        self._slots.drop_all()
-        self._slots.begin_resets([self._slots.all[index] for index in chosen], seeds, given)
-        transitions = self._slots.take_all()
+            _check_idle("reset of some envs", self._slots)
+            _check_started(self._slots)
+        self._drop_all()
+        self._begin_resets([self._slots[index] for index in chosen], seeds, given)
+        transitions = self._take_all()
         infos = [(index, t.info) for index, t in zip(chosen, transitions, strict=True)]
-        observations = [slot.observation for slot in self._slots.all]
+        observations = [slot.observation for slot in self._slots]
         return stack(self.single_observation_space, observations), merge_infos(infos, self.num_envs)
 
     def step(self, actions: Any) -> Batch:
@@ -162,10 +164,9 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             EpisodeError: There was no reset, or an action is under way: `recv` its result first.
         """
         self._check_open()
-        self._slots.check_idle("step", self._slots.all)
+        _check_idle("step", self._slots)
         self.send(actions)
-        transitions = self._slots.take_all()
-        return to_batch(self.single_observation_space, transitions)
+        return to_batch(self.single_observation_space, self._take_all())
 
     def send(self, actions: Any, env_ids: Sequence[int] | NDArray[Any] | None = None) -> None:
         """Begins one action in each of some envs, and returns at once.
@@ -178,10 +179,10 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             InvalidArgumentError, EpisodeError: As for `step`; then nothing was begun.
         """
         self._check_open()
-        slots = self._slots.all if env_ids is None else self._slots.chosen(env_ids)
+        slots = self._slots if env_ids is None else self._chosen(env_ids)
         single = unstack(self.action_space, actions, len(slots))
-        self._slots.check_idle("send", slots)
-        self._slots.check_started(slots)
+        _check_idle("send", slots)
+        _check_started(slots)
         for slot, action in zip(slots, single, strict=True):
             slot.begin_step(action)
 
@@ -202,8 +203,8 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
                 and the results of the others are kept for the next `recv`.
         """
         self._check_open()
-        slots = self._slots.wait(at_least_one("min_envs", min_envs))
-        transitions = self._slots.take(slots)
+        slots = self._wait(at_least_one("min_envs", min_envs))
+        transitions = _take(slots)
         named = [
             transition._replace(info=transition.info | {"env_id": slot.index})
             for slot, transition in zip(slots, transitions, strict=True)
@@ -217,7 +218,13 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             EpisodeError: No episode is running in it, or an action is under way.
         """
         self._check_open()
-        return self._slots.snapshot(index)
+        (slot,) = self._chosen([index])
+        _check_idle("snapshot", [slot])
+        if slot.is_started and slot.is_ended:  # with prefetch, its env is in the next one already
+            raise EpisodeError(f"the episode of env {index} has ended; the next action begins one")
+        taken: EnvSnapshot
+        (taken,) = _results([slot.begin_call(snapshot)])
+        return taken
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns what a method (or attribute) of that name gives in each env, N values.
@@ -237,7 +244,8 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             return found(*args, **kwargs) if callable(found) else found
 
         self._check_open()
-        return self._slots.ask([ask] * self.num_envs, "call")
+        _check_idle("call", self._slots)
+        return _results([slot.begin_call(ask) for slot in self._slots])
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Returns an attribute of each env; see `call`."""
@@ -259,9 +267,10 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise InvalidArgumentError(
                 f"values must be one value or a list of {self.num_envs}, got {len(each)} values"
             )
-        asks = [partial(_set_attribute, name, value) for value in each]
         self._check_open()
-        self._slots.ask(asks, "set_attr")
+        _check_idle("set_attr", self._slots)
+        asks = [partial(_set_attribute, name, value) for value in each]
+        _results([slot.begin_call(ask) for slot, ask in zip(self._slots, asks, strict=True)])
 
     def render(self) -> tuple[Any, ...]:
         """Returns what each env renders."""
@@ -283,6 +292,77 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         if self.closed or not self._pool.is_mine:
             why = "is closed" if self.closed else "belongs to the process that made it"
             raise EpisodeError(f"this vector env {why}; make another")
+
+    def _begin_resets(
+        self, slots: Sequence[Slot], seeds: Sequence[int | None], options: dict[str, Any] | None
+    ) -> None:
+        """Begins a reset of each of some idle slots.
+
+        Without seed and options, the slots of a group leave out what the one furthest ahead had.
+
+        Args:
+            slots: Which.
+            seeds: A seed, or None, for each slot of all.
+            options: As for a single env.
+        """
+        furthest: dict[int, int] = {}
+        for slot in slots:
+            group = slot.index // self.group_size
+            furthest[group] = max(furthest.get(group, 0), slot.num_episodes)
+        for slot in slots:
+            group = slot.index // self.group_size
+            seed = seeds[slot.index]
+            if seed is None and self.group_size > 1 and not slot.is_seeded:
+                seed = self._own_seeds[group]
+            slot.begin_reset(seed, options, furthest[group] - slot.num_episodes)
+
+    def _chosen(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
+        """Returns the slots of these numbers, in that order.
+
+        Raises:
+            InvalidArgumentError: One is no slot's number, or there twice.
+        """
+        ids = list(env_ids)
+        are_numbers = all(is_integer(index) for index in ids)
+        ids = [int(index) for index in ids] if are_numbers else ids
+        if not are_numbers or len(set(ids)) < len(ids) or not set(ids) <= set(range(self.num_envs)):
+            raise InvalidArgumentError(
+                f"env_ids must be different numbers from 0 to {self.num_envs - 1}, got {ids}"
+            )
+        return [self._slots[index] for index in ids]
+
+    def _wait(self, num: int) -> list[Slot]:
+        """Waits until so many are done; returns all that are, by their index.
+
+        Raises:
+            InvalidArgumentError: So many will never be.
+        """
+        pending = [slot.pending for slot in self._slots if slot.pending is not None]
+        if num > len(pending):
+            raise InvalidArgumentError(
+                f"recv cannot wait for {num} envs: an action is under way in {len(pending)}; "
+                "send actions first"
+            )
+        if num == len(pending):
+            wait(pending)
+        while sum(future.done() for future in pending) < num:
+            wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
+        return [slot for slot in self._slots if slot.is_done]
+
+    def _take_all(self) -> list[Transition]:
+        """Waits for every busy slot and takes the results; nothing is under way after an error."""
+        try:
+            return _take(self._wait(sum(slot.pending is not None for slot in self._slots)))
+        except Exception:  # whatever an env raised goes on, and no other result is left under way
+            self._drop_all()
+            raise
+
+    def _drop_all(self) -> None:
+        """Waits for every busy slot, and forgets the results."""
+        for slot in self._slots:
+            if slot.pending is not None:
+                with suppress(Exception):  # no caller waits for the result or its failure
+                    slot.take()
 
 
 def make_vec(
@@ -334,6 +414,47 @@ def check_vector_arguments(given: Iterable[str]) -> None:
     parameters = inspect.signature(CodingRepairVectorEnv).parameters.values()
     own = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
     check_env_arguments(given, own)
+
+
+def _check_idle(what: str, slots: Sequence[Slot]) -> None:
+    """Raises EpisodeError where an action is under way in one of the slots."""
+    busy = [slot.index for slot in slots if slot.pending is not None]
+    if busy:
+        raise EpisodeError(
+            f"{what} was called while an action is under way in env {busy[0]}"
+            + (f" and {len(busy) - 1} more" if len(busy) > 1 else "")
+            + "; recv its result first, or reset"
+        )
+
+
+def _check_started(slots: Sequence[Slot]) -> None:
+    """Raises EpisodeError where one of the slots had no reset yet."""
+    if not all(slot.is_started for slot in slots):
+        raise EpisodeError("there are no episodes yet; call reset first")
+
+
+def _take(slots: Sequence[Slot]) -> list[Transition]:
+    """Takes the results of slots that are done.
+
+    Raises:
+        Exception: What the first env that failed raised; the results of the others stay.
+    """
+    for slot in slots:
+        if slot.has_failed:
+            slot.take()  # raises
+    return [slot.take() for slot in slots]
+
+
+def _results(futures: Sequence[Future[Any]]) -> tuple[Any, ...]:
+    """Waits for calls in envs; none of them is under way afterwards, come what may."""
+    try:
+        wait(futures)
+    except BaseException:  # an interrupt; the next action shall not meet a call in its env
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        raise
+    return tuple(future.result() for future in futures)
 
 
 def _set_attribute(name: str, value: Any, env: gym.Env[Any, Any]) -> None:

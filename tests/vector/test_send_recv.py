@@ -1,6 +1,5 @@
 """Some envs at a time: nobody waits for whoever is late."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ from comparison import assert_same
 from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.testing import debug
 from coding_gym.vector import CodingRepairVectorEnv
 
 Make = Callable[..., CodingRepairVectorEnv]
@@ -78,19 +76,6 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         vec.send([TRUE] * len(infos["env_id"]), infos["env_id"])
     for seen in turns.values():
         assert seen == [(number + 1) % 4 for number in range(len(seen))]
-
-
-def test_an_action_whose_notice_an_interrupt_lost_is_received(make: Make) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
-    vec.send([TRUE] * 2)
-    debug.drop_completion(vec)
-    received: list[Any] = []
-    waiting = threading.Thread(target=lambda: received.append(vec.recv(min_envs=2)), daemon=True)
-    waiting.start()
-    waiting.join(timeout=30)
-    assert received[0][4]["env_id"].tolist() == [0, 1]
-    assert vec.step([TRUE] * 2)[4]["turn"].tolist() == [2, 2]
 
 
 def test_a_reset_drops_what_is_under_way(make: Make) -> None:

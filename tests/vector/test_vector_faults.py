@@ -189,17 +189,17 @@ def test_an_interrupted_call_is_over_when_the_next_action_begins(
         gate.wait(30)
         ended.append(index)
 
-    def interrupted(futures: Sequence[Future[None]]) -> Any:
+    def interrupted(futures: Sequence[Future[None]], **options: Any) -> Any:
         waits.append(futures)
         if len(waits) == 1:
             begun.wait(30)
             raise KeyboardInterrupt
         gate.set()
-        return wait(futures)
+        return wait(futures, **options)
 
     for index, env in enumerate(vec.envs):
         env.unwrapped.go_on = partial(go_on, index)
-    monkeypatch.setattr("coding_gym.vector.slots.wait", interrupted)
+    monkeypatch.setattr("coding_gym.vector.vector_env.wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         vec.call("go_on")
     assert sorted(ended) == [0, 1]

@@ -88,7 +88,7 @@ def test_an_interrupted_snapshot_is_over_when_the_next_action_begins(
         ended.set()
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("coding_gym.vector.slots.snapshot", interrupted)
+    monkeypatch.setattr("coding_gym.vector.vector_env.snapshot", interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
             env.snapshot(0)
