@@ -76,22 +76,9 @@ class EpisodeFactory:
         command_timeout_s: float = DEFAULT_TIMEOUT_S,
         grading: str = "hidden",
     ) -> Self:
-        """Returns a factory from values of JSON, those that `CodingRepairEnv` takes.
+        """Returns a factory from values of JSON, which `CodingRepairEnv` describes.
 
         The source of the tasks is read once per process and shared by all factories.
-
-        Args:
-            tasks: ``"bundled"``, any other source that `load_tasks` takes, or a list of rows.
-            task_ids: Only these tasks, by id.
-            toolset: Name of the toolset.
-            tool_format: How calls are written; see `coding_gym.tools.formats`.
-            tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
-            max_turns: Actions per episode, short for ``limits={"max_turns": ...}``.
-            limits: Upper bounds of an episode, fields of `Limits` by name.
-            sandbox: ``"auto"``, a backend's name, or a mapping; see `SandboxOptions`.
-            command_timeout_s: Seconds that one command may take.
-            grading: ``"hidden"``: the hidden tests grade every episode. ``"none"``: no episode is
-                graded, and tasks need no tests.
 
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument

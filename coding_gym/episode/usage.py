@@ -57,27 +57,20 @@ class Usage:
         ``cost``; ``repeats`` and ``format_errors``: how many more in a row will end the episode.
         """
         seconds = self.seconds_left(limits)
-        left: dict[str, int | float | None] = {
-            "turns": limits.max_turns,
-            "tool_calls": limits.max_tool_calls,
-            "tokens": limits.max_tokens,
-            "response_tokens": self.response_tokens(limits),
-            "seconds": None if seconds is None else math.ceil(seconds),
-            "cost": limits.max_cost,
-            "repeats": limits.max_repeats,
-            "format_errors": limits.max_format_errors,
+        bounds: dict[str, tuple[int | float | None, int | float]] = {
+            "turns": (limits.max_turns, self.turns),
+            "tool_calls": (limits.max_tool_calls, self.tool_calls),
+            "tokens": (limits.max_tokens, self.tokens),
+            "response_tokens": (self.response_tokens(limits), 0),
+            "seconds": (None if seconds is None else math.ceil(seconds), 0),
+            "cost": (limits.max_cost, self.cost),
+            "repeats": (limits.max_repeats, self.repeats - 1),  # the call after the last ends it
+            "format_errors": (limits.max_format_errors, self.format_errors),
         }
-        for name, used in (
-            ("turns", self.turns),
-            ("tool_calls", self.tool_calls),
-            ("tokens", self.tokens),
-            ("cost", self.cost),
-            ("repeats", self.repeats - 1),  # the call after the last one that is allowed ends it
-            ("format_errors", self.format_errors),
-        ):
-            if (most := left[name]) is not None:
-                left[name] = max(type(most)(0), most - used)
-        return left
+        return {
+            name: None if most is None else max(type(most)(0), most - used)
+            for name, (most, used) in bounds.items()
+        }
 
     def counted(self, limits: Limits) -> dict[str, int]:
         """Returns what was used by name, for the record; tokens where a limit counts them."""

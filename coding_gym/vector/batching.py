@@ -1,7 +1,7 @@
 """Batches of results, actions, seeds and options, as Gymnasium's own vector envs lay them out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from gymnasium import Space
@@ -111,18 +111,16 @@ def seeds_of_slots(seed: Seed, num_envs: int, group_size: int) -> list[int | Non
         InvalidArgumentError: It is none of these.
     """
     num_groups = num_envs // group_size
-    seeds: Iterable[int | None]
+    seeds: list[int | None] = []
     if seed is None:
         seeds = [None] * num_groups
     elif _is_seed(seed):
-        seeds = [int(seed) + number for number in range(num_groups)]  # type: ignore[arg-type] # it is one
-    elif (
-        isinstance(seed, list | tuple | np.ndarray)
-        and len(seed) == num_groups
-        and all(one is None or _is_seed(one) for one in seed)
+        seeds = [int(seed) + number for number in range(num_groups)]
+    elif isinstance(seed, list | tuple | np.ndarray) and all(
+        one is None or _is_seed(one) for one in seed
     ):
         seeds = [None if one is None else int(one) for one in seed]
-    else:
+    if len(seeds) != num_groups:
         each = "env" if group_size == 1 else "group"
         raise InvalidArgumentError(
             f"seed must be None, an integer of at least 0, or a list of {num_groups}, one for each "
@@ -131,7 +129,7 @@ def seeds_of_slots(seed: Seed, num_envs: int, group_size: int) -> list[int | Non
     return [one for one in seeds for _ in range(group_size)]
 
 
-def _is_seed(value: object) -> bool:
+def _is_seed(value: object) -> TypeGuard[int]:
     return is_integer(value) and value >= 0
 
 
@@ -148,18 +146,16 @@ def split_options(
     Raises:
         InvalidArgumentError: The mask cannot be used.
     """
-    if options is None:
-        return list(range(num_envs)), None
-    if not isinstance(options, Mapping):
+    if options is not None and not isinstance(options, Mapping):
         raise InvalidArgumentError(f"reset options must be a mapping, got {options!r}")
-    if "reset_mask" not in options:
-        return list(range(num_envs)), dict(options)
-    mask = options["reset_mask"]
+    if options is None or "reset_mask" not in options:
+        return list(range(num_envs)), None if options is None else dict(options)
+    given = dict(options)
+    mask = given.pop("reset_mask")
     fits = isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (num_envs,)
     if not fits or not mask.any():
         raise InvalidArgumentError(
             f"reset_mask must be a bool array of shape ({num_envs},) with at least one True, "
             f"got {mask!r}"
         )
-    chosen = [int(index) for index in np.flatnonzero(mask)]
-    return chosen, {key: value for key, value in options.items() if key != "reset_mask"}
+    return np.flatnonzero(mask).tolist(), given

@@ -85,7 +85,7 @@ def _join(first: Env, other: Env, group_size: int) -> None:
         two.sampler.share(one.sampler)
 
 
-def check_env_arguments(given: Iterable[str], more: Sequence[str] = ()) -> None:
+def check_env_arguments(given: Iterable[str], more: Iterable[str] = ()) -> None:
     """Looks at the names of keyword arguments.
 
     Args:
@@ -99,8 +99,8 @@ def check_env_arguments(given: Iterable[str], more: Sequence[str] = ()) -> None:
         raise InvalidArgumentError(
             "max_episode_steps is counted by a wrapper outside; use max_turns"
         )
-    own = list(inspect.signature(CodingRepairEnv).parameters)
-    check_arguments(ENV_ID, given, [*more, *own], elsewhere=_ELSEWHERE if more else None)
+    known = [*more, *inspect.signature(CodingRepairEnv).parameters]
+    check_arguments(ENV_ID, given, known, elsewhere=_ELSEWHERE if more else None)
 
 
 def _wrap(entry: Any) -> Wrap:

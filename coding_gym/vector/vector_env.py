@@ -3,7 +3,7 @@
 import atexit
 import inspect
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -76,7 +76,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         **env_kwargs: Any,
     ) -> None:
         self.closed = True  # until there is something to close
-        check_vector_arguments(env_kwargs)
+        check_env_arguments(env_kwargs, _ARGUMENTS)
         self.num_envs = at_least_one("num_envs", num_envs)
         self.group_size = at_least_one("group_size", group_size)
         if self.num_envs % self.group_size:
@@ -365,6 +365,9 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
                     slot.take()
 
 
+_ARGUMENTS = [n for n in inspect.signature(CodingRepairVectorEnv).parameters if n != "env_kwargs"]
+
+
 def make_vec(
     num_envs: int = 1,
     *,
@@ -378,17 +381,14 @@ def make_vec(
 
     Args:
         num_envs: How many envs.
-        wrappers: For each wrapper of each env, the innermost first,
-            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is that of a class in
-            `coding_gym.wrappers` or ``"module:Class"``; or a callable from env to env, with which
-            the spec cannot be written as JSON.
+        wrappers: As for `CodingRepairVectorEnv`; with callables the spec cannot be written as JSON.
         env_wrappers: The same; `gym.make_vec` refuses the name ``wrappers`` for this env.
         **kwargs: Further arguments of `CodingRepairVectorEnv` and of `CodingRepairEnv`.
 
     Raises:
         InvalidArgumentError, UnknownNameError: An argument cannot be used.
     """
-    check_vector_arguments(kwargs)
+    check_env_arguments(kwargs, _ARGUMENTS)
     if wrappers and env_wrappers:
         raise InvalidArgumentError("wrappers and env_wrappers are the same; give one of the two")
     given = wrappers or env_wrappers
@@ -403,17 +403,6 @@ def vector_entry_point(
 ) -> CodingRepairVectorEnv:
     """Returns the vector env; Gymnasium calls this with what ``gym.make_vec`` was given."""
     return CodingRepairVectorEnv(num_envs, wrappers=env_wrappers, **kwargs)
-
-
-def check_vector_arguments(given: Iterable[str]) -> None:
-    """Looks at the names of keyword arguments of `CodingRepairVectorEnv`.
-
-    Raises:
-        InvalidArgumentError: Neither it nor `CodingRepairEnv` has one of them.
-    """
-    parameters = inspect.signature(CodingRepairVectorEnv).parameters.values()
-    own = [parameter.name for parameter in parameters if parameter.kind != parameter.VAR_KEYWORD]
-    check_env_arguments(given, own)
 
 
 def _check_idle(what: str, slots: Sequence[Slot]) -> None:
