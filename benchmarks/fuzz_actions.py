@@ -137,7 +137,7 @@ class Arena:
         tally = Tally()
         names = toolset_names()
         name = names[start // EXECUTED_AT_ONCE % len(names)]
-        context = open_clean(lambda: self._template, SandboxOptions(), COMMAND_TIMEOUT_S)
+        context = open_clean(self._template, SandboxOptions(), COMMAND_TIMEOUT_S)
         with context.sandbox as sandbox:
             before = planted(sandbox)
             for index in range(start, stop):

@@ -30,11 +30,7 @@ def class_names(env: gym.Env[Any, Any]) -> Iterator[str]:
 
 
 def check_ends_are_graded(env: gym.Env[Any, Any]) -> None:
-    """Looks through a finished chain.
-
-    Raises:
-        InvalidArgumentError: A wrapper in it would end episodes without a grade, or hide the end.
-    """
+    """Refuses a chain in which a wrapper would end episodes without a grade, or hide the end."""
     for name in class_names(env):
         if name in UNGRADED:
             raise InvalidArgumentError(f"{name} cannot wrap CodingRepair-v0: {UNGRADED[name]}")

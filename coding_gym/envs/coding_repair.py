@@ -266,15 +266,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 def _read_options(
     options: Mapping[str, Any] | None, factory: EpisodeFactory
 ) -> Task | EnvSnapshot | None:
-    """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler.
-
-    Args:
-        options: At most one of ``task_id``, ``task`` and ``snapshot``.
-        factory: The env's, with its tasks.
-
-    Raises:
-        InvalidArgumentError, UnknownTaskError, InvalidTaskError: An option cannot be used.
-    """
+    """Returns the task or snapshot that `reset` begins with; None leaves it to the sampler."""
     if options is None:
         return None
     if not isinstance(options, Mapping):

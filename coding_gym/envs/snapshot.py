@@ -64,11 +64,7 @@ class EnvSnapshot:
     wrappers: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Looks whether the episode may go on in an env with these settings.
-
-        Raises:
-            InvalidArgumentError: It may not; the message names the first that differs.
-        """
+        """Raises InvalidArgumentError unless the episode may go on in an env of these settings."""
         for name, value in settings.items():
             if self.settings[name] != value:
                 raise InvalidArgumentError(
@@ -82,11 +78,7 @@ class EnvSnapshot:
 
 
 def checked(value: object) -> EnvSnapshot:
-    """Returns ``value`` if it is a snapshot.
-
-    Raises:
-        InvalidArgumentError: It is not.
-    """
+    """Returns ``value`` if it is a snapshot; InvalidArgumentError if not."""
     if not isinstance(value, EnvSnapshot):
         raise InvalidArgumentError(
             f"a snapshot is what coding_gym.snapshot returned, got {value!r}"

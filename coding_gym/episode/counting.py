@@ -14,11 +14,7 @@ _EMPTY: Message = {"role": "tool", "content": ""}
 
 
 class ContentCount:
-    """Counts the contents of messages and nothing around them, with the methods of `ChatCount`.
-
-    Args:
-        tokenizer: The policy's.
-    """
+    """Counts the contents of messages and nothing around them, with the methods of `ChatCount`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

@@ -175,7 +175,7 @@ class Episode:
         self._context, self.error = open_twice(
             self.task.task_id,
             lambda: open_clean(
-                lambda: factory.template(self.task), self.sandbox, factory.command_timeout_s
+                factory.template(self.task), self.sandbox, factory.command_timeout_s
             ),
         )
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
@@ -242,10 +242,14 @@ class Episode:
         """
         if self.messages or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        template, files, state = snapshot.template, snapshot.files, snapshot.tool_state
-        timeout_s = self._factory.command_timeout_s
         self._context, self.error = open_twice(
-            self.task.task_id, lambda: open_restored(template, files, state, timeout_s)
+            self.task.task_id,
+            lambda: open_restored(
+                snapshot.template,
+                snapshot.files,
+                snapshot.tool_state,
+                self._factory.command_timeout_s,
+            ),
         )
         self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
         self.usage = snapshot.usage.copy()
@@ -284,7 +288,21 @@ class Episode:
             duration_s = time.perf_counter() - began
             if played.calls and not self._was_warmed:
                 self._warm_up()
-            self._turns.append(_record(action, played, self._outcome, duration_s))
+            sampled = action if isinstance(action, Completion) else None
+            self._turns.append(
+                Turn(
+                    action=str(action),
+                    token_ids=sampled.token_ids if sampled is not None else (),
+                    exact=sampled is not None or isinstance(action, Stop),  # no policy wrote a Stop
+                    logprobs=sampled.logprobs if sampled is not None else None,
+                    calls=played.calls,
+                    results=tuple(played.results),
+                    observation=self._outcome.text,
+                    reward=reward,
+                    reward_parts=self._outcome.reward_parts,
+                    duration_s=duration_s,
+                )
+            )
             return self._outcome
 
     @contextmanager
@@ -295,8 +313,7 @@ class Episode:
         raised: a harness may turn it into text for its model, and the grade is masked all the same.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, was closed, or has no
-                sandbox; or an action is under way in another thread.
+            EpisodeError: As for `snapshot`.
         """
         with self._running("access"):
             if self._context is None:
@@ -567,26 +584,6 @@ class Episode:
             with self._lock:
                 self._num_under_way -= 1
                 self._is_stepping = False
-
-
-def _record(action: str, played: _Played, outcome: Outcome, duration_s: float) -> Turn:
-    """Returns the record of one turn; only a `Completion` has token ids yet.
-
-    A `Stop` is nothing that a policy said: it has no tokens, and that is exact.
-    """
-    sampled = action if isinstance(action, Completion) else None
-    return Turn(
-        action=str(action),
-        token_ids=sampled.token_ids if sampled is not None else (),
-        exact=sampled is not None or isinstance(action, Stop),
-        logprobs=sampled.logprobs if sampled is not None else None,
-        calls=played.calls,
-        results=tuple(played.results),
-        observation=outcome.text,
-        reward=outcome.reward,
-        reward_parts=outcome.reward_parts,
-        duration_s=duration_s,
-    )
 
 
 def _for_info(grade: Grade) -> Grade:

@@ -44,22 +44,19 @@ class Context:
             return True
 
 
-def open_clean(
-    template: Callable[[], Template], options: SandboxOptions, timeout_s: float
-) -> Context:
+def open_clean(template: Template, options: SandboxOptions, timeout_s: float) -> Context:
     """Opens a sandbox with the base tree.
 
     Args:
-        template: Gives the task's template.
+        template: The task's.
         options: How the sandbox differs from what the template asks for.
         timeout_s: Seconds that one tool call may take.
 
     Raises:
         InvalidArgumentError: The options name an image that lacks what this package runs in it.
     """
-    asked = template()
     options.warn_of_unkept()
-    wanted = replace(asked, spec=options.applied(asked.spec))
+    wanted = replace(template, spec=options.applied(template.spec))
     sandbox = open_sandbox(wanted.spec, backend=options.name)
     try:
         if options.image and (missing := missing_programs(sandbox)):
@@ -94,11 +91,10 @@ def open_twice(task_id: str, open_once: Callable[[], Context]) -> tuple[Context 
             return open_once(), ""
         except SandboxUnavailableError:
             raise
-        except TemplateError as failure:  # would fail the same way, perhaps after half an hour
-            error = str(failure)
-            break
         except MachineryError as failure:
             _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
             error = str(failure)
+            if isinstance(failure, TemplateError):  # another try fails as well, after half an hour
+                break
     _log.error("%s could not be started: %s", task_id, error)
     return None, error

@@ -61,12 +61,7 @@ def stack(space: Space[Any], observations: Sequence[Any]) -> Any:
 
 
 def to_batch(space: Space[Any], transitions: Sequence[Transition]) -> Batch:
-    """Returns what ``step`` returns for M transitions, every array M long.
-
-    Args:
-        space: The observations' space.
-        transitions: The transitions of M envs.
-    """
+    """Returns M transitions, of observations in ``space``, as ``step`` does: arrays of length M."""
     return (
         stack(space, [transition.observation for transition in transitions]),
         np.array([transition.reward for transition in transitions], np.float64),

@@ -87,11 +87,6 @@ class Slot:
         """Whether `take` would not wait."""
         return self.pending is not None and self.pending.done()
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether what is done raised something."""
-        return self.pending is not None and self.pending.exception() is not None
-
     def take(self) -> Transition:
         """Waits for what is under way and returns it, or raises what the env raised."""
         assert self.pending is not None  # noqa: S101 - the vector env asks busy slots only
@@ -137,9 +132,7 @@ class Slot:
         self._drop_prefetched()
         if seed is not None:
             self._owed = None
-        given = None if options is None else dict(options)
-        observation, info = self.env.reset(seed=seed, options=given)
-        return Transition(observation, 0.0, False, False, info)
+        return self._begin(seed, options)
 
     def _advance(self, num_skipped: int) -> Transition:
         self._drop_prefetched()
@@ -152,8 +145,11 @@ class Slot:
     def _draw(self) -> Transition:
         """Begins the next episode of the env's own sequence."""
         owed, self._owed = self._owed, None
-        options = None if owed is None else {"task_id": owed}
-        observation, info = self.env.reset(options=options)
+        return self._begin(None, None if owed is None else {"task_id": owed})
+
+    def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> Transition:
+        given = None if options is None else dict(options)
+        observation, info = self.env.reset(seed=seed, options=given)
         return Transition(observation, 0.0, False, False, info)
 
     def _drop_prefetched(self) -> None:

@@ -86,15 +86,7 @@ def _join(first: Env, other: Env, group_size: int) -> None:
 
 
 def check_env_arguments(given: Iterable[str], more: Iterable[str] = ()) -> None:
-    """Looks at the names of keyword arguments.
-
-    Args:
-        given: The names.
-        more: Names that are known besides the arguments of `CodingRepairEnv`.
-
-    Raises:
-        InvalidArgumentError: One is not known.
-    """
+    """Refuses names of keyword arguments that neither `CodingRepairEnv` nor ``more`` has."""
     if "max_episode_steps" in given:
         raise InvalidArgumentError(
             "max_episode_steps is counted by a wrapper outside; use max_turns"

@@ -302,7 +302,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
         Args:
             slots: Which.
-            seeds: A seed, or None, for each slot of all.
+            seeds: A seed or None for each slot of the vector env.
             options: As for a single env.
         """
         furthest: dict[int, int] = {}
@@ -317,11 +317,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             slot.begin_reset(seed, options, furthest[group] - slot.num_episodes)
 
     def _chosen(self, env_ids: Sequence[int] | NDArray[Any]) -> list[Slot]:
-        """Returns the slots of these numbers, in that order.
-
-        Raises:
-            InvalidArgumentError: One is no slot's number, or there twice.
-        """
+        """Returns the slots of these numbers, in that order; InvalidArgumentError for others."""
         ids = list(env_ids)
         are_numbers = all(is_integer(index) for index in ids)
         ids = [int(index) for index in ids] if are_numbers else ids
@@ -332,11 +328,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return [self._slots[index] for index in ids]
 
     def _wait(self, num: int) -> list[Slot]:
-        """Waits until so many are done; returns all that are, by their index.
-
-        Raises:
-            InvalidArgumentError: So many will never be.
-        """
+        """Waits until so many are done, and returns all that are; see `recv`."""
         pending = [slot.pending for slot in self._slots if slot.pending is not None]
         if num > len(pending):
             raise InvalidArgumentError(
@@ -350,7 +342,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return [slot for slot in self._slots if slot.is_done]
 
     def _take_all(self) -> list[Transition]:
-        """Waits for every busy slot and takes the results; nothing is under way after an error."""
+        """Waits for all busy slots and takes their results; an error drops what is under way."""
         try:
             return _take(self._wait(sum(slot.pending is not None for slot in self._slots)))
         except Exception:  # whatever an env raised goes on, and no other result is left under way
@@ -423,13 +415,9 @@ def _check_started(slots: Sequence[Slot]) -> None:
 
 
 def _take(slots: Sequence[Slot]) -> list[Transition]:
-    """Takes the results of slots that are done.
-
-    Raises:
-        Exception: What the first env that failed raised; the results of the others stay.
-    """
+    """Takes the results of slots that are done; where one failed, the others keep theirs."""
     for slot in slots:
-        if slot.has_failed:
+        if slot.pending is not None and slot.pending.exception() is not None:
             slot.take()  # raises
     return [slot.take() for slot in slots]
 
