@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -13,9 +13,16 @@ from coding_gym.action import Completion, Stop
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.counting import ChatCount, ContentCount
-from coding_gym.episode.lifecycle import Context, open_clean, open_restored, open_twice
+from coding_gym.episode.lifecycle import Context, open_clean, open_restored
 from coding_gym.episode.usage import Usage, collapse_warning
-from coding_gym.errors import EpisodeError, GradingError, MachineryError, PatchError
+from coding_gym.errors import (
+    EpisodeError,
+    GradingError,
+    MachineryError,
+    PatchError,
+    SandboxUnavailableError,
+    TemplateError,
+)
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.grading import grade as grade_patch
@@ -172,11 +179,8 @@ class Episode:
             InvalidTaskError: The task's tree cannot be made as the task says.
         """
         factory = self._factory
-        self._context, self.error = open_twice(
-            self.task.task_id,
-            lambda: open_clean(
-                factory.template(self.task), self.sandbox, factory.command_timeout_s
-            ),
+        self._open(
+            lambda: open_clean(factory.template(self.task), self.sandbox, factory.command_timeout_s)
         )
         prompt = self.toolset.prompt(keeps_shell=self.sandbox.shell == "persistent")
         prompt = with_instructions(prompt, factory.tool_format, self.toolset.schemas)
@@ -242,14 +246,13 @@ class Episode:
         """
         if self.messages or snapshot.task != self.task:
             raise EpisodeError("a snapshot restores into a new episode of its task")
-        self._context, self.error = open_twice(
-            self.task.task_id,
+        self._open(
             lambda: open_restored(
                 snapshot.template,
                 snapshot.files,
                 snapshot.tool_state,
                 self._factory.command_timeout_s,
-            ),
+            )
         )
         self.messages, self._turns = list(snapshot.messages), list(snapshot.turns)
         self.usage = snapshot.usage.copy()
@@ -257,6 +260,23 @@ class Episode:
             self.usage.start_clock()
         self._outcome = snapshot.outcome
         return snapshot.outcome
+
+    def _open(self, open_once: Callable[[], Context]) -> None:
+        """Opens the sandbox, with a second attempt where the first one fails."""
+        task_id = self.task.task_id
+        for attempt in ("first", "second"):
+            try:
+                self._context, self.error = open_once(), ""
+            except SandboxUnavailableError:
+                raise
+            except MachineryError as failure:
+                _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
+                self.error = str(failure)
+                if isinstance(failure, TemplateError):  # fails again, perhaps after half an hour
+                    break
+            else:
+                return
+        _log.error("%s could not be started: %s", task_id, self.error)
 
     def step(self, action: str) -> Outcome:
         """Plays one action.

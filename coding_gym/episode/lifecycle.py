@@ -1,23 +1,14 @@
 """The sandbox of an episode, and how it is opened."""
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    MachineryError,
-    PatchError,
-    SandboxUnavailableError,
-    TemplateError,
-)
+from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.sandbox import Sandbox, Snapshot, open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.workspace import Template, is_changed, missing_programs
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,27 +65,3 @@ def open_restored(
     # By the backend's own name: "auto" may have chosen it.
     sandbox = open_sandbox(template.spec, backend=files.backend, snapshot=files)
     return Context(sandbox, template, timeout_s, deepcopy(dict(state)))
-
-
-def open_twice(task_id: str, open_once: Callable[[], Context]) -> tuple[Context | None, str]:
-    """Opens a sandbox, with a second attempt where the first one fails.
-
-    Returns:
-        The context of the opened sandbox, or None with the error.
-
-    Raises:
-        SandboxUnavailableError: This machine cannot run the sandbox at all.
-    """
-    error = ""
-    for attempt in ("first", "second"):
-        try:
-            return open_once(), ""
-        except SandboxUnavailableError:
-            raise
-        except MachineryError as failure:
-            _log.info("%s attempt to start %s: %s", attempt, task_id, failure)
-            error = str(failure)
-            if isinstance(failure, TemplateError):  # another try fails as well, after half an hour
-                break
-    _log.error("%s could not be started: %s", task_id, error)
-    return None, error

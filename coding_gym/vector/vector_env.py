@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, suppress
-from functools import partial
+from operator import methodcaller
 from typing import Any, cast
 
 import gymnasium as gym
@@ -269,7 +269,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             )
         self._check_open()
         _check_idle("set_attr", self._slots)
-        asks = [partial(_set_attribute, name, value) for value in each]
+        asks = [methodcaller("set_wrapper_attr", name, value) for value in each]
         _results([slot.begin_call(ask) for slot, ask in zip(self._slots, asks, strict=True)])
 
     def render(self) -> tuple[Any, ...]:
@@ -432,10 +432,6 @@ def _results(futures: Sequence[Future[Any]]) -> tuple[Any, ...]:
         wait(futures)
         raise
     return tuple(future.result() for future in futures)
-
-
-def _set_attribute(name: str, value: Any, env: gym.Env[Any, Any]) -> None:
-    env.set_wrapper_attr(name, value)
 
 
 def _interrupt(pool: ThreadPool, slots: Sequence[Slot]) -> None:
