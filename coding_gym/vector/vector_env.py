@@ -101,7 +101,7 @@ class CodingRepairVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._own_seeds = [int(seed) for seed in own_seeds]  # of groups before they are seeded
         self._let_go = weakref.finalize(self, _interrupt, self._pool, self._slots)
         self._let_go.atexit = False
-        # Not before the envs are made, which imports the sandbox room: what is registered later
+        # Not before the envs are made, which imports the sandbox package: what is registered later
         # runs earlier, and threads shall stop before what they work with does.
         atexit.register(self._let_go)
         self.closed = False
