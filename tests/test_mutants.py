@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "scripts" / "mutants.py"
 # The number of promises that were in the table when it was last extended. It only ever rises, and
 # with it the number that the table itself names.
-LEAST_PROMISES = 138
+LEAST_PROMISES = 149
 
 SOURCE = "def area(width, height):\n    return width * height\n"
 TESTS = (

@@ -128,6 +128,7 @@ class Episode:
     def __init__(self, task: Task, factory: "EpisodeFactory") -> None:
         self.task = task
         self.toolset, self.tokenizer = factory.toolset, factory.tokenizer
+        self.tool_format = factory.tool_format
         self.sandbox = factory.sandbox
         self.bounds = factory.limits.with_turns(task.max_turns)
         self.usage = Usage()

@@ -9,8 +9,7 @@ from typing import Self
 
 from coding_gym.calls import ToolCall
 from coding_gym.episode.limits import Limits
-from coding_gym.text.truncate import ends
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import ends, well_formed
 from coding_gym.trajectory import StopReason
 
 TOKENS_CRITICAL = 1500

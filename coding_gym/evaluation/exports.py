@@ -29,7 +29,7 @@ from coding_gym.rewards import Sample, get_reward
 from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.tasks import load_tasks
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.trajectory import Message, Trajectory
 
 _TEMPLATE_TOKENS = 8  # around one message, in the chat templates of open models

@@ -22,7 +22,7 @@ from typing import Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, TokenizerError
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 
 DEFAULT_TOKENIZER = "coding_gym_16k"
 PAD_TOKENS = ("<|pad|>", "<|endoftext|>")

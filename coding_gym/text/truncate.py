@@ -1,4 +1,4 @@
-"""Cutting texts to a length, and zeroing the durations that test runners print.
+"""Cutting texts to a length, replacing lone surrogates, and zeroing the durations of test runs.
 
 | name | keeps |
 |---|---|
@@ -142,3 +142,13 @@ def _scrub_pytest(match: re.Match[str]) -> str:
         left = "=" * (num_marks // 2) + " "
         right = " " + "=" * (num_marks - num_marks // 2)
     return left + summary + right
+
+
+def well_formed(text: str) -> str:
+    """Returns ``text`` with lone surrogates replaced by U+FFFD; pairs become their character.
+
+    JSON escapes and careless decoding produce surrogates, and UTF-8 has no form for them.
+    """
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

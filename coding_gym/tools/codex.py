@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools import files, prompts
 from coding_gym.tools.call_arguments import one_of, seconds, text, truth, whole_number
 from coding_gym.tools.commands import elided, run_command

@@ -18,7 +18,7 @@ from typing import Self
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_FILE_BYTES = 4 << 20

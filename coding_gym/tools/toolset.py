@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools.schemas import Schema, function
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 
 MAX_CALLS = 128
 MAX_DEPTH = 64

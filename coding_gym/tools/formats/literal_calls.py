@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, read_marked
 from coding_gym.tools.formats.json_calls import Marks, read_call
 from coding_gym.tools.formats.json_text import (

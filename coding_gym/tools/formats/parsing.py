@@ -8,7 +8,7 @@ from typing import Any
 
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ToolCall
-from coding_gym.text.unicode import well_formed
+from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, literal_calls, tag_calls, text_blocks
 from coding_gym.tools.formats.format import Format, ParsedAction, Reading
 from coding_gym.tools.formats.json_text import MAX_CALLS, FormatError, decode, is_cut_off
