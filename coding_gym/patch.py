@@ -3,12 +3,55 @@
 Applying to real trees is git's work, inside a sandbox; what is here is exact and without fuzz.
 """
 
-from collections.abc import Mapping
+import difflib
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from coding_gym import diff_text
 from coding_gym.errors import PatchError
+
+_NO_NEWLINE = "\\ No newline at end of file"
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_MAX_DIGITS = 18  # git reads more, where they are zeros
+_GIT_FILE = re.compile(r"^diff --git ", re.MULTILINE)
+_PLAIN_FILE = re.compile(r"^--- .*\n\+\+\+ .*\n@@ ", re.MULTILINE)  # as ``diff -u`` writes it
+_HEADER_FIELD = re.compile(
+    r"^(---|\+\+\+|(?:rename|copy) (?:from|to)|(?:new|deleted) file mode) (.*)$", re.MULTILINE
+)
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPED = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
+_UNUSUAL = re.compile(r'[\x00-\x1f\x7f"\\]')
+
+
+class Hunk(NamedTuple):
+    """A run of lines that a patch changes, with their context.
+
+    Attributes:
+        old_start: Number of its first line before the change, from 1.
+        new_start: The same after the change.
+        body: Its lines, each with the sign before it.
+    """
+
+    old_start: int
+    new_start: int
+    body: list[str]
+
+    def sides(self, *, reverse: bool = False) -> tuple[list[str], list[str]]:
+        """Returns the lines that the hunk expects, and those it leaves, with their line ends."""
+        gone, come = ("+", "-") if reverse else ("-", "+")
+        old: list[str] = []
+        new: list[str] = []
+        for line, following in zip(self.body, [*self.body[1:], ""], strict=True):
+            if line == _NO_NEWLINE:
+                continue
+            content = line[1:] + ("" if following == _NO_NEWLINE else "\n")
+            if line[0] in (" ", gone):
+                old.append(content)
+            if line[0] in (" ", come):
+                new.append(content)
+        return old, new
 
 
 @dataclass(frozen=True)
@@ -35,6 +78,39 @@ class FileChange:
         """Whether the content is binary data instead of lines."""
         return "\nGIT binary patch\n" in self.text or "\nBinary files " in self.text
 
+    def hunks(self) -> Iterator[Hunk]:
+        """Yields the hunks.
+
+        Raises:
+            PatchError: A hunk is shorter than its header says, or a number there is longer than
+                any file.
+        """
+        lines = self.text.split("\n")
+        at = 0
+        while at < len(lines):
+            match = _HUNK.match(lines[at])
+            at += 1
+            if not match:
+                continue
+            numbers = [number or "1" for number in match.groups()]  # a count may be left out
+            if (digits := max(map(len, numbers))) > _MAX_DIGITS:
+                raise PatchError(
+                    f"patch for {self.path} has a hunk with a number of {digits} digits"
+                )
+            old_start, old_left, new_start, new_left = map(int, numbers)
+            body: list[str] = []
+            while at < len(lines) and (old_left > 0 or new_left > 0 or lines[at] == _NO_NEWLINE):
+                line = lines[at] or " "
+                old_left -= line[0] in " -"
+                new_left -= line[0] in " +"
+                body.append(line)
+                at += 1
+            if old_left or new_left:
+                raise PatchError(
+                    f"patch for {self.path} is cut off inside the hunk {match.group()}"
+                )
+            yield Hunk(old_start, new_start, body)
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -58,9 +134,7 @@ class Patch:
         Raises:
             PatchError: There is text, but no file header, or one that cannot be read.
         """
-        if self.is_empty:
-            return ()
-        return tuple(FileChange(*paths, text) for paths, text in diff_text.split_files(self.text))
+        return () if self.is_empty else tuple(split_files(self.text))
 
     @property
     def paths(self) -> frozenset[str]:
@@ -70,12 +144,9 @@ class Patch:
     @classmethod
     def between(cls, before: Mapping[str, str], after: Mapping[str, str]) -> "Patch":
         """Returns the diff that leads from one set of files (path to text) to another."""
-        parts = []
-        for path in sorted(before.keys() | after.keys()):
-            old, new = before.get(path), after.get(path)
-            if old != new:
-                parts.append(diff_text.write_file(path, old, new))
-        return cls("".join(parts))
+        paths = sorted(before.keys() | after.keys())
+        changed = [path for path in paths if before.get(path) != after.get(path)]
+        return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
 
     def apply(self, files: Mapping[str, str], *, reverse: bool = False) -> dict[str, str]:
         """Returns the files (path to text) after the patch, or before it with ``reverse``.
@@ -102,14 +173,122 @@ class Patch:
         return result
 
 
+def split_files(text: str) -> Iterator[FileChange]:
+    """Yields the changes of a diff, one per file.
+
+    Raises:
+        PatchError: There is no file header, or one that cannot be read.
+    """
+    header, read_paths = _GIT_FILE, _git_paths
+    if not header.search(text):
+        header, read_paths = _PLAIN_FILE, _plain_paths
+    starts = [match.start() for match in header.finditer(text)]
+    if not starts:
+        raise PatchError(f"not a unified diff: no file header in {text[:60]!r}")
+    for start, end in zip(starts, [*starts[1:], None], strict=True):
+        yield FileChange(*read_paths(text[start:end]), text[start:end])
+
+
+def quote(name: str) -> str:
+    """Quotes a path as git does where it holds a control character, a quote or a backslash."""
+    if not _UNUSUAL.search(name):
+        return name
+    letters = {chr(code): f"\\{key.decode()}" for key, code in _ESCAPED.items()}
+    return '"' + _UNUSUAL.sub(lambda m: letters.get(m[0], f"\\{ord(m[0]):03o}"), name) + '"'
+
+
 def _apply_hunks(text: str, change: FileChange, reverse: bool) -> str:
-    source, result, taken = diff_text.split_lines(text), [], 0
-    for old_start, new_start, body in diff_text.hunks(change.text, change.path):
-        old, new = diff_text.sides(body, reverse=reverse)
-        start = new_start if reverse else old_start
+    source, result, taken = _split_lines(text), [], 0
+    for hunk in change.hunks():
+        old, new = hunk.sides(reverse=reverse)
+        start = hunk.new_start if reverse else hunk.old_start
         first = start - 1 if old else start  # a hunk that removes nothing names the line before it
         if first < taken or source[first : first + len(old)] != old:
             raise PatchError(f"patch does not apply to {change.path} at line {first + 1}")
         result += source[taken:first] + new
         taken = first + len(old)
     return "".join(result + source[taken:])
+
+
+def _diff(path: str, old: str | None, new: str | None) -> str:
+    """Returns the diff of one file from its texts; None where it does not exist."""
+    before, after = quote(f"a/{path}"), quote(f"b/{path}")
+    lines = [f"diff --git {before} {after}\n"]
+    if old is None:
+        lines.append("new file mode 100644\n")
+    if new is None:
+        lines.append("deleted file mode 100644\n")
+    body = difflib.unified_diff(
+        _split_lines(old or ""),
+        _split_lines(new or ""),
+        "/dev/null" if old is None else before,
+        "/dev/null" if new is None else after,
+    )
+    lines += [line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n" for line in body]
+    return "".join(lines)
+
+
+def _split_lines(text: str) -> list[str]:
+    """Splits at line feeds only, as git does, keeping them."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _git_paths(text: str) -> tuple[str | None, str | None]:
+    header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
+    first_line = header.split("\n", 1)[0]
+    old, new = _git_line_paths(first_line)
+    said = dict(reversed(_HEADER_FIELD.findall(header)))  # of several, the first counts
+    old_path = _header_path(said, "---", "a/", "from", old)
+    new_path = _header_path(said, "+++", "b/", "to", new)
+    if "new file mode" in said:
+        old_path = None
+    if "deleted file mode" in said:
+        new_path = None
+    if not (old_path or new_path):
+        raise PatchError(f"cannot read the paths of {first_line!r}")
+    return old_path, new_path
+
+
+def _git_line_paths(line: str) -> tuple[str | None, str | None]:
+    """Paths of a ``diff --git`` line, which is only unambiguous where both are the same."""
+    rest = line.removeprefix("diff --git ")
+    if rest.startswith('"'):
+        match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', rest)
+        old, new = match.groups() if match else ("", "")
+    else:
+        half = len(rest) // 2
+        old, new = rest[:half], rest[half + 1 :]
+    return _strip_prefix(old, "a/"), _strip_prefix(new, "b/")
+
+
+def _header_path(
+    said: Mapping[str, str], marker: str, prefix: str, preposition: str, otherwise: str | None
+) -> str | None:
+    if marker in said:
+        return _strip_prefix(said[marker], prefix)
+    renamed = said.get(f"rename {preposition}", said.get(f"copy {preposition}"))
+    return otherwise if renamed is None else _unquote(renamed)
+
+
+def _plain_paths(text: str) -> tuple[str | None, str | None]:
+    old_line, new_line = text.split("\n", 2)[:2]
+    return _strip_prefix(old_line[4:], "a/"), _strip_prefix(new_line[4:], "b/")
+
+
+def _strip_prefix(name: str, prefix: str) -> str | None:
+    name = _unquote(name.split("\t")[0])
+    return None if name == "/dev/null" else name.removeprefix(prefix)
+
+
+def _unquote(name: str) -> str:
+    """Undoes git's C-style quoting of unusual paths."""
+    if not (name.startswith('"') and name.endswith('"') and len(name) > 1):
+        return name
+    raw = name[1:-1].encode("utf-8", "surrogateescape")
+    try:
+        plain = _ESCAPE.sub(
+            lambda m: bytes([_ESCAPED[m[1]] if m[1] in _ESCAPED else int(m[1], 8)]), raw
+        )
+    except ValueError:
+        raise PatchError(f"cannot read the quoted path {name}") from None
+    return plain.decode("utf-8", "surrogateescape")

@@ -13,7 +13,6 @@ VALUES += [
     "json_record",
     "addresses",
     "arguments",
-    "diff_text",
     "row_reader",
     "syntax",
 ]  # what they need

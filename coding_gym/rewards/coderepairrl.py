@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from coding_gym import diff_text
 from coding_gym.patch import Patch
 from coding_gym.rewards.exploration import Command, gold_files, paths_in, shell_commands
 from coding_gym.rewards.reward import Reward, Sample
@@ -280,11 +279,7 @@ def _judged(reply: str) -> str:
 
 
 def _gold_blocks(gold: str) -> Blocks:
-    sides = (
-        diff_text.sides(body, reverse=False)
-        for change in Patch(gold).files
-        for _, _, body in diff_text.hunks(change.text, change.path)
-    )
+    sides = (hunk.sides() for change in Patch(gold).files for hunk in change.hunks())
     return tuple(("".join(old), "".join(new)) for old, new in sides)
 
 

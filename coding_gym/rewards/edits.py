@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import Match
 
-from coding_gym import diff_text, syntax
+from coding_gym import syntax
 from coding_gym.errors import PatchError
 from coding_gym.patch import FileChange, Patch
 from coding_gym.rewards.similarity import WorkBudget, matching_blocks
@@ -41,7 +41,7 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
     >>> list(changed_runs(FileChange("x", "x", text)))
     [(4, ['old'], ['new'])]
     """
-    for start, _, body in diff_text.hunks(change.text, change.path):
+    for start, _, body in change.hunks():
         # A hunk that removes nothing names the line before it.
         line = start if any(text[0] in " -" for text in body) else start + 1
         old: list[str] = []

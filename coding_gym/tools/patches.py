@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from coding_gym import diff_text
 from coding_gym.errors import PatchError
+from coding_gym.patch import split_files
 from coding_gym.tools.toolset import Refusal
 
 MAX_PATCH_CHARS = 1 << 20
@@ -114,22 +114,22 @@ def _read_unified(text: str) -> Iterator[FilePatch]:
     # Headers without numbers get the blank that finds them as headers.
     text = _BARE_HUNK.sub("@@ ", text)
     try:
-        parts = list(diff_text.split_files(text))
+        changes = list(split_files(text))
     except PatchError as error:
         raise Refusal(
             "the patch is no unified diff: each file needs its lines `--- a/path` and "
             "`+++ b/path`, and then hunks that begin with `@@`"
         ) from error
-    for (old, new), part in parts:
-        if "\nGIT binary patch\n" in part or "\nBinary files " in part:
-            raise Refusal(f"{new or old}: binary patches cannot be applied; use a command")
-        lines = part.split("\n")
+    for change in changes:
+        if change.is_binary:
+            raise Refusal(f"{change.path}: binary patches cannot be applied; use a command")
+        lines = change.text.split("\n")
         first = next((i for i, line in enumerate(lines) if line.startswith("@@")), len(lines))
         header = "\n".join(lines[:first])
         mode = _MODE.search(header)
         yield FilePatch(
-            old_path=old,
-            new_path=new,
+            old_path=change.old_path,
+            new_path=change.new_path,
             hunks=tuple(islice(_hunks(lines[first:]), MAX_HUNKS + 1)),
             mode=mode[1][3:] if mode else "",
             is_copy="\ncopy from " in header,

@@ -2,10 +2,8 @@
 
 import re
 
-from coding_gym import diff_text
-from coding_gym.diff_text import quote
 from coding_gym.errors import PatchError
-from coding_gym.patch import FileChange, Patch
+from coding_gym.patch import FileChange, Patch, quote
 
 _SWAPPED = {"+": "-", "-": "+", " ": " "}
 
@@ -24,7 +22,7 @@ def _reversed_change(change: FileChange) -> str:
         raise PatchError(f"{change.path} is binary, and a binary change cannot be turned round")
     old, new = change.new_path, change.old_path
     before, after = quote(f"a/{old or new}"), quote(f"b/{new or old}")
-    body = "".join(_reversed_hunk(*hunk) for hunk in diff_text.hunks(change.text, change.path))
+    body = "".join(_reversed_hunk(*hunk) for hunk in change.hunks())
     lines = [f"diff --git {before} {after}", *_reversed_modes(change.text)]
     if old and new and old != new:
         lines += [f"rename from {quote(old)}", f"rename to {quote(new)}"]
