@@ -19,7 +19,6 @@ from coding_gym.rewards.registry import (
     get_reward,
     register_reward,
     reward_names,
-    why_not_computable,
 )
 from coding_gym.rewards.reward import Reward, Sample
 from coding_gym.rewards.similarity import (
@@ -53,5 +52,4 @@ __all__ = [
     "reward_names",
     "swe_rl_similarity",
     "tool_call_validity",
-    "why_not_computable",
 ]

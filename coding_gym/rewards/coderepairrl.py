@@ -6,7 +6,6 @@ policy's last action. `coding_gym.rewards.get_reward` has each by name.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from coding_gym.patch import Patch
@@ -21,7 +20,7 @@ from coding_gym.rewards.similarity import (
 )
 from coding_gym.trajectory import Turn
 
-Blocks = tuple[tuple[str, str], ...]
+Blocks = list[tuple[str, str]]
 
 _ANSWER_START, _ANSWER_END = "<answer>", "</answer>"
 _STRICT = re.compile(r"<think>\n[\s\S]+?\n</think>\n<answer>\n[^\n]+\n</answer>\s*")
@@ -29,13 +28,12 @@ _TAG_WORTH = 0.25
 _CHARACTER_COST = 0.001
 _MAX_COMPARISONS = 12_000_000
 _FENCE = "```"
-_MARKERS = {
-    "search": re.compile(r"<{2,}[ \t]*SEARCH\b(?P<rest>.*)"),
-    "divider": re.compile(r"={4,}(?P<rest>[ \t]*)"),
-    "replace": re.compile(r">{2,}[ \t]*REPLACE\b(?P<rest>.*)"),
-}
-_EXACT = {"search": "<<<<<<< SEARCH", "divider": "=======", "replace": ">>>>>>> REPLACE"}
-_MISSING = {"search": 0.4, "replace": 0.4, "divider": 0.2}
+_MARKER = re.compile(
+    r"(?P<SEARCH><{2,}[ \t]*SEARCH\b.*)|(?P<REPLACE>>{2,}[ \t]*REPLACE\b.*)"
+    r"|(?P<DIVIDER>={4,}[ \t]*)"
+)
+_EXACT = {"SEARCH": "<<<<<<< SEARCH", "REPLACE": ">>>>>>> REPLACE"}
+_MISSING = {"SEARCH": 0.4, "REPLACE": 0.4, "DIVIDER": 0.2}
 _MIN_COMPLETE = 0.5
 _LIST = re.compile(r"\bls\b")
 _SEARCH = re.compile(r"\b(?:rg|grep|find)\b")
@@ -177,17 +175,21 @@ def search_replace_format(reply: str) -> float:
     >>> round(search_replace_format("<<<<<<< SEARCH\nold\n"), 3), search_replace_format("Done.")
     (0.4, 0.0)
     """
-    found = _read(_judged(reply))
-    score = 1.0 - sum(cost for name, cost in _MISSING.items() if not found.rests[name])
+    blocks, markers = _read(_judged(reply))
+    kinds = [kind for kind, _ in markers]
+    score = 1.0 - sum(cost for kind, cost in _MISSING.items() if kind not in kinds)
     if score < _MIN_COMPLETE:
         return max(0.0, score)
-    for name in ("search", "replace"):
-        score -= 0.1 * (not found.exact[name])
-        score -= 0.05 * any(rest.strip() for rest in found.rests[name])
-        score -= 0.15 * (len(found.rests[name]) != len(found.rests["divider"]))
-    score -= 0.05 * any(found.rests["divider"])
-    score -= 0.3 * found.is_reversed
-    score -= 0.2 * (not found.blocks)
+    for kind, exact in _EXACT.items():
+        lines = [line for each, line in markers if each == kind]
+        score -= 0.1 * (not any(line.startswith(exact) for line in lines))
+        score -= 0.05 * any(line.partition(kind)[2].strip() for line in lines)
+        score -= 0.15 * (len(lines) != kinds.count("DIVIDER"))
+    score -= 0.05 * any(line.endswith((" ", "\t")) for kind, line in markers if kind == "DIVIDER")
+    if not blocks:
+        is_reversed = "REPLACE" in kinds and "SEARCH" not in kinds[: kinds.index("REPLACE")]
+        score -= 0.3 * is_reversed
+        score -= 0.2
     return max(0.0, score)
 
 
@@ -217,7 +219,7 @@ def search_replace_similarity(gold: str, reply: str) -> float:
     >>> search_replace_similarity(gold, "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n" * 1000)
     0.0
     """
-    wanted, found = _gold_blocks(gold), _read(_judged(reply)).blocks
+    wanted, found = _gold_blocks(gold), _read(_judged(reply))[0]
     if not wanted or not found:
         return float(not wanted and not found)
     budget = WorkBudget(_MAX_COMPARISONS)
@@ -229,43 +231,33 @@ def search_replace_similarity(gold: str, reply: str) -> float:
     return sum(scores) / max(len(wanted), len(found))
 
 
-@dataclass(slots=True)
-class _Reading:
-    """The blocks found in a text, and the texts behind each kind of marker."""
+def _read(text: str) -> tuple[Blocks, list[tuple[str, str]]]:
+    """Returns the blocks of a text, and all its markers: their kinds and lines.
 
-    blocks: Blocks = ()
-    rests: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in _MARKERS})
-    exact: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(_MARKERS, False))
-    is_reversed: bool = False
-
-
-def _read(text: str) -> _Reading:
-    """Reads blocks line by line; one whose parts are not in order is none."""
-    found, blocks = _Reading(), []
+    A block whose parts are not in order is none.
+    """
+    blocks: Blocks = []
+    markers: list[tuple[str, str]] = []
     search: list[str] = []
     replace: list[str] = []
     part: list[str] | None = None
     for line in text.splitlines():
-        kind = next((name for name, marker in _MARKERS.items() if marker.fullmatch(line)), "")
+        marker = _MARKER.fullmatch(line)
+        kind = marker.lastgroup if marker else None
         if kind:
-            match = _MARKERS[kind].fullmatch(line)
-            found.rests[kind].append(match["rest"] if match else "")
-            found.exact[kind] |= line.startswith(_EXACT[kind])
-        if kind == "search":
+            markers.append((kind, line))
+        if kind == "SEARCH":
             search, replace = [], []
             part = search
-        elif kind == "divider" and part is search:
+        elif kind == "DIVIDER" and part is search:
             part = replace
-        elif kind == "replace":
-            found.is_reversed |= not found.rests["search"]
+        elif kind == "REPLACE":
             if part is replace:
                 blocks.append(("\n".join(search), "\n".join(replace)))
             part = None
         elif part is not None:
             part.append(line)
-    found.is_reversed &= not blocks
-    found.blocks = tuple(blocks)
-    return found
+    return blocks, markers
 
 
 def _judged(reply: str) -> str:
@@ -280,20 +272,16 @@ def _judged(reply: str) -> str:
 
 def _gold_blocks(gold: str) -> Blocks:
     sides = (hunk.sides() for change in Patch(gold).files for hunk in change.hunks())
-    return tuple(("".join(old), "".join(new)) for old, new in sides)
+    return [("".join(old), "".join(new)) for old, new in sides]
 
 
 def _ratio(a: str, b: str, budget: WorkBudget) -> float:
     if a == b:
         return 1.0
-    ours, golds = _lines(a), _lines(b)
-    blocks = matching_blocks(ours, golds, budget)
-    matched = sum(size for _, _, size in blocks or ())
+    ours, golds = a.splitlines(), b.splitlines()
+    blocks = matching_blocks(ours, golds, budget) or ()
+    matched = sum(size for _, _, size in blocks)
     return 2.0 * matched / ((len(ours) + len(golds)) or 1)
-
-
-def _lines(text: str) -> Sequence[str]:
-    return text.splitlines()
 
 
 def terminal_habits(turns: Sequence[Turn]) -> float:

@@ -97,28 +97,19 @@ def edits(patch: Patch) -> dict[str, FileEdit]:
     found: dict[str, FileEdit] = {}
     for change in patch.files:
         edit = found.setdefault(change.path, FileEdit())
-        for start, old, new in changed_runs(change):
-            _add(edit, start, old, new, budget, keeps_depth=change.path.endswith(_INDENTED))
+        for run in changed_runs(change):
+            _add(edit, run, budget, keeps_depth=change.path.endswith(_INDENTED))
     return found
 
 
-def _add(
-    edit: FileEdit,
-    start: int,
-    old: list[str],
-    new: list[str],
-    budget: WorkBudget,
-    *,
-    keeps_depth: bool,
-) -> None:
+def _add(edit: FileEdit, run: Run, budget: WorkBudget, *, keeps_depth: bool) -> None:
     """Adds one run of changed lines to the edit of a file."""
-    before = [(start + n, t) for n, line in enumerate(old) for t in _tokens(line, keeps_depth)]
-    after = [token for line in new for token in _tokens(line, keeps_depth)]
+    line, old, new = run
+    before = [(line + n, t) for n, text in enumerate(old) for t in _tokens(text, keeps_depth)]
+    after = [token for text in new for token in _tokens(text, keeps_depth)]
     same = matching_blocks([token for _, token in before], after, budget, autojunk=False) or []
-    kept = {i + n for i, _, size in same for n in range(size)}
-    edit.removed.update(place for i, place in enumerate(before) if i not in kept)
     partner = {j + n: i + n for i, j, size in same for n in range(size)}
-    line = start
+    kept = set(partner.values())
     for j, token in enumerate(after):
         if j in partner:
             line = before[partner[j]][0]
@@ -126,8 +117,10 @@ def _add(
         pair = (after[j - 1] if j else "", token)
         edit.added[pair] += 1
         edit.places.setdefault(line, Counter())[pair] += 1
-    for line, _ in (place for i, place in enumerate(before) if i not in kept):
-        edit.places.setdefault(line, Counter())
+    for i, (line, token) in enumerate(before):
+        if i not in kept:
+            edit.removed[line, token] += 1
+            edit.places.setdefault(line, Counter())
 
 
 def _tokens(line: str, keeps_depth: bool) -> list[str]:
@@ -174,11 +167,7 @@ def calibrated_similarity(gold: str, patch: str) -> float:
         return 1.0
     if max(len(gold), len(patch)) > MAX_EDIT_CHARS:
         return 0.0
-    wanted = edits(Patch(gold))
-    try:
-        found = edits(Patch(patch))
-    except PatchError:
-        return 0.0
+    wanted, found = edits(Patch(gold)), edits(_if_readable(patch))
     num_wanted, num_found = (sum(e.size for e in each.values()) for each in (wanted, found))
     if not num_wanted or not num_found:
         return 0.0
@@ -213,11 +202,8 @@ def exact_match(gold: str, patch: str) -> float:
     >>> exact_match(gold, gold.replace("--- a", "index 1..2 100644\n--- a")), exact_match(gold, "")
     (1.0, 0.0)
     """
-    wanted = _changes(gold)
-    try:
-        return float(bool(wanted) and _changes(patch) == wanted)
-    except PatchError:
-        return 0.0
+    wanted = _changes(Patch(gold))
+    return float(bool(wanted) and _changes(_if_readable(patch)) == wanted)
 
 
 def diff_size(gold: str, patch: str) -> float:
@@ -236,11 +222,7 @@ def diff_size(gold: str, patch: str) -> float:
     >>> diff_size(gold, gold), diff_size(gold, gold + gold.replace("x", "y")), diff_size(gold, "")
     (0.0, -0.5, 0.0)
     """
-    most = _num_lines(gold)
-    try:
-        size = _num_lines(patch)
-    except PatchError:
-        return 0.0
+    most, size = _num_lines(Patch(gold)), _num_lines(_if_readable(patch))
     return most / size - 1.0 if size > most else 0.0
 
 
@@ -267,13 +249,10 @@ def line_similarity(gold: str, patch: str) -> float:
     >>> line_similarity(gold, gold.replace("/x", "/y")), line_similarity(gold, "")
     (0.0, 0.0)
     """
-    wanted = _line_changes(gold)
-    if not patch.strip() or len(patch) > MAX_EDIT_CHARS:
+    wanted = _line_changes(Patch(gold))
+    if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    try:
-        found = _line_changes(patch)
-    except PatchError:
-        return 0.0
+    found = _line_changes(_if_readable(patch))
     if wanted == found:
         return float(bool(wanted))
     total = sum(len(lines) for each in (wanted, found) for lines in each.values())
@@ -297,10 +276,10 @@ def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
     return num_common
 
 
-def _line_changes(diff: str) -> dict[str, list[str]]:
+def _line_changes(patch: Patch) -> dict[str, list[str]]:
     """The changed lines of each file: removed ones by their number, added ones by their text."""
     found: dict[str, list[str]] = {}
-    for path, runs in _changes(diff).items():
+    for path, runs in _changes(patch).items():
         if isinstance(runs, str):  # a binary file, a rename
             found[path] = runs.splitlines()
             continue
@@ -419,18 +398,28 @@ def _functions_by_line(text: str) -> list[str]:
     return found
 
 
-def _changes(diff: str) -> dict[str, list[Run] | str]:
+def _if_readable(text: str) -> Patch:
+    """Returns a policy's patch; an empty one where a header or a hunk cannot be read."""
+    patch = Patch(text)
+    try:
+        for change in patch.files:
+            list(change.hunks())
+    except PatchError:
+        return Patch()
+    return patch
+
+
+def _changes(patch: Patch) -> dict[str, list[Run] | str]:
     """Returns the changes of each file: runs of lines, or the whole text where it has none."""
     return {
-        change.path: list(changed_runs(change)) or change.text.strip()
-        for change in Patch(diff).files
+        change.path: list(changed_runs(change)) or change.text.strip() for change in patch.files
     }
 
 
-def _num_lines(diff: str) -> int:
+def _num_lines(patch: Patch) -> int:
     return sum(
         len(change.splitlines())
         if isinstance(change, str)
         else sum(len(old) + len(new) for _, old, new in change)
-        for change in _changes(diff).values()
+        for change in _changes(patch).values()
     )

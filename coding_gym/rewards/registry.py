@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from coding_gym.arguments import check_arguments, is_number, unknown_name
-from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
-from coding_gym.patch import Patch
 from coding_gym.rewards import areno, coderepairrl
 from coding_gym.rewards.edits import (
     calibrated_similarity,
-    changed_runs,
     diff_size,
     exact_match,
     function_match,
@@ -118,21 +116,6 @@ def reward_names() -> tuple[str, ...]:
     return tuple(sorted(_REWARDS))
 
 
-def why_not_computable(reward: Reward, task: Task) -> str:
-    """Returns why a reward cannot be computed for a task, or ""."""
-    texts = {"gold_patch": task.gold_patch, "test_patch": task.test_patch}
-    keys = {"gold_patch": "gold patch ('patch')", "test_patch": "hidden tests ('test_patch')"}
-    for name in texts:
-        if name in reward.needs and not texts[name].strip():
-            return f"it has no {keys[name]}"
-    try:
-        for change in Patch(task.gold_patch).files if "gold_patch" in reward.needs else ():
-            list(changed_runs(change))
-    except PatchError as error:
-        return f"its {keys['gold_patch']} cannot be read: {error}"
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Composite:
     """A weighted sum of rewards.
@@ -186,8 +169,10 @@ class Composite:
 
     def why_not_computable(self, task: Task) -> str:
         """Returns why the rewards cannot be computed for a task, or ""."""
-        found = ((reward.name, why_not_computable(reward, task)) for reward, _ in self.weighted)
-        return next((f"{why}, which {name!r} compares with" for name, why in found if why), "")
+        for reward, _ in self.weighted:
+            if why := reward.why_not_computable(task):
+                return f"{why}, which {reward.name!r} compares with"
+        return ""
 
     def parts(self, sample: Sample) -> dict[str, float]:
         """Returns what each reward adds for an episode; they sum to the composite.

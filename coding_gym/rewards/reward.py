@@ -126,6 +126,21 @@ class Reward:
         """How far the values of two episodes may be apart."""
         return self.highest - self.lowest
 
+    def why_not_computable(self, task: Task) -> str:
+        """Returns why the reward cannot be computed for a task, or ""."""
+        for need, key, text in (
+            ("gold_patch", "gold patch ('patch')", task.gold_patch),
+            ("test_patch", "hidden tests ('test_patch')", task.test_patch),
+        ):
+            if need in self.needs and not text.strip():
+                return f"it has no {key}"
+        try:
+            for change in Patch(task.gold_patch).files if "gold_patch" in self.needs else ():
+                list(change.hunks())
+        except PatchError as error:
+            return f"its gold patch ('patch') cannot be read: {error}"
+        return ""
+
     def value(self, sample: Sample) -> float:
         """Returns the reward of an episode; nothing above 0 where the tests were tampered with."""
         value = self.measured(sample)

@@ -31,8 +31,8 @@ FORMAT_ERROR = -1.0
 """SWE-RL's reward for a patch that cannot be read or applied."""
 
 _ELEMENT_WORK = 2  # what difflib does for one element of a search, in comparisons
-_FILE_START = re.compile(r"^diff --git", re.MULTILINE)
-_BEFORE_NAME, _AFTER_NAME = "diff --git a/", " b/"
+_FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
+_FILE_NAME = re.compile("diff --git a/(.*) b/")
 _HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
 _NO_NEWLINE = "\\ No newline at end of file"
 
@@ -169,18 +169,11 @@ def diffs_by_file(diff: str) -> dict[str, str]:
     >>> diffs_by_file("diff --git a/x b/y\n+1\ndiff --git a/z b/z\n-2\n")
     {'x': 'diff --git a/x b/y\n+1', 'z': 'diff --git a/z b/z\n-2'}
     """
-    starts = [match.start() for match in _FILE_START.finditer(diff)]
-    ends = zip([0, *starts], [*starts, None], strict=True)
-    parts = [diff[start:end].strip() for start, end in ends]
-    return {_file_name(part): part for part in parts if part}
-
-
-def _file_name(part: str) -> str:
-    """The name in a ``diff --git`` line; "" where git had to quote it, and without such a line."""
-    line = part.splitlines()[0]
-    start, end = line.find(_BEFORE_NAME), line.rfind(_AFTER_NAME)
-    first = start + len(_BEFORE_NAME)
-    return line[first:end] if start >= 0 and first <= end else ""
+    found = {}
+    for part in filter(None, map(str.strip, _FILE_START.split(diff))):
+        name = _FILE_NAME.search(part.splitlines()[0])  # git quotes odd names, which have none
+        found[name[1] if name else ""] = part
+    return found
 
 
 def file_match(gold: str, patch: str) -> float:
@@ -282,12 +275,11 @@ def swe_rl_similarity(gold: str, patch: str) -> Similarity:
     wanted = _hunks_by_path(gold)
     comparer = Comparer(autojunk=False)
     paths = sorted(wanted.keys() | found.keys())
-    scores = [_score(wanted.get(path, ""), found.get(path, ""), comparer) for path in paths]
+    scores = [
+        comparer.ratio(found[path], wanted[path]) if wanted.get(path) and found.get(path) else 0.0
+        for path in paths
+    ]
     return comparer.similarity(sum(scores) / len(scores))
-
-
-def _score(gold: str, found: str, comparer: Comparer) -> float:
-    return comparer.ratio(found, gold) if gold and found else 0.0
 
 
 def _hunks_by_path(diff: str) -> dict[str, str]:
