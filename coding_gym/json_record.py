@@ -24,31 +24,20 @@ class JsonRecord:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuilds a value from the object that `to_json` returned.
-
-        A missing field takes its default, so that older files are read; unknown fields are
-        ignored, so that newer files are read.
-
-        Raises:
-            InvalidArgumentError: A field without a default is missing, or a value is of another
-                type; the message has its path.
-        """
+        """Rebuilds a value from the object that `to_json` returned; see `read_record`."""
         return read_record(cls, data)
 
 
 @cache
 def _kinds(record: Any) -> dict[str, Any]:
+    """Returns the type of each field."""
     hints = get_type_hints(record)
     return {field.name: hints[field.name] for field in fields(record)}
 
 
 @cache
 def _required(record: Any) -> frozenset[str]:
-    return frozenset(
-        field.name
-        for field in fields(record)
-        if field.default is MISSING and field.default_factory is MISSING
-    )
+    return frozenset(f.name for f in fields(record) if f.default is f.default_factory is MISSING)
 
 
 def _written(value: Any) -> Any:
@@ -64,12 +53,19 @@ def _written(value: Any) -> Any:
 
 
 def read_record(record: type[Kind], data: Any, path: str = "") -> Kind:
-    """Returns a record that was read from JSON; see `JsonRecord.from_json`.
+    """Rebuilds a record from the JSON object that its `to_json` returned.
+
+    A missing field takes its default, so that older files are read; unknown fields are ignored, so
+    that newer files are read.
 
     Args:
         record: Its type.
         data: The JSON value.
         path: Where the value stands, for errors.
+
+    Raises:
+        InvalidArgumentError: A field without a default is missing, or a value is of another type;
+            the message has its path.
     """
     path = path or record.__name__
     if not isinstance(data, Mapping):

@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from coding_gym.errors import InvalidTaskError
 
 _MAX_NAME = 255
 _MAX_PROBLEM = 400
+_MAX_VALUE = 80
+_LIST = "a list of texts, or such a list written as JSON"
 # Fields whose text is no path, name or command.
 _FREE_TEXTS = frozenset(
     {"problem_statement", "hints_text", "patch", "test_patch", "fix_patch", "reverse_patch"}
@@ -26,12 +29,10 @@ class RowReader:
     Attributes:
         row: The JSON object.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        max_quoted_chars: Characters of a value that an error quotes.
     """
 
     row: Mapping[str, Any]
     where: str
-    max_quoted_chars: int = 80
 
     @property
     def label(self) -> str:
@@ -52,21 +53,16 @@ class RowReader:
             if close:
                 raise self.error(key, f"is not known; did you mean {close[0]!r}?")
 
-    def wrong(self, key: str, wanted: str) -> InvalidTaskError:
-        """Returns the error for a field whose value is not what is wanted."""
-        value = repr(self.row[key])
-        cut = value if len(value) <= self.max_quoted_chars else value[: self.max_quoted_chars] + "…"
+    def wrong(self, key: str, wanted: str, value: Any = None) -> InvalidTaskError:
+        """Returns the error for a field whose value, or one value in it, is not what is wanted."""
+        shown = repr(self.row[key] if value is None else value)
+        cut = shown if len(shown) <= _MAX_VALUE else f"{shown[:_MAX_VALUE]}…"
         return self.error(key, f"must be {wanted}, got {cut}")
 
     def read(self, key: str, kind: Any) -> Any:
         """Returns a text, a number of seconds (``kind`` is float), a count or a list of texts."""
-        if kind is str:
-            return self.text(key)
-        if kind is int:
-            return self.count(key)
-        if kind is float:
-            return self.seconds(key)
-        return self.texts(key)
+        readers = {str: self.text, int: self.count, float: self.seconds}
+        return readers.get(kind, self.texts)(key)
 
     def required(self, key: str) -> str:
         """Returns the text of a field that must be there."""
@@ -107,30 +103,26 @@ class RowReader:
         """Returns a list of texts, which may be written as a text that holds one."""
         value = self.row[key]
         if isinstance(value, str):
-            value = self.parse_list(key, value)
+            value = self._parse_list(key, value)
         elif hasattr(value, "tolist"):  # a NumPy array, as Parquet readers give
             value = value.tolist()
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise self.wrong(key, "a list of texts, or such a list written as JSON")
-        if odd := [one for one in value if not _can_be_passed(one)]:
-            wanted = "a list of texts of Unicode without NUL"
-            raise RowReader({**self.row, key: odd[0]}, self.where, self.max_quoted_chars).wrong(
-                key, wanted
-            )
+            raise self.wrong(key, _LIST)
+        for one in value:
+            if not _can_be_passed(one):
+                raise self.wrong(key, "a list of texts of Unicode without NUL", one)
         return tuple(value)
 
-    def parse_list(self, key: str, text: str) -> Any:
-        """Returns what a text holds that is JSON or a Python literal."""
+    def _parse_list(self, key: str, text: str) -> Any:
+        """Returns the value of a text that is JSON or a Python literal."""
         if not text.strip():
             return []
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(text)
-        except (ValueError, RecursionError):
-            pass
         try:
             return syntax.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            raise self.wrong(key, "a list of texts, or such a list written as JSON") from None
+            raise self.wrong(key, _LIST) from None
 
 
 def _is_name(text: str) -> bool:

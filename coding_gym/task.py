@@ -1,7 +1,7 @@
 """One software bug to repair, in SWE-bench's schema and a little beyond it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -178,13 +178,11 @@ class Task:
         """Returns the task as a JSON object that `from_row` reads back to an equal task."""
         row: dict[str, Any] = {}
         for spec in fields(self):
-            if spec.name == "tree":
-                row |= _tree_to_row(self.tree)
-                continue
             value = getattr(self, spec.name)
-            row[_ROW_KEYS.get(spec.name, spec.name)] = (
-                list(value) if isinstance(value, tuple) else value
-            )
+            if spec.name == "tree":
+                row |= _tree_to_row(value)
+            else:
+                row[_key(spec)] = list(value) if isinstance(value, tuple) else value
         return row
 
     @classmethod
@@ -205,7 +203,7 @@ class Task:
         """
         reader = RowReader(row, where)
         values: dict[str, Any] = {}
-        keys = {_ROW_KEYS.get(spec.name, spec.name) for spec in fields(cls)}
+        keys = {_key(spec) for spec in fields(cls)}
         reader.refuse_typos((keys - {"tree"}) | {"files", "folder", "reverse_patch", "repository"})
         for key in ("instance_id", "problem_statement"):
             if row.get(key) is None:
@@ -213,10 +211,8 @@ class Task:
         for spec in fields(cls):
             if spec.name == "tree":
                 values["tree"] = _read_tree(reader)
-                continue
-            key = _ROW_KEYS.get(spec.name, spec.name)
-            if row.get(key) is not None:
-                values[spec.name] = reader.read(key, spec.type)
+            elif row.get(_key(spec)) is not None:
+                values[spec.name] = reader.read(_key(spec), spec.type)
         if values.get("image_path"):
             values.setdefault("interpreter", "image")
         task = cls(**values)
@@ -230,6 +226,10 @@ class Task:
 def default_url(repo: str) -> str:
     """Returns where the repository of a row is that only names it as ``owner/name``."""
     return f"https://github.com/{repo}"
+
+
+def _key(spec: Field[Any]) -> str:
+    return _ROW_KEYS.get(spec.name, spec.name)
 
 
 def _tree_to_row(tree: Tree) -> dict[str, Any]:
