@@ -63,16 +63,13 @@ def paths_in(text: str) -> set[str]:
     >>> sorted(paths_in("src/app.py:3: see ./docs/a b.txt, e.g. lib/core"))
     ['b.txt', 'docs/a', 'lib/core', 'src/app.py']
     """
-    words = (word.strip(".") if word.endswith(".") else word for word in _words(text))
-    return {word for word in words if word.endswith(_CODE + _TEXTS) or _is_in_folder(word)}
-
-
-def _words(text: str) -> Iterable[str]:
-    return (word.removeprefix("./") for word in _NOT_IN_PATHS.split(text[:_MAX_CHARS]))
-
-
-def _is_in_folder(word: str) -> bool:
-    return word.startswith(_FOLDERS) and not word.endswith("/")
+    words = (word.removeprefix("./") for word in _NOT_IN_PATHS.split(text[:_MAX_CHARS]))
+    words = (word.strip(".") if word.endswith(".") else word for word in words)
+    return {
+        word
+        for word in words
+        if word.endswith(_CODE + _TEXTS) or (word.startswith(_FOLDERS) and word[-1] != "/")
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,11 +100,10 @@ def get_reward(name: str) -> Reward:
     Raises:
         UnknownNameError: There is none of that name.
     """
-    if isinstance(name, str) and name in _ALIASES:
-        return replace(_REWARDS[_ALIASES[name]], name=name)
-    if not isinstance(name, str) or name not in _REWARDS:
+    reward = _REWARDS.get(_ALIASES.get(name, name)) if isinstance(name, str) else None
+    if reward is None:
         raise unknown_name("reward", name, _REWARDS)
-    return _REWARDS[name]
+    return replace(reward, name=name)
 
 
 def reward_names() -> tuple[str, ...]:

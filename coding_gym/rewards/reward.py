@@ -22,7 +22,7 @@ _WITHOUT_CHANGE = (
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """All of a finished episode that a reward may read, the gold patch included.
 
@@ -30,9 +30,7 @@ class Sample:
         task: The task.
         grade: The verdict; with ``grading="none"`` its reason is ``not_graded``. None where a
             caller has none.
-        patch: The whole change, with what grading leaves out (tests, their configuration).
-        graded: The change that was graded; "" where none was, or where it cannot count. Where no
-            test has run, the whole change.
+        change: The whole change, with what grading leaves out (tests, their configuration).
         turns: The policy's turns, without the `Stop` that a trainer may have ended them with.
         schemas: The tools that the policy had, as OpenAI function schemas.
         base_files: Texts of the base tree by path, for files that the gold patch changes; empty
@@ -41,37 +39,32 @@ class Sample:
 
     task: Task
     grade: Grade | None
-    patch: str
-    graded: str
-    turns: tuple[Turn, ...] = ()
-    schemas: tuple[Mapping[str, Any], ...] = ()
+    change: Patch
+    turns: Sequence[Turn] = ()
+    schemas: Sequence[Mapping[str, Any]] = ()
     base_files: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    @classmethod
-    def of(
-        cls,
-        task: Task,
-        grade: Grade | None,
-        patch: Patch,
-        turns: Sequence[Turn] = (),
-        schemas: Sequence[Mapping[str, Any]] = (),
-        base_files: Mapping[str, str] | None = None,
-    ) -> Self:
-        """Makes a sample of a finished episode.
+    @property
+    def patch(self) -> str:
+        """The text of the whole change; "" where the policy tampered with the tests."""
+        return "" if self.is_tampered else self.change.text
 
-        Patches that are empty or do not apply, and those that tampered with the tests, leave
-        nothing in ``graded``.
+    @property
+    def graded(self) -> str:
+        """The text of the change that was graded, which is all of it where no test has run.
+
+        "" where it cannot count: it does not apply, or the policy tampered with the tests.
         """
-        reason = grade.reason if grade else None
-        return cls(
-            task=task,
-            grade=grade,
-            patch="" if reason is GradeReason.TAMPERED else patch.text,
-            graded="" if reason in _WITHOUT_CHANGE else _graded(patch, grade),
-            turns=tuple(turns),
-            schemas=tuple(schemas),
-            base_files=base_files or {},
-        )
+        if self.grade is None:
+            return self.change.text
+        if self.grade.reason in _WITHOUT_CHANGE:
+            return ""
+        dropped = set(self.grade.dropped_paths)
+        try:
+            kept = (f.text for f in self.change.files if not dropped & {f.old_path, f.new_path})
+            return "".join(kept)
+        except PatchError:  # in an image, where a policy can replace git, a text may be anything
+            return ""
 
     @property
     def last_reply(self) -> str:
@@ -159,14 +152,3 @@ class Reward:
                 f"got {value!r} for {sample.task.task_id}"
             )
         return value
-
-
-def _graded(patch: Patch, grade: Grade | None) -> str:
-    if grade is None:
-        return patch.text
-    dropped = set(grade.dropped_paths)
-    try:
-        kept = (f.text for f in patch.files if not dropped & {f.old_path, f.new_path})
-        return "".join(kept)
-    except PatchError:  # in an image, where a policy can replace git, a text may be anything
-        return ""

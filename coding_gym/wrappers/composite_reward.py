@@ -78,7 +78,7 @@ class _FinalReward(
         turns = episode.turns
         if episode.stop_reason is StopReason.STOPPED:  # the last is the trainer's, not the policy's
             turns = turns[:-1]
-        sample = Sample.of(
+        sample = Sample(
             episode.task,
             episode.grade,
             self._core.patch(),

@@ -55,7 +55,7 @@ def sample(
         fail_to_pass={"test_x.py::test_f": status},
         dropped_paths=dropped,
     )
-    return Sample.of(TASK, grade, patch, turns or (submit(),))
+    return Sample(TASK, grade, patch, turns or (submit(),))
 
 
 def test_an_unchanged_tree_scores_nothing() -> None:
@@ -142,7 +142,7 @@ def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
     task = replace(TASK, gold_patch=long.text)
     other = Patch.between(BASE, {"x.py": "".join(f"line {n}\n" for n in range(8_000))})
     grade = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
-    found = composite.parts(Sample.of(task, grade, other))
+    found = composite.parts(Sample(task, grade, other))
     assert list(found) == ["patch_similarity_by_line"]
     assert 0.4 < found["patch_similarity_by_line"] < 0.5
 
@@ -218,10 +218,10 @@ def test_a_task_that_lacks_what_is_compared_is_a_problem() -> None:
 
 
 def test_scores_by_similarity_need_no_grade() -> None:
-    ungraded = Sample.of(TASK, None, GOLD)
+    ungraded = Sample(TASK, None, GOLD)
     for name in ("patch_similarity", "line_similarity", "exact_match", "function_match"):
         assert get_reward(name).value(ungraded) == 1, name
-    assert get_reward("swe_rl_similarity").value(Sample.of(TASK, None, Patch("?"))) == -1
+    assert get_reward("swe_rl_similarity").value(Sample(TASK, None, Patch("?"))) == -1
     assert Composite.parse([{"name": "areno", "weight": 0.1}]).that_need("grade") == ("areno",)
 
 
