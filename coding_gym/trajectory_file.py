@@ -92,7 +92,7 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
     with opened as file:
         for number, line in enumerate(file, start=1):
             try:
-                data = json.loads(line)
+                trajectory = Trajectory.from_json(json.loads(line))
             except (ValueError, RecursionError) as problem:
                 is_empty = not line.strip("\0\t\r\n ")
                 is_torn = is_empty or line.startswith("{")
@@ -103,9 +103,4 @@ def read_trajectories(path: str | Path) -> Iterator[Trajectory]:
                 raise InvalidArgumentError(
                     f"{path} line {number} is not a trajectory: {problem}"
                 ) from None
-            try:
-                yield Trajectory.from_json(data)
-            except InvalidArgumentError as problem:
-                raise InvalidArgumentError(
-                    f"{path} line {number} is not a trajectory: {problem}"
-                ) from None
+            yield trajectory
