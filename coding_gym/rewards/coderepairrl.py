@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from coding_gym.patch import Patch
 from coding_gym.rewards.exploration import Command, gold_files, paths_in, shell_commands
-from coding_gym.rewards.reward import Reward, Sample
+from coding_gym.rewards.reward import Reward
 from coding_gym.rewards.similarity import (
     Similarity,
     WorkBudget,
@@ -303,11 +303,11 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     >>> terminal_habits([run("pwd"), run("grep x y", ok=False), run("ls")])
     0.0
     """
-    commands = shell_commands(turns)
+    texts = _texts_of_succeeded(shell_commands(turns))
     return (
-        0.3 * _any(_LIST, commands[:2])
-        + 0.4 * _any(_SEARCH, commands[:_EARLY])
-        + 0.3 * _any(_SLICE, commands[2:])
+        0.3 * any(map(_LIST.search, texts[:2]))
+        + 0.4 * any(map(_SEARCH.search, texts[:_EARLY]))
+        + 0.3 * any(map(_SLICE.search, texts[2:]))
     )
 
 
@@ -325,7 +325,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL. Changed: a path must be in the later command as a whole (there its ending is
-    enough), and a precise read spares the last fine also where the first bonus takes its place.
+    enough), and a precise read spares the last penalty too where the first bonus takes its place.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -339,56 +339,39 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     0.05
     """
     commands = shell_commands(turns)
-    first_ok = [command.ok for command in commands[:6]]
-    score = 0.20 * sum(first_ok) / 6 if len(first_ok) == 6 else 0.0
-    if _is_followed_up(commands):
+    texts = _texts_of_succeeded(commands)
+    searches = [n for n, text in enumerate(texts[:_EARLY]) if _SEARCH.search(text)]
+    score = 0.20 * sum(command.ok for command in commands[:6]) / 6 if len(commands) >= 6 else 0.0
+    if searches and _is_followed_up(commands, searches[0]):
         score += 0.25
     else:
-        score += 0.20 * _any(_PRECISE, commands)
-        score += 0.15 * any(_is_scoped(command) for command in commands[:_EARLY])
+        score += 0.20 * any(map(_PRECISE.search, texts))
+        score += 0.15 * any(
+            "/" in texts[n] or _SCOPE.search(texts[n]) or paths_in(commands[n].output)
+            for n in searches
+        )
     return max(0.0, score - min(_penalty(commands[:_EARLY]), _MAX_PENALTY))
 
 
-def _any(pattern: re.Pattern[str], commands: Sequence[Command]) -> bool:
-    return any(_matches(pattern, command) for command in commands)
+def _texts_of_succeeded(commands: Sequence[Command]) -> list[str]:
+    """Returns the texts of commands, "" for each that failed."""
+    return [command.text[:_MAX_CHARS] if command.ok else "" for command in commands]
 
 
-def _matches(pattern: re.Pattern[str], command: Command) -> bool:
-    return command.ok and pattern.search(command.text[:_MAX_CHARS]) is not None
-
-
-def _is_followed_up(commands: Sequence[Command]) -> bool:
-    searches = (n for n, c in enumerate(commands[:_EARLY]) if _matches(_SEARCH, c))
-    first = next(searches, None)
-    if first is None:
-        return False
-    found = paths_in(commands[first].output)
-    later = commands[first + 1 :]
-    return any(_matches(_SLICE, c) and not found.isdisjoint(paths_in(c.text)) for c in later)
-
-
-def _is_scoped(command: Command) -> bool:
-    if not _matches(_SEARCH, command):
-        return False
-    text = command.text[:_MAX_CHARS]
-    return "/" in text or _SCOPE.search(text) is not None or bool(paths_in(command.output))
+def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
+    found, later = paths_in(commands[search].output), commands[search + 1 :]
+    return any(
+        _SLICE.search(text) and not found.isdisjoint(paths_in(command.text))
+        for text, command in zip(_texts_of_succeeded(later), later, strict=True)
+    )
 
 
 def _penalty(early: Sequence[Command]) -> float:
     texts = [command.text for command in early]
     fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(early))
     cut = next((n for n, c in enumerate(early) if "truncated" in c.output.lower()), None)
-    return (
-        0.07 * (len(set(texts)) < len(texts))
-        + 0.07 * fails_again
-        + 0.10 * (cut is not None and not _any(_PRECISE, early[:cut]))
-    )
-
-
-def _of_patches(sample: Sample) -> float:
-    if not sample.patch.strip():
-        return 0.0
-    return curation_score(sample.task.gold_patch, sample.task.test_patch, sample.patch)
+    is_unread = cut is not None and not any(map(_PRECISE.search, _texts_of_succeeded(early[:cut])))
+    return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread
 
 
 _GOLD, _TESTS = ("gold_patch",), ("test_patch",)
@@ -400,7 +383,15 @@ REWARDS = (
         score=lambda s: patch_similarity_max_files(s.task.test_patch, s.patch),
         needs=_TESTS,
     ),
-    Reward(name="curation_score", score=_of_patches, needs=_GOLD + _TESTS),
+    Reward(
+        name="curation_score",
+        score=lambda s: (
+            curation_score(s.task.gold_patch, s.task.test_patch, s.patch)
+            if s.patch.strip()
+            else 0.0
+        ),
+        needs=_GOLD + _TESTS,
+    ),
     Reward(name="search_replace_format", score=lambda s: search_replace_format(s.last_reply)),
     Reward(
         name="search_replace_similarity",

@@ -187,7 +187,7 @@ class Composite:
             value = reward.measured(sample)
             is_marked = isinstance(value, Similarity) and value.by_line
             part = float(weight * value)
-            # Bounded with its weight: a fine times a negative weight would be a prize.
+            # Bounded with its weight: a penalty times a negative weight would be above 0.
             parts[reward.name + BY_LINE * is_marked] = (
                 min(part, 0.0) if sample.is_tampered else part
             )
