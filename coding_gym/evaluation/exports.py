@@ -237,7 +237,7 @@ def export_sft(
         is_wanted = trajectory.resolved
         if min_score is not None:
             patch = Patch(trajectory.patch)
-            sample = Sample.of(by_id[trajectory.task_id], trajectory.grade, patch)
+            sample = Sample(by_id[trajectory.task_id], trajectory.grade, patch)
             row["score"] = float(curation_score.value(sample))
             is_wanted = row["score"] >= min_score
         if is_wanted and max_tokens is not None:

@@ -97,7 +97,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
 def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
     """The measures that need the task's patches."""
-    sample = Sample.of(task, trajectory.grade, Patch(trajectory.patch), trajectory.turns)
+    sample = Sample(task, trajectory.grade, Patch(trajectory.patch), trajectory.turns)
     base = task.tree.files if isinstance(task.tree, FilesTree) else {}
     gold, patch = task.gold_patch, sample.graded
     functions = function_match(gold, patch, base)
