@@ -1,9 +1,12 @@
-"""What one format is, and what all of them need: the reply as read, the tools, one reading."""
+"""One format, and what all share: the reply as read, the tools, marks and blocks, templates.
+
+A ``read`` function, and the functions it calls, raise `FormatError` where calls cannot be read.
+"""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
@@ -26,6 +29,7 @@ _PATCHES = ("patch", "diff", "input")
 _PATCHERS = ("apply_patch",)
 _DEBUGGERS = ("pdb",)  # they take a command too, but not one of the shell
 _SEPARATOR = re.compile(r"\s*")
+_LINE_END_BESIDE_TAG = re.compile(r"\s*\n(?=<)|(?<=>)\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,11 @@ class KnownTools:
     """
 
     def __init__(self, schemas: Sequence[Schema] = ()) -> None:
-        self._functions = {schema["function"]["name"]: schema["function"] for schema in schemas}
-        self.names = tuple(self._functions)
+        functions = [schema["function"] for schema in schemas]
+        self._parameters: dict[str, Schema] = {
+            function["name"]: function.get("parameters", {}) for function in functions
+        }
+        self.names = tuple(self._parameters)
 
     @property
     def nullary(self) -> tuple[str, ...]:
@@ -67,7 +74,7 @@ class KnownTools:
 
     def properties(self, tool: str) -> Mapping[str, Schema]:
         """Returns the schemas of a tool's arguments by name; empty for unknown tools."""
-        properties: Mapping[str, Schema] = self._parameters(tool).get("properties", {})
+        properties: Mapping[str, Schema] = self._parameters.get(tool, {}).get("properties", {})
         return properties
 
     def shell(self) -> tuple[str, str] | None:
@@ -86,40 +93,34 @@ class KnownTools:
             required = self._required(name)
             if len(required) == 1 and required[0] in arguments and name not in _DEBUGGERS:
                 found[name] = required[0]
-        ordered = (*(name for name in preferred if name in found), *found)
-        return (ordered[0], found[ordered[0]]) if ordered else None
+        name = next((name for name in (*preferred, *found) if name in found), "")
+        return (name, found[name]) if name else None
 
     def _required(self, tool: str) -> tuple[str, ...]:
-        return tuple(self._parameters(tool).get("required", ()))
-
-    def _parameters(self, tool: str) -> Schema:
-        parameters: Schema = self._functions.get(tool, {}).get("parameters", {})
-        return parameters
+        return tuple(self._parameters[tool].get("required", ()))
 
 
 class Reading:
-    """How a reply is to be read.
+    """How replies are to be read.
 
     Args:
         schemas: The tools there are, as OpenAI function schemas.
-        num_chars: The length of the reply.
         exact: Whether only what the format itself writes counts: ``[strict]``.
         alone: Whether the format was chosen by name, so that no other one will be tried.
 
     Attributes:
+        tools: The tools there are.
         forgives: Whether this is the second attempt, which takes what is broken but clear.
     """
 
-    def __init__(
-        self, schemas: Sequence[Schema], num_chars: int, *, exact: bool, alone: bool
-    ) -> None:
-        self.schemas, self.exact, self.alone, self.forgives = schemas, exact, alone, False
-        self._repair_work = MAX_REPAIR_WORK if num_chars <= MAX_REPAIRED_CHARS else 0
+    def __init__(self, schemas: Sequence[Schema], *, exact: bool, alone: bool) -> None:
+        self.tools, self.exact, self.alone = KnownTools(schemas), exact, alone
+        self.forgives, self._repair_work = False, 0
 
-    @cached_property
-    def tools(self) -> KnownTools:
-        """The tools there are."""
-        return KnownTools(self.schemas)
+    def begin(self, num_chars: int) -> None:
+        """Prepares the first attempt on a text of this length."""
+        self.forgives = False
+        self._repair_work = MAX_REPAIR_WORK if num_chars <= MAX_REPAIRED_CHARS else 0
 
     def values(
         self, text: str, separator: re.Pattern[str] = _SEPARATOR, *, is_ended: bool = False
@@ -131,9 +132,6 @@ class Reading:
             separator: What stands between values.
             is_ended: Whether a mark stands behind the text. Elsewhere the reply ends with it, and
                 brackets that are missing there may be those of a reply that was cut off.
-
-        Raises:
-            FormatError: Anything else is in it, and no repair is clear.
         """
         try:
             return decode_all(text, separator, loose=self.forgives)
@@ -159,6 +157,10 @@ class Reading:
         return True
 
 
+Read = Callable[[str, Reading], ParsedAction | None]
+Fields = Callable[[ToolCall, int], Mapping[str, str]]
+
+
 def all_tools(tools: KnownTools) -> tuple[str, ...]:
     """Returns the names of all tools, for formats that can call any of them."""
     return tools.names
@@ -170,8 +172,7 @@ class Format:
 
     Attributes:
         name: A value of ``tool_format``.
-        read: Reads calls; None where the text holds none. Raises `FormatError` where it holds
-            some that cannot be read.
+        read: Reads calls; None where the text holds none.
         write: Writes calls.
         expected: The form that a reply should have had, with an example, in one line.
         explained: The instructions for a model, before an example.
@@ -184,7 +185,7 @@ class Format:
     """
 
     name: str
-    read: Callable[[str, Reading], ParsedAction | None]
+    read: Read
     write: Callable[[Sequence[ToolCall], KnownTools], str]
     expected: str
     explained: str
@@ -192,7 +193,50 @@ class Format:
     is_atomic: bool = True
     is_json: bool = False
     is_served: bool = False
-    callable: Callable[[KnownTools], tuple[str, ...]] = field(default=all_tools)
+    callable: Callable[[KnownTools], tuple[str, ...]] = all_tools
+
+
+def templated(
+    name: str,
+    read: Read,
+    one: str,
+    fields: Fields,
+    *,
+    between: str = "",
+    around: tuple[str, str] = ("", ""),
+    example: ToolCall = ToolCall("TOOL", {"NAME": "value"}),  # noqa: B008 - frozen
+    expected: str = "",
+    **rest: Any,
+) -> Format:
+    """Returns a format that is written by templates.
+
+    Args:
+        name: Its name.
+        read: Reads calls.
+        one: The template of one call.
+        fields: Returns what replaces the fields of ``one``, for a call and its index.
+        between: The text between calls.
+        around: The text around all calls, in which {name} is that of the first.
+        example: The call that ``expected`` displays, where it is not given.
+        expected: The form that a reply should have had.
+        rest: Further attributes of the format.
+    """
+    write = partial(_write, one, fields, between, around)
+    shown = _LINE_END_BESIDE_TAG.sub("", write([example], KnownTools()))
+    expected = expected or shown.replace('{"NAME": "value"}', "{…}")
+    return Format(name=name, read=read, write=write, expected=expected, **rest)
+
+
+def _write(
+    one: str,
+    fields: Fields,
+    between: str,
+    around: tuple[str, str],
+    calls: Sequence[ToolCall],
+    _tools: KnownTools,
+) -> str:
+    written = between.join(one.format(**fields(call, i)) for i, call in enumerate(calls))
+    return around[0].replace("{name}", calls[0].name) + written + around[1] if calls else ""
 
 
 def read_marked(
@@ -208,9 +252,6 @@ def read_marked(
         opening: What introduces calls.
         content: Reads the calls whose mark begins at an index, and returns where the text goes on.
         around: Marks around a group of calls, removed from what was said beside them.
-
-    Raises:
-        FormatError: Calls cannot be read, or there are too many.
     """
     calls: list[ToolCall] = []
     prose: list[str] = []
@@ -228,3 +269,24 @@ def read_marked(
     prose.append(text[position:])
     said = "".join(prose)
     return ParsedAction(tuple(calls), (around.sub("", said) if around else said).strip())
+
+
+def split_blocks(
+    text: str, opening: re.Pattern[str], closing: re.Pattern[str]
+) -> Iterator[tuple[str, bool, bool]]:
+    """Yields the parts of a text that stand outside and inside of blocks, by turns.
+
+    Args:
+        text: The text.
+        opening: The line at which a block begins, without its line end.
+        closing: The line at which it ends.
+
+    Yields:
+        The part, with the line end before the next mark; whether it is a block; whether a mark
+        stands behind it.
+    """
+    position, is_block = 0, False
+    while mark := (closing if is_block else opening).search(text, position):
+        yield text[position : mark.start()], is_block, True
+        position, is_block = mark.end() + 1, not is_block
+    yield text[position:], is_block, False

@@ -6,12 +6,21 @@ name stands inside the JSON or in front of it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, read_marked
+from coding_gym.tools.formats.format import (
+    Format,
+    KnownTools,
+    ParsedAction,
+    Read,
+    Reading,
+    read_marked,
+    split_blocks,
+    templated,
+)
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     FormatError,
@@ -23,11 +32,15 @@ from coding_gym.tools.formats.json_text import (
 )
 
 PYTHON_TAG = "<|python_tag|>"
+LOOKS_LIKE_JSON = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*[\[{\]"]""")
 _KEYS = frozenset({"name", "id", "type", "index"})
 _CALL_TYPES = ("tool_use", "function_call")
 _ARGUMENTS = re.compile('"(?:arguments|parameters|input)"')
 _SEPARATOR = re.compile(r"[\s;]*(?:<\|python_tag\|>)?\s*")
-_FENCES = ("```json", "```tool_call", "```")
+_FENCES = (
+    re.compile(r"^[ \t\r]*```(?:json|tool_call)?[ \t\r]*$", re.MULTILINE),
+    re.compile(r"^[ \t\r]*```[ \t\r]*$", re.MULTILINE),
+)
 # A call that may follow prose, on a line of its own; within a sentence it is only mentioned.
 _CALL_BEHIND_PROSE = re.compile(
     r"""^[ \t]*+(?=(?:\[\s*)?\{\s*["'](?:name|type|function|id)["'])""", re.MULTILINE
@@ -55,17 +68,9 @@ def holds_calls(value: Any) -> bool:
 
 
 def read_call(item: Any) -> ToolCall:
-    """Returns the call that a JSON value is.
-
-    Raises:
-        FormatError: It is none.
-    """
+    """Returns the call that a JSON value is."""
     if not _is_call(item):
         raise FormatError(f'an object with "name" and "arguments" is needed, got {_shape(item)}')
-    return _take(item)
-
-
-def _take(item: dict[str, Any]) -> ToolCall:
     inner = item["function"] if isinstance(item.get("function"), dict) else item
     value = inner.get("arguments", inner.get("parameters", inner.get("input")))
     call_id = item.get("call_id", item.get("id"))
@@ -77,9 +82,6 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
     Arguments in a string are the model's own text inside an envelope that a server made. They are
     never repaired: a command that was cut off must not run as if it were whole.
-
-    Raises:
-        FormatError: The name is none.
     """
     if not isinstance(name, str) or not name:
         raise FormatError('"name" must be the name of a tool')
@@ -121,25 +123,25 @@ def _shape(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-def _flat(call: ToolCall, index: int, key: str = "arguments") -> dict[str, Any]:
-    """Returns a call in the flat shape; its id only where it is not the one given by position."""
-    data: dict[str, Any] = {"name": call.name, key: dict(call.arguments)}
-    return data if call.call_id in ("", f"call_{index}") else {"id": call.call_id} | data
-
-
 # -- Messages, and calls that stand alone ---------------------------------------------------------
 
 
 def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None:
     """Reads a message, or calls alone, in fences or behind prose; None where there are none."""
     prose, tag, body = "", "", text
-    if not text.startswith(("{", "[")) and dialect == "llama3":
+    is_json = text.startswith(("{", "["))
+    if dialect == "llama3" and not is_json:
         prose, tag, body = text.partition(PYTHON_TAG)
-    if not tag and not text.startswith(("{", "[")):
-        return (
-            None if reading.exact else _read_fences(text, reading) or _behind_prose(text, reading)
-        )
-    values = reading.values(body, _SEPARATOR)
+    if not (is_json or tag):
+        return None if reading.exact else _read_shown(text, reading)
+    try:
+        values = reading.values(body, _SEPARATOR)
+    except FormatError:
+        is_prose = not (tag or reading.exact or _begins_with_call(text))
+        found = _read_shown(text, reading) if is_prose else None
+        if found is None:
+            raise
+        return found
     if not values:
         raise FormatError("nothing stands behind the mark")
     if len(values) == 1 and isinstance(values[0], dict):
@@ -154,6 +156,15 @@ def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None
     return _read_values(values, prose.strip(), is_call=bool(tag))
 
 
+def _begins_with_call(text: str) -> bool:
+    """Whether a text begins with JSON that is a call, or is broken and may be half a call."""
+    try:
+        value, _ = decode(text, loose=True)
+    except FormatError:
+        return LOOKS_LIKE_JSON.match(text) is not None
+    return holds_calls(value)
+
+
 def _read_values(
     values: Sequence[Any], prose: str, *, is_call: bool = False
 ) -> ParsedAction | None:
@@ -162,28 +173,20 @@ def _read_values(
     Args:
         values: Calls and lists of calls; a list may have the other parts of a message's content.
         prose: What stands in front of them.
-        is_call: Whether a mark says that they are calls.
-
-    Raises:
-        FormatError: A value is no call, although a mark says so.
+        is_call: Whether a mark says that they are calls, so that anything else is an error.
     """
     items = _flattened(values)
     if any(isinstance(item, dict) and item.get("type") in _CALL_TYPES for item in items):
         return _read_parts(items)
-    if all(map(_is_call, items)):
-        return ParsedAction(tuple(map(_take, items)), prose)
-    return ParsedAction(tuple(map(read_call, items)), prose) if is_call else None
+    if not is_call and not all(map(_is_call, items)):
+        return None
+    return ParsedAction(tuple(map(read_call, items)), prose)
 
 
 def _read_message(value: dict[str, Any], dialect: str) -> ParsedAction | None:
     """Reads a message of OpenAI or Anthropic, or an ``output`` of the Responses API.
 
-    Args:
-        value: What may be one.
-        dialect: The only one to read; "" for any.
-
-    Raises:
-        FormatError: It is one and cannot be read.
+    Only that of one dialect is read; "" stands for any.
     """
     output, content, calls = value.get("output"), value.get("content"), value.get("tool_calls")
     if dialect in ("", "responses") and isinstance(output, list):
@@ -227,17 +230,23 @@ def _read_parts(parts: Sequence[Any]) -> ParsedAction:
     )
 
 
-def _read_fences(text: str, reading: Reading) -> ParsedAction | None:
-    """Reads calls in fenced blocks; None where no block holds one."""
+def _read_shown(text: str, reading: Reading) -> ParsedAction | None:
+    """Reads calls in fenced blocks, else those behind prose; None where there are none.
+
+    The last fence need not be closed: servers remove it when it is also the stop string.
+    """
     if "```" not in text:
-        return None
+        return _behind_prose(text, reading)
     calls: list[ToolCall] = []
     prose: list[str] = []
-    for fenced, is_ended, part in _split_fences(text):
-        found = _read_block(part, reading, is_ended=is_ended) if fenced else ()
+    for part, is_block, is_ended in split_blocks(text, *_FENCES):
+        block = part.removesuffix("\n")
+        found = _read_block(block, reading, is_ended=is_ended) if is_block else ()
         calls += found
-        prose += () if found else (part,)
-    return ParsedAction(tuple(calls), "\n".join(prose).strip()) if calls else None
+        prose += () if found else (block,)
+    if not calls:
+        return _behind_prose(text, reading)
+    return ParsedAction(tuple(calls), "\n".join(prose).strip())
 
 
 def _read_block(block: str, reading: Reading, *, is_ended: bool) -> tuple[ToolCall, ...]:
@@ -259,32 +268,11 @@ def _read_block(block: str, reading: Reading, *, is_ended: bool) -> tuple[ToolCa
     return found.calls if found and not is_shown else ()
 
 
-def _split_fences(text: str) -> Iterator[tuple[bool, bool, str]]:
-    """Yields the parts of a text in order.
-
-    With each come whether it was in a fence that may hold calls, and whether a fence ends it. The
-    last fence need not be closed: servers remove it when it is also the stop string.
-    """
-    part: list[str] = []
-    fenced = False
-    for line in text.split("\n"):
-        if line.strip() == "```" if fenced else line.strip() in _FENCES:
-            yield fenced, True, "\n".join(part)
-            part = []
-            fenced = not fenced
-        else:
-            part.append(line)
-    yield fenced, False, "\n".join(part)
-
-
 def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
     """Reads calls from the first object that names its arguments to the end of the text.
 
     An object in front of it that is whole JSON and no call is prose. Nothing is looked for behind
     one that is broken or names arguments, which may be half a call.
-
-    Raises:
-        FormatError: The object or something behind it cannot be read.
     """
     position = 0
     arguments = _ARGUMENTS.search(text)
@@ -294,39 +282,12 @@ def _behind_prose(text: str, reading: Reading) -> ParsedAction | None:
             return None
         try:
             value, position = decode(text, start, loose=True)
+            items = _flattened([value])
         except FormatError:
-            return _read_values(reading.values(text[start:], _SEPARATOR), text[:start].strip())
-        items = _flattened([value])
+            items = []
         if all(_is_call(item) and not item.keys() <= _KEYS for item in items):
             return _read_values(reading.values(text[start:], _SEPARATOR), text[:start].strip())
     return None
-
-
-def _write_json(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    objects = [_flat(call, i) for i, call in enumerate(calls)]
-    return to_json(objects[0] if len(objects) == 1 else objects)
-
-
-def _write_llama3(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    return "; ".join(to_json(_flat(call, i, "parameters")) for i, call in enumerate(calls))
-
-
-def _write_message(dialect: str, calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    items: list[Any] = []
-    for i, call in enumerate(calls):
-        call_id, arguments = call.call_id or f"call_{i}", dict(call.arguments)
-        flat = {"name": call.name, "arguments": to_json(arguments)}
-        block = {"type": "tool_use", "id": call_id, "name": call.name, "input": arguments}
-        shapes = {
-            "openai": {"id": call_id, "type": "function", "function": flat},
-            "anthropic": block,
-            "responses": {"type": "function_call", "call_id": call_id, **flat},
-        }
-        items.append(shapes[dialect])
-    if dialect == "responses":
-        return to_json({"output": items})
-    rest = {"content": items} if dialect == "anthropic" else {"content": "", "tool_calls": items}
-    return to_json({"role": "assistant", **rest})
 
 
 # -- Calls behind marks ---------------------------------------------------------------------------
@@ -343,6 +304,7 @@ class Marks:
         closing: Pattern of what stands behind the content, where that is not ``end``.
         around: Pattern of the marks around all calls.
         may_lack_end: Whether a server may have removed ``end``, being the stop string.
+        is_list: Whether strict reading asks for a list of calls (True), for one (False) or either.
     """
 
     def __init__(
@@ -354,15 +316,16 @@ class Marks:
         *,
         around: str = "",
         may_lack_end: bool = False,
+        is_list: bool | None = None,
     ) -> None:
         self.opening = re.compile(opening, re.MULTILINE)
         self.head = re.compile(f"(?:{opening})\\s*{head}", re.MULTILINE)
         self.closing = re.compile(closing or rf"\s*{re.escape(end)}")
         self.around = re.compile(around) if around else None
-        self.end, self.may_lack_end = end, may_lack_end
+        self.end, self.may_lack_end, self.is_list = end, may_lack_end, is_list
 
 
-_HERMES = Marks("<tool_call>", "", "</tool_call>", may_lack_end=True)
+_hermes = partial(Marks, "<tool_call>", "", "</tool_call>", may_lack_end=True)
 _MISTRAL = Marks(
     r"\[TOOL_CALLS\]",
     r"(?:(?P<name>[^\s\[\]{}]+)(?:\[CALL_ID\](?P<id>[^\s\[\]{}]*))?(?P<args>\[ARGS\])?\s*(?=\{))?",
@@ -385,29 +348,21 @@ _KIMI_K2 = Marks(
 )
 
 
-def _read_marks(
-    marks: Marks,
-    text: str,
-    reading: Reading,
-    check: Callable[[Sequence[Any]], None] = _check_exact,
-) -> ParsedAction | None:
+def _read_marks(marks: Marks, text: str, reading: Reading) -> ParsedAction | None:
     """Reads the calls behind all marks; None where there is none.
 
     On the second attempt a tag of Hermes that cannot be read beside others that can gives a call
     that says why.
-
-    Raises:
-        FormatError: JSON behind a mark cannot be read.
     """
-    strictly = partial(_read_marked_json, marks, reading, check)
-    if not (reading.forgives and marks.may_lack_end and marks.end):
-        return read_marked(text, marks.opening, strictly, marks.around)
+    may_skip = reading.forgives and marks.may_lack_end and marks.end
     errors: list[FormatError] = []
 
     def content(text: str, start: int) -> tuple[list[ToolCall], int]:
         try:
-            return strictly(text, start)
+            return _read_marked_json(marks, reading, text, start)
         except FormatError as error:
+            if not may_skip:
+                raise
             errors.append(error)
             return [ToolCall("", error=str(error))], _end_of_unreadable(marks, text, start)
 
@@ -430,11 +385,7 @@ def _end_of_unreadable(marks: Marks, text: str, start: int) -> int:
 
 
 def _read_marked_json(
-    marks: Marks,
-    reading: Reading,
-    check: Callable[[Sequence[Any]], None],
-    text: str,
-    start: int,
+    marks: Marks, reading: Reading, text: str, start: int
 ) -> tuple[list[ToolCall], int]:
     """Returns the calls of the mark at ``start``, and where the text goes on."""
     head = marks.head.match(text, start)
@@ -449,8 +400,10 @@ def _read_marked_json(
     values, end = _values_behind(marks, text, head.end(), name, reading)
     if name:
         return [named_call(name, values[0], call_id)], end
+    if reading.exact and marks.is_list and not (values and isinstance(values[0], list)):
+        raise FormatError("a list of calls is needed")
     if reading.exact:
-        check(values)
+        _check_exact(values if marks.is_list is False else _flattened(values))
     return [read_call(item) for item in _flattened(values)], end
 
 
@@ -488,64 +441,17 @@ def _values_behind(
 def _repaired(
     marks: Marks, body: str, name: str | None, reading: Reading, *, is_ended: bool
 ) -> list[Any]:
-    """Returns the values of JSON between two marks that is broken.
-
-    Raises:
-        FormatError: It is not clear what was intended.
-    """
+    """Returns the values of JSON between two marks that is broken."""
     if marks.opening.search(body):
         raise FormatError(f"another call begins in front of {marks.end or 'the end'}")
     if not is_ended and is_cut_off(body):
         raise FormatError("the JSON is not closed; the reply seems cut off")
     if not name:
         return reading.values(body, is_ended=True)
-    body = body.rstrip().removesuffix(
-        "```"
-    )  # no bracket is added that would make half a call whole
+    # No bracket is added behind the arguments, which would make half a call whole.
+    body = body.rstrip().removesuffix("```")
     call = reading.values(f'{{"name": {to_json(name)}, "arguments": {body}', is_ended=True)[0]
     return [call["arguments"] if isinstance(call, dict) else call]
-
-
-def _check_list(values: Sequence[Any]) -> None:
-    if len(values) != 1 or not isinstance(values[0], list):
-        raise FormatError("a list of calls is needed")
-    _check_exact(values[0])
-
-
-def _check_items(values: Sequence[Any]) -> None:
-    _check_exact(_flattened(values))
-
-
-def _write_hermes(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    tags = (f"<tool_call>{to_json(_flat(call, i))}</tool_call>" for i, call in enumerate(calls))
-    return "\n".join(tags)
-
-
-def _write_list(opening: str, closing: str, calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    return f"{opening}{to_json([_flat(call, i) for i, call in enumerate(calls)])}{closing}"
-
-
-def _write_named(
-    one: str, between: str, around: tuple[str, str], calls: Sequence[ToolCall], _tools: KnownTools
-) -> str:
-    """Writes calls whose name stands in front of their JSON, by a template for one call."""
-    written = [
-        one.format(
-            name=call.name,
-            json=to_json(dict(call.arguments)),
-            kimi=_kimi_id(call, i),
-            nine=call.call_id if re.fullmatch("[A-Za-z0-9]{9}", call.call_id) else f"call{i:05}",
-        )
-        for i, call in enumerate(calls)
-    ]
-    return between.join(written).join(around) if written else ""
-
-
-def _kimi_id(call: ToolCall, index: int) -> str:
-    """Returns Kimi K2's id: that of the call where it has this form, else one by position."""
-    prefix = f"functions.{call.name}:"
-    is_own = call.call_id.startswith(prefix) and call.call_id.removeprefix(prefix).isdigit()
-    return call.call_id if is_own else f"{prefix}{index}"
 
 
 # -- Harmony --------------------------------------------------------------------------------------
@@ -562,9 +468,6 @@ def _read_harmony(text: str, reading: Reading) -> ParsedAction | None:
     """Reads messages on channels: one with a recipient is a call, one of analysis a thought.
 
     A server removes ``<|call|>``, the stop token, so that a whole JSON object may end the text.
-
-    Raises:
-        FormatError: A message to a tool has no header or no JSON.
     """
     calls: list[ToolCall] = []
     texts: list[str] = []
@@ -603,147 +506,192 @@ def _read_harmony(text: str, reading: Reading) -> ParsedAction | None:
 
 # -- The formats ----------------------------------------------------------------------------------
 
-_OBJECT = '{"name": "<tool>", "arguments": {…}}'
-_HARMONY = "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}<|call|>"
-_V3 = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json}\n```<｜tool▁call▁end｜>"
-_V31 = "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json}<｜tool▁call▁end｜>"
-_K2 = "<|tool_call_begin|>{kimi}<|tool_call_argument_begin|>{json}<|tool_call_end|>"
-_K2_SECTION = ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>")
-_V3_SECTION = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
+
+def _arguments(call: ToolCall, _index: int) -> dict[str, Any]:
+    return dict(call.arguments)
 
 
-def _expected(one: str, around: tuple[str, str] = ("", "")) -> str:
-    example = one.format(name="TOOL", json="{…}", kimi="functions.TOOL:0", nine="abcdefghi")
-    return " ".join(example.join(around).splitlines())
+def _flat(call: ToolCall, index: int, key: str = "arguments") -> dict[str, Any]:
+    """Returns a call in the flat shape; its id only where it is not the one given by position."""
+    data: dict[str, Any] = {"name": call.name, key: dict(call.arguments)}
+    return data if call.call_id in ("", f"call_{index}") else {"id": call.call_id} | data
 
 
-def _row(
+def _openai(call: ToolCall, index: int) -> dict[str, Any]:
+    flat = {"name": call.name, "arguments": to_json(dict(call.arguments))}
+    return {"id": call.call_id or f"call_{index}", "type": "function", "function": flat}
+
+
+def _anthropic(call: ToolCall, index: int) -> dict[str, Any]:
+    call_id = call.call_id or f"call_{index}"
+    return {"type": "tool_use", "id": call_id, "name": call.name, "input": dict(call.arguments)}
+
+
+def _responses(call: ToolCall, index: int) -> dict[str, Any]:
+    openai = _openai(call, index)
+    return {"type": "function_call", "call_id": openai["id"], **openai["function"]}
+
+
+def _fields(
+    shape: Callable[[ToolCall, int], dict[str, Any]], call: ToolCall, index: int
+) -> Mapping[str, str]:
+    """Returns what templates of calls in JSON may hold: a name, JSON, and ids of two families."""
+    prefix = f"functions.{call.name}:"
+    is_kimi = call.call_id.startswith(prefix) and call.call_id.removeprefix(prefix).isdigit()
+    is_mistral = re.fullmatch("[A-Za-z0-9]{9}", call.call_id)
+    return {
+        "name": call.name,
+        "json": to_json(shape(call, index)),
+        "kimi_id": call.call_id if is_kimi else f"{prefix}{index}",
+        "mistral_id": call.call_id if is_mistral else f"call{index:05}",
+    }
+
+
+def _objects(
     name: str,
-    read: Callable[[str, Reading], ParsedAction | None],
-    write: Callable[[Sequence[ToolCall], KnownTools], str],
-    texts: tuple[str, str],
-    sign: str = "",
-    *,
-    is_served: bool = False,
+    read: Read,
+    shape: Callable[[ToolCall, int], dict[str, Any]],
+    explained: str,
+    one: str = "{json}",
+    **rest: Any,
 ) -> Format:
-    """Returns a format that carries any call, its ``texts`` being the expected form and how to."""
-    expected, explained = texts
-    return Format(
-        name=name,
-        read=read,
-        write=write,
-        expected=expected,
-        explained=explained,
-        sign=sign,
-        is_json=True,
-        is_served=is_served,
+    """Returns a format that carries any call, as an object of this shape."""
+    fields, example = partial(_fields, shape), ToolCall("<tool>", {"NAME": "value"})
+    return templated(
+        name, read, one, fields, example=example, explained=explained, is_json=True, **rest
     )
 
 
-def _message(name: str, expected: str) -> Format:
-    read, write = partial(_read_json, name), partial(_write_message, name)
-    return _row(name, read, write, (expected, "Reply with this JSON alone."), is_served=True)
+def _message(
+    name: str, shape: Callable[[ToolCall, int], dict[str, Any]], opening: str, expected: str
+) -> Format:
+    """Returns a format that a server makes, whose ``opening`` begins a list of calls."""
+    return _objects(
+        name,
+        partial(_read_json, name),
+        shape,
+        "Reply with this JSON alone.",
+        between=", ",
+        around=(opening, "]}"),
+        expected=expected,
+        is_served=True,
+    )
 
 
 _NAMED = "Write each call with the name of its tool and its arguments as a JSON object."
 
 
-def _named(
-    name: str, marks: Marks, one: str, around: tuple[str, str] = ("", ""), sign: str = ""
-) -> Format:
-    """Returns a format with the name in front of the JSON, written by the template ``one``."""
-    between = "\n" if "\n" in one else ""
-    return Format(
-        name=name,
-        read=partial(_read_marks, marks),
-        write=partial(_write_named, one, between, around),
-        expected=_expected(one, around),
-        explained=_NAMED,
-        sign=sign,
-    )
+def _named(name: str, read: Read, one: str, explained: str = _NAMED, **rest: Any) -> Format:
+    """Returns a format with the name in front of the JSON."""
+    fields, example = partial(_fields, _arguments), ToolCall("TOOL", {"NAME": "value"}, "abcdefghi")
+    return templated(name, read, one, fields, example=example, explained=explained, **rest)
 
 
+def _write_json(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
+    objects = [_flat(call, i) for i, call in enumerate(calls)]
+    return to_json(objects[0] if len(objects) == 1 else objects)
+
+
+_mistral = partial(_read_marks, _MISTRAL)
+_deepseek = partial(_read_marks, _DEEPSEEK)
+_V3_SECTION = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 FORMATS = (
     _message(
         "openai",
+        _openai,
+        '{"role": "assistant", "content": "", "tool_calls": [',
         'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
         '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}',
     ),
     _message(
         "anthropic",
+        _anthropic,
+        '{"role": "assistant", "content": [',
         'an assistant message {"role": "assistant", "content": [{"type": "tool_use", "id": "…", '
         '"name": "<tool>", "input": {…}}]}',
     ),
     _message(
         "responses",
+        _responses,
+        '{"output": [',
         '{"output": [{"type": "function_call", "call_id": "…", "name": "<tool>", "arguments": '
         '"{…}"}]}',
     ),
-    _row(
-        "json",
-        partial(_read_json, "json"),
-        _write_json,
-        (
-            _OBJECT,
-            "Reply with a call as a JSON object and nothing else, or with several in a list.",
-        ),
+    Format(
+        name="json",
+        read=partial(_read_json, "json"),
+        write=_write_json,
+        expected='{"name": "<tool>", "arguments": {…}}',
+        explained="Reply with a call as a JSON object and nothing else, or with several in a list.",
+        is_json=True,
     ),
-    _row(
+    _objects(
         "llama3",
         partial(_read_json, "llama3"),
-        _write_llama3,
-        (
-            '{"name": "<tool>", "parameters": {…}}',
-            "Reply with a call as a JSON object of its name and parameters and nothing else, or "
-            "with several of them separated by semicolons.",
-        ),
-        r"<\|python_tag\|>",
+        partial(_flat, key="parameters"),
+        "Reply with a call as a JSON object of its name and parameters and nothing else, or with "
+        "several of them separated by semicolons.",
+        between="; ",
+        sign=r"<\|python_tag\|>",
     ),
-    _row(
+    _objects(
         "hermes",
-        partial(_read_marks, _HERMES),
-        _write_hermes,
-        (
-            f"<tool_call>{_OBJECT}</tool_call>",
-            "Write each call as a JSON object with its name and arguments between <tool_call> and "
-            "</tool_call>.",
-        ),
-        r"<tool_call>\s*\{",
+        partial(_read_marks, _hermes(is_list=False)),
+        _flat,
+        "Write each call as a JSON object with its name and arguments between <tool_call> and "
+        "</tool_call>.",
+        "<tool_call>{json}</tool_call>",
+        between="\n",
+        sign=r"<tool_call>\s*\{",
     ),
-    _row(
+    _objects(
         "nanoagent",
-        partial(_read_marks, _HERMES, check=_check_list),
-        partial(_write_list, "<tool_call>", "</tool_call>"),
-        (
-            f"<tool_call>[{_OBJECT}]</tool_call>",
-            "Write the calls as one JSON list of objects, each with its name and arguments, "
-            "between <tool_call> and </tool_call>.",
-        ),
-        r"<tool_call>\s*\[(?!\s*[A-Za-z_])",
+        partial(_read_marks, _hermes(is_list=True)),
+        _flat,
+        "Write the calls as one JSON list of objects, each with its name and arguments, between "
+        "<tool_call> and </tool_call>.",
+        between=", ",
+        around=("<tool_call>[", "]</tool_call>"),
+        sign=r"<tool_call>\s*\[(?!\s*[A-Za-z_])",
     ),
-    _row(
+    _objects(
         "mistral",
-        partial(_read_marks, _MISTRAL, check=_check_items),
-        partial(_write_list, "[TOOL_CALLS] ", ""),
-        (
-            f"[TOOL_CALLS] [{_OBJECT}]",
-            "Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing after that.",
-        ),
-        r"\[TOOL_CALLS\]",
+        _mistral,
+        _flat,
+        "Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing after that.",
+        between=", ",
+        around=("[TOOL_CALLS] [", "]"),
+        sign=r"\[TOOL_CALLS\]",
     ),
-    _named("mistral_v11", _MISTRAL, "[TOOL_CALLS]{name}[CALL_ID]{nine}[ARGS]{json}"),
-    _named("mistral_v13", _MISTRAL, "[TOOL_CALLS]{name}[ARGS]{json}"),
-    Format(
-        name="harmony",
-        read=_read_harmony,
-        write=partial(_write_named, _HARMONY, "<|start|>assistant", ("", "")),
-        expected=_expected(_HARMONY),
+    _named("mistral_v11", _mistral, "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{json}"),
+    _named("mistral_v13", _mistral, "[TOOL_CALLS]{name}[ARGS]{json}"),
+    _named(
+        "harmony",
+        _read_harmony,
+        "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}<|call|>",
+        between="<|start|>assistant",
         explained="Send each call as a message on the commentary channel to functions.TOOL.",
         sign=r"<\|channel\|>|<\|start\|>assistant|to=functions\.[^\s<]{1,64}[ \t]{0,9}<\|",
     ),
-    _named("deepseek_v3", _DEEPSEEK, _V3, _V3_SECTION, "<｜tool▁calls?▁begin｜>"),
-    _named("deepseek_v31", _DEEPSEEK, _V31, _V3_SECTION),
     _named(
-        "kimi_k2", _KIMI_K2, _K2, _K2_SECTION, r"<\|tool_call(?:s?_section)?_(?:argument_)?begin"
+        "deepseek_v3",
+        _deepseek,
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json}\n```<｜tool▁call▁end｜>",
+        between="\n",
+        around=_V3_SECTION,
+        sign="<｜tool▁calls?▁begin｜>",
+    ),
+    _named(
+        "deepseek_v31",
+        _deepseek,
+        "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json}<｜tool▁call▁end｜>",
+        around=_V3_SECTION,
+    ),
+    _named(
+        "kimi_k2",
+        partial(_read_marks, _KIMI_K2),
+        "<|tool_call_begin|>{kimi_id}<|tool_call_argument_begin|>{json}<|tool_call_end|>",
+        around=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+        sign=r"<\|tool_call(?:s?_section)?_(?:argument_)?begin",
     ),
 )

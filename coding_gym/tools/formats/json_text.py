@@ -1,7 +1,8 @@
 """JSON, and plain values, from untrusted text.
 
-Reading ends in time linear in the text's length or raises `FormatError`: nesting and numbers are
-bounded. Broken JSON is repaired only where the outcome is clear; see `repair`.
+Reading takes time linear in the text's length, and raises `FormatError` where the text is not what
+is looked for: nesting and numbers are bounded. Broken JSON is repaired only where the outcome is
+clear; see `repair`.
 """
 
 import json
@@ -64,10 +65,10 @@ _STRICT, _LOOSE = (
 
 
 def decode(text: str, start: int = 0, *, loose: bool = False) -> tuple[Any, int]:
-    """Returns the JSON value that begins at ``start``, and where it ends.
+    """Returns the JSON value of well-formed text that begins at ``start``, and where it ends.
 
     Args:
-        text: Well-formed text.
+        text: The text.
         start: Where the value begins.
         loose: Whether raw line ends may stand inside strings.
 
@@ -112,11 +113,7 @@ def skip_space(text: str, start: int) -> int:
 
 
 def decode_whole(text: str) -> Any:
-    """Returns the one JSON value that ``text`` is.
-
-    Raises:
-        FormatError: It is not one.
-    """
+    """Returns the one JSON value that ``text`` is."""
     value, end = decode(text)
     if end != len(text):
         raise FormatError(str(json.JSONDecodeError("Extra data", text, end)))
@@ -124,11 +121,7 @@ def decode_whole(text: str) -> Any:
 
 
 def decode_all(text: str, separator: re.Pattern[str] = _SPACE, *, loose: bool = False) -> list[Any]:
-    """Returns the JSON values of ``text``, with ``separator`` between them and nothing else.
-
-    Raises:
-        FormatError: Anything else is in it.
-    """
+    """Returns the JSON values of ``text``, with ``separator`` between them and nothing else."""
     values: list[Any] = []
     end = len(text) - len(text.lstrip())
     while end < len(text):
@@ -147,16 +140,12 @@ def to_json(value: Any) -> str:
 
 
 def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None) -> Any:
-    """Returns the value that ``text`` is of an argument with this schema.
+    """Returns the value that ``text`` is of an argument with this schema, empty where unknown.
 
     Where strings are allowed, or nothing is known, it is the text itself, exactly. Otherwise it is
     the value that JSON (or Python, for True, False and None) reads in it, where that has the right
-    type; else the text again, which the tool answers in its own words.
-
-    Args:
-        text: What stands between two tags.
-        schema: The JSON schema of the argument; empty where it is unknown.
-        is_string: Whether the tag says that this is a string; decides where the schema leaves both.
+    type; else the text again, which the tool answers in its own words. ``is_string`` is what the
+    tag of the argument says, which decides where the schema leaves both.
     """
     kinds = _kinds(schema)
     if is_string is not False and (not kinds or "string" in kinds):
@@ -168,7 +157,7 @@ def typed(text: str, schema: Mapping[str, Any], *, is_string: bool | None = None
     except FormatError:
         return text
     is_null = value is None and not is_string  # counts as left out, whatever the type
-    return value if not kinds or is_null or kinds & _kinds_of(value) else text
+    return value if not kinds or is_null or kinds & _KINDS_OF[type(value)] else text
 
 
 def untyped(value: Any) -> str:
@@ -185,13 +174,15 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
     return kinds
 
 
-def _kinds_of(value: Any) -> set[str]:
-    if isinstance(value, bool):
-        return {"boolean"}
-    if isinstance(value, int):
-        return {"integer", "number"}
-    names = {float: "number", list: "array", dict: "object", type(None): "null"}
-    return {names.get(type(value), "string")}
+_KINDS_OF: Mapping[type, set[str]] = {
+    bool: {"boolean"},
+    int: {"integer", "number"},
+    float: {"number"},
+    str: {"string"},
+    list: {"array"},
+    dict: {"object"},
+    type(None): {"null"},
+}
 
 
 def is_text(schema: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -23,7 +23,6 @@ TOOL_FORMATS = (AUTO, *FORMATS)
 _CHOICES = {name + mode: (name, bool(mode)) for name in TOOL_FORMATS for mode in ("", STRICT)}
 
 _BARE = ("openai", "anthropic", "responses", "llama3", "json")
-_LOOKS_LIKE_JSON = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*[\[{\]"]""")
 _PYTHON_CALLS = re.compile(r"(?:(?P<pythonic>\[)|(?P<smollm3_python><code>))\s*[^\W\d][\w.-]*\(")
 _SIGNS = tuple((one, re.compile(one.sign, re.MULTILINE)) for one in _ALL if one.sign)
 _SIGN = re.compile("|".join(one.sign.replace("?P<tool>", "?:") for one, _ in _SIGNS), re.MULTILINE)
@@ -81,8 +80,8 @@ def parse_action(
     """
     name, exact = _CHOICES.get(tool_format) or split_format(tool_format)
     text = _without_stops((text if text.isascii() else well_formed(text)).strip())
-    reader = _Reader(name, exact, schemas, text_formats)
-    thought, body = _split_thought(text, reader)
+    reader = _Reader(name, schemas, text_formats, exact=exact)
+    thought, body = reader.split_thought(text)
     parsed, error, is_attempt = reader.read(body, thought)
     if parsed is not None:
         is_message = body.startswith("{") and name in (AUTO, *_BARE)
@@ -91,35 +90,36 @@ def parse_action(
         # A message: its content is a reply of its own.
         said = parse_action(parsed.text, AUTO, schemas, text_formats=text_formats)
         return replace(said, reasoning="\n".join(filter(None, (parsed.reasoning, said.reasoning))))
-    reading = reader.reading(body)
-    if not (is_attempt or _seems_to_call(body or thought, name, reading)):
+    if not (is_attempt or reader.seems_to_call(body or thought)):
         return ParsedAction(text=text)
     return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
 
-@dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads replies in one format; the fields are arguments of `parse_action`."""
+    """Reads replies in one format; the arguments are those of `parse_action`."""
 
-    name: str
-    exact: bool
-    schemas: Sequence[Mapping[str, Any]]
-    text_formats: Collection[str]
-
-    def reading(self, text: str) -> Reading:
-        """Returns how a text is to be read."""
-        return Reading(self.schemas, len(text), exact=self.exact, alone=self.name != AUTO)
+    def __init__(
+        self,
+        name: str,
+        schemas: Sequence[Mapping[str, Any]],
+        text_formats: Collection[str],
+        *,
+        exact: bool,
+    ) -> None:
+        self.name, self.text_formats = name, text_formats
+        self.reading = Reading(schemas, exact=exact, alone=name != AUTO)
 
     def read(self, body: str, thought: str = "") -> tuple[ParsedAction | None, str, bool]:
         """Returns what was read, else why nothing was, and whether the text is an attempt."""
-        reading = self.reading(body)
+        self.reading.begin(len(body))
         expected = FORMATS["json" if self.name == AUTO else self.name]
         error, is_attempt = "", self.name == "bash_block"
-        for chosen, is_marked in self._candidates(body, reading):
+        for chosen, is_marked in self._candidates(body):
             expected = chosen if is_marked else expected
-            for reading.forgives in (False,) if self.exact else (False, True):
+            for forgives in (False,) if self.reading.exact else (False, True):
+                self.reading.forgives = forgives
                 try:
-                    parsed = chosen.read(body, reading)
+                    parsed = chosen.read(body, self.reading)
                     if parsed is not None:
                         return _finished(parsed, thought), "", True
                 except FormatError as failure:
@@ -130,144 +130,122 @@ class _Reader:
         error = error or f"No tool call was found{where}. Expected {expected.expected}."
         return None, error, is_attempt
 
-    def _candidates(self, body: str, reading: Reading) -> Iterator[tuple[Format, bool]]:
-        if self.name == AUTO:
-            yield from _candidates(body, reading, self.text_formats)
-        else:
+    def _candidates(self, body: str) -> Iterator[tuple[Format, bool]]:
+        """Yields the formats to try, and whether a mark says that a text is in one.
+
+        For ``auto`` only the mark that stands first decides: others stand in its arguments. So
+        nothing is looked for behind JSON that is a call, or broken, which may be half a call.
+        """
+        if self.name != AUTO:
             yield FORMATS[self.name], self.name not in _BARE
-
-
-def _candidates(
-    body: str, reading: Reading, text_formats: Collection[str]
-) -> Iterator[tuple[Format, bool]]:
-    """Yields the formats that ``auto`` tries, and whether a mark says that a text is in one.
-
-    Only the mark that stands first decides: others stand in its arguments. So nothing is looked
-    for behind JSON that is a call, or broken, which may be half a call.
-    """
-    start = 0
-    if _LOOKS_LIKE_JSON.match(body):
-        yield from ((FORMATS[name], False) for name in (_BARE if reading.exact else ("json",)))
-        end = _end_of_shown(body, reading)
-        if end is None:
             return
-        start = end
-    rest = body[start:]
-    outside = _without_blocks(rest, text_formats) if text_formats else rest
-    chosen, _ = _first_sign(outside, reading)
-    if chosen:
-        yield chosen, True
-        return
-    if python := _PYTHON_CALLS.match(body):  # of a tool that does not exist, or prose
-        yield FORMATS[python.lastgroup or ""], False
-    if outside == rest or '"arguments"' in outside:
-        if "<tool_call>" in outside:
-            yield FORMATS["hermes"], True
-        yield FORMATS["json"], False
-    for name in text_blocks.BLOCKS:
-        if name in text_formats:
-            yield FORMATS[name], True
+        start = self._end_of_shown(body) if json_calls.LOOKS_LIKE_JSON.match(body) else 0
+        if start is None:
+            names = _BARE if self.reading.exact else ("json",)
+            yield from ((FORMATS[name], False) for name in names)
+            return
+        rest = outside = body[start:]
+        for name in self.text_formats:
+            outside = text_blocks.without_blocks(outside, name)
+        chosen, _ = self._first_sign(outside)
+        if chosen:
+            yield chosen, True
+            return
+        if python := _PYTHON_CALLS.match(body):  # of a tool that does not exist, or prose
+            yield FORMATS[python.lastgroup or ""], False
+        if outside == rest or '"arguments"' in outside:
+            if "<tool_call>" in outside:
+                yield FORMATS["hermes"], True
+            yield FORMATS["json"], False
+        for name in text_blocks.BLOCKS:
+            if name in self.text_formats:
+                yield FORMATS[name], True
 
+    def _end_of_shown(self, body: str) -> int | None:
+        """Returns where the JSON that a text begins with ends; None where it may be a call.
 
-def _end_of_shown(body: str, reading: Reading) -> int | None:
-    """Returns where the JSON that a text begins with ends; None where it may be a call.
+        Where it cannot be decoded, such as Python's, that is at the first mark behind it.
+        """
+        try:
+            value, end = decode(body, loose=True)
+        except FormatError:
+            end = self._first_sign(body)[1]
+            shown = body[:end]
+            may_be_call = end == len(body) or _NAME_KEY.search(shown) or is_cut_off(shown)
+            return None if may_be_call else end
+        return None if json_calls.holds_calls(value) else end
 
-    Where it is none that can be decoded, such as Python's, that is at the first mark behind it.
-    """
-    try:
-        value, end = decode(body, loose=True)
-    except FormatError:
-        end = _first_sign(body, reading)[1]
-        shown = body[:end]
-        may_be_call = end == len(body) or _NAME_KEY.search(shown) or is_cut_off(shown)
-        return None if may_be_call else end
-    return None if json_calls.holds_calls(value) else end
+    def _first_sign(self, text: str, *, atomic: bool = False) -> tuple[Format | None, int]:
+        """Returns the format whose sign stands first in a text, and where.
 
+        Args:
+            text: What to look through.
+            atomic: Whether only special tokens count.
+        """
+        for found in _SIGN.finditer(text):
+            for one, sign in _SIGNS:
+                match = sign.match(text, found.start())
+                if match is None or (atomic and not one.is_atomic):
+                    continue
+                tool = match.groupdict().get("tool")
+                if tool is None or tool in self.reading.tools.names:
+                    return one, found.start()
+        return None, len(text)
 
-def _first_sign(text: str, reading: Reading, *, atomic: bool = False) -> tuple[Format | None, int]:
-    """Returns the format whose sign stands first in a text, and where; None where there is none.
+    def split_thought(self, body: str) -> tuple[str, str]:
+        """Splits off reasoning in front.
 
-    Args:
-        text: What to look through.
-        reading: Knows the tools, one of which some signs must name.
-        atomic: Whether only special tokens count.
-    """
-    for found in _SIGN.finditer(text):
-        for one, sign in _SIGNS:
-            match = sign.match(text, found.start())
-            if match is None or (atomic and not one.is_atomic):
-                continue
-            tool = match.groupdict().get("tool")
-            if tool is None or tool in reading.tools.names:
-                return one, found.start()
-    return None, len(text)
-
-
-def _without_blocks(body: str, text_formats: Collection[str]) -> str:
-    """Returns what stands outside the blocks of these formats, whose content may be anything."""
-    for name, (opening, closing) in text_blocks.BLOCKS.items():
-        if name not in text_formats:
-            continue
-        parts = []
-        position = 0
-        while opened := opening.search(body, position):
-            parts.append(body[position : opened.start()])
-            closed = closing.search(body, opened.end())
-            position = closed.end() if closed else len(body)
-        body = "".join([*parts, body[position:]])
-    return body
-
-
-def _split_thought(text: str, reader: _Reader) -> tuple[str, str]:
-    """Splits off reasoning in front.
-
-    The opening tag may be missing, where the chat template wrote it. Then the first closing one
-    counts that stands in no argument of a call. A block without an end ends at the first special
-    token that opens a call, else with the text.
-    """
-    body, reading = text, reader.reading(text)
-    opening, closing = next(
-        (pair for pair in _THOUGHTS if body.startswith(pair[0])),
-        next((pair for pair in _THOUGHTS if pair[1] in body), _THOUGHTS[0]),
-    )
-    thought, end, rest = body.partition(closing)
-    if not end:
-        start = len(body)
-        if body.startswith(opening):
-            _, start = _first_sign(body, reading, atomic=True)
+        The opening tag may be missing, where the chat template wrote it. Then the first closing one
+        counts that stands in no argument of a call. A block without an end ends at the first
+        special token that opens a call, else with the text.
+        """
+        opening, closing = next(
+            (pair for pair in _THOUGHTS if body.startswith(pair[0])),
+            next((pair for pair in _THOUGHTS if pair[1] in body), _THOUGHTS[0]),
+        )
+        thought, end, rest = body.partition(closing)
+        if not end and not body.startswith(opening):
+            return "", body
+        if not end:
+            _, start = self._first_sign(body, atomic=True)
             return body[:start].rstrip(), body[start:]
-        return "", body
-    if body.startswith(opening) or not _may_be_call(thought, reading):
-        return thought + end, rest.strip()
-    start = _end_of_thought(body, closing, reader)
-    return body[:start], body[start:].strip()
+        if body.startswith(opening) or not self._may_be_call(thought):
+            return thought + end, rest.strip()
+        start = self._end_of_thought(body, closing)
+        return body[:start], body[start:].strip()
 
+    def _end_of_thought(self, body: str, closing: str) -> int:
+        """Returns where reasoning ends that the chat template opened, 0 where there is none.
 
-def _end_of_thought(body: str, closing: str, reader: _Reader) -> int:
-    """Returns where reasoning ends that the chat template opened, 0 where there is none.
+        The text is read with a number in place of each closing tag: one that comes back in the
+        prose beside the calls is in none of them.
+        """
+        parts = body.split(closing)
+        numbered = (f"\ue000{i}\ue001{part}" for i, part in enumerate(parts[1:]))
+        parsed, _, _ = self.read(parts[0] + "".join(numbered))
+        begins_call = body.startswith(("{", "[", "```", BEGIN)) or self._first_sign(body)[1] == 0
+        number = 0
+        if parsed and parsed.calls:
+            found = _NUMBERED.search(parsed.text)
+            is_clear = found and all(call.name for call in parsed.calls)
+            number = int(found[1][:9]) if found and is_clear else len(body)
+        elif parsed or begins_call:
+            number = len(body)  # a message or a broken call, which may hold the tag
+        if number >= len(parts) - 1:
+            return 0
+        return sum(len(part) + len(closing) for part in parts[: number + 1])
 
-    The text is read with a number in place of each closing tag: one that comes back in the prose
-    beside the calls is in none of them.
-    """
-    parts = body.split(closing)
-    numbered = (f"\ue000{i}\ue001{part}" for i, part in enumerate(parts[1:]))
-    parsed, _, _ = reader.read(parts[0] + "".join(numbered))
-    number = 0
-    if parsed and parsed.calls:
-        found = _NUMBERED.search(parsed.text)
-        is_clear = found and all(call.name for call in parsed.calls)
-        number = int(found[1][:9]) if found and is_clear else len(body)
-    elif parsed or _begins_call(body, reader):
-        number = len(body)  # a message or a broken call, which may hold the tag
-    if number >= len(parts) - 1:
-        return 0
-    return sum(len(part) + len(closing) for part in parts[: number + 1])
+    def _may_be_call(self, text: str) -> bool:
+        if text.startswith(("{", "[")) or "```" in text or BEGIN in text or _NAME_KEY.search(text):
+            return True
+        return self._first_sign(text)[0] is not None
 
-
-def _begins_call(body: str, reader: _Reader) -> bool:
-    if body.startswith(("{", "[", "```", BEGIN)):
-        return True
-    return _first_sign(body, reader.reading(body))[1] == 0
+    def seems_to_call(self, body: str) -> bool:
+        """Whether a text in which nothing was read has a part of a call."""
+        has_keys = _NAME_KEY.search(body) and _ARGUMENTS_KEY.search(body)
+        is_json = has_keys or '"tool_calls"' in body or body.startswith(("{", "[{"))
+        is_patch = self.name == "apply_patch" and BEGIN in body
+        return bool(is_json or is_patch or _PART.search(body) or self._first_sign(body)[0])
 
 
 def _without_stops(text: str) -> str:
@@ -280,25 +258,8 @@ def _without_stops(text: str) -> str:
     return text[:end]
 
 
-def _may_be_call(text: str, reading: Reading) -> bool:
-    if text.startswith(("{", "[")) or "```" in text or BEGIN in text or _NAME_KEY.search(text):
-        return True
-    return _first_sign(text, reading)[0] is not None
-
-
-def _seems_to_call(body: str, name: str, reading: Reading) -> bool:
-    is_json = (_NAME_KEY.search(body) and _ARGUMENTS_KEY.search(body)) or '"tool_calls"' in body
-    is_patch = name == "apply_patch" and BEGIN in body
-    is_marked = bool(_PART.search(body)) or _first_sign(body, reading)[0] is not None
-    return bool(is_json) or is_patch or is_marked or body.startswith(("{", "[{"))
-
-
 def _finished(parsed: ParsedAction, thought: str) -> ParsedAction:
-    """Gives every call an id of its own, and the thought back to the text.
-
-    Raises:
-        FormatError: There are too many calls.
-    """
+    """Gives every call an id of its own, and the thought back to the text."""
     num_calls = len(parsed.calls)
     if num_calls > MAX_CALLS:
         raise FormatError(f"{num_calls} calls in one reply, at most {MAX_CALLS} are read")

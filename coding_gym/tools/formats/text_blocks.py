@@ -7,19 +7,16 @@ needs no argument, such as ``submit``, calls that tool. ``apply_patch`` is Codex
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading
+from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, split_blocks
 from coding_gym.tools.formats.json_text import FormatError
 from coding_gym.tools.patches import BEGIN, BEGIN_LINE, END, END_LINE
 
-_FENCE = "```"
-_OPENINGS = ("```bash", "```mswea_bash_command")  # the second is that of mini-swe-agent 2
-
 BLOCKS = {
-    "bash_block": (
+    "bash_block": (  # the second name is that of mini-swe-agent 2
         re.compile(r"^```(?:bash|mswea_bash_command)[ \t\r]*$", re.MULTILINE),
         re.compile(r"^```[ \t\r]*$", re.MULTILINE),
     ),
@@ -28,108 +25,77 @@ BLOCKS = {
 """The lines at which the blocks of each format begin and end."""
 
 
-def _split(
-    text: str, begins: Callable[[str], bool], ends: Callable[[str], bool], missing: str
-) -> tuple[list[list[str]], str]:
-    """Returns the lines between two marks, of each block, and what stands outside of blocks.
+def without_blocks(text: str, name: str) -> str:
+    """Returns what stands outside the blocks of a format, whose content may be anything."""
+    return "".join(part for part, is_block, _ in split_blocks(text, *BLOCKS[name]) if not is_block)
 
-    Raises:
-        FormatError: The last block has no end, or a fence opens inside one of bash.
-    """
-    blocks: list[list[str]] = []
+
+def _blocks(text: str, name: str, missing: str) -> tuple[list[str], str]:
+    """Returns the blocks, with the line ends of their lines, and what stands outside of them."""
+    blocks: list[str] = []
     prose: list[str] = []
-    block: list[str] | None = None
-    for line in text.split("\n"):
-        if block is None and begins(line.rstrip()):
-            block = []
-        elif block is None:
-            prose.append(line)
-        elif ends(line.rstrip()):
-            blocks.append(block)
-            block = None
-        elif line.startswith(_FENCE) and ends(_FENCE):
+    for part, is_block, is_ended in split_blocks(text, *BLOCKS[name]):
+        if is_block and name == "bash_block" and f"\n{part}".find("\n```") >= 0:
             raise FormatError("a line inside the block begins with ```")
-        else:
-            block.append(line)
-    if block is not None:
-        raise FormatError(missing)
-    return blocks, "\n".join(prose).strip()
+        if is_block and not is_ended:
+            raise FormatError(missing)
+        (blocks if is_block else prose).append(part)
+    return blocks, "".join(prose).strip()
 
 
 def _read_bash(text: str, reading: Reading) -> ParsedAction | None:
-    """Reads the one block; without any, returns None where other formats are there to be tried.
-
-    Raises:
-        FormatError: There is not exactly one, or it is not closed.
-    """
+    """Reads the one block; without any, returns None where other formats are there to be tried."""
     shell = reading.tools.shell()
     if shell is None and not reading.alone:
         return None
-    missing = "the block is not closed by a line ```"
-    blocks, prose = _split(text, _OPENINGS.__contains__, _FENCE.__eq__, missing)
+    blocks, prose = _blocks(text, "bash_block", "the block is not closed by a line ```")
     if not blocks and not reading.alone:
         return None
     if shell is None:
         raise FormatError("none of the tools runs a shell command")
     if len(blocks) != 1:
         raise FormatError(f"there are {len(blocks) or 'no'} blocks of bash in the reply")
-    tool, argument = shell
-    block = "\n".join(blocks[0])
+    block = blocks[0].removesuffix("\n")
     if block.strip() in reading.tools.nullary:
         return ParsedAction((ToolCall(block.strip()),), prose)
-    return ParsedAction((ToolCall(tool, {argument: block}),), prose)
+    return ParsedAction((ToolCall(shell[0], {shell[1]: block}),), prose)
 
 
 def _write_bash(calls: Sequence[ToolCall], tools: KnownTools) -> str:
-    """Writes the one call as a block.
-
-    Raises:
-        InvalidArgumentError: There is not exactly one, or it is of another tool.
-    """
     if len(calls) != 1:
         raise InvalidArgumentError(f"bash_block carries exactly one call, got {len(calls)}")
     (call,) = calls
     tool, argument = tools.shell() or ("", "")
-    if call.name == tool and isinstance(call.arguments.get(argument), str):
-        return f"{_OPENINGS[0]}\n{call.arguments[argument]}\n{_FENCE}"
-    if call.name in tools.nullary:
-        return f"{_OPENINGS[0]}\n{call.name}\n{_FENCE}"
+    block = call.arguments.get(argument) if call.name == tool else None
+    if call.name in tools.nullary and not isinstance(block, str):
+        block = call.name
+    if isinstance(block, str):
+        return f"```bash\n{block}\n```"
     known = ", ".join(_bash_callable(tools)) or "none: give the tools' schemas"
     raise InvalidArgumentError(f"bash_block carries calls of {known}, got one of {call.name!r}")
 
 
 def _bash_callable(tools: KnownTools) -> tuple[str, ...]:
     shell = tools.shell()
-    if shell is None:
-        return ()
-    return tuple(name for name in tools.names if name == shell[0] or name in tools.nullary)
+    return tuple(name for name in tools.names if shell and name in (shell[0], *tools.nullary))
 
 
 def _read_patches(text: str, reading: Reading) -> ParsedAction | None:
-    """Reads each envelope as a call, or returns None where there is none, or no tool for it.
-
-    Raises:
-        FormatError: One has no end, or no tool takes it.
-    """
+    """Reads each envelope as a call, or returns None where there is none, or no tool for it."""
     patcher = reading.tools.patcher()
     if patcher is None and not reading.alone:
         return None
-    blocks, prose = _split(text, BEGIN.__eq__, END.__eq__, f"the line {END} is missing")
+    blocks, prose = _blocks(text, "apply_patch", f"the line {END} is missing")
     if not blocks:
         return None
     if patcher is None:
         raise FormatError("none of the tools takes a patch")
     tool, argument = patcher
-    envelopes = ("\n".join([BEGIN, *block, END]) for block in blocks)
+    envelopes = (f"{BEGIN}\n{block}{END}" for block in blocks)
     return ParsedAction(tuple(ToolCall(tool, {argument: one}) for one in envelopes), prose)
 
 
 def _write_patches(calls: Sequence[ToolCall], tools: KnownTools) -> str:
-    """Writes the envelopes one after another.
-
-    Raises:
-        InvalidArgumentError: A call is of another tool, or its patch is no envelope.
-    """
     tool, argument = tools.patcher() or ("", "")
     for call in calls:
         if not tool or call.name != tool or not isinstance(call.arguments.get(argument), str):
@@ -139,8 +105,7 @@ def _write_patches(calls: Sequence[ToolCall], tools: KnownTools) -> str:
 
 
 def _patch_callable(tools: KnownTools) -> tuple[str, ...]:
-    patcher = tools.patcher()
-    return (patcher[0],) if patcher else ()
+    return (tools.patcher() or ())[:1]
 
 
 FORMATS = (
