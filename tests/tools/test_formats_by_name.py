@@ -110,6 +110,8 @@ def test_what_models_get_wrong_is_forgiven_where_it_is_clear() -> None:
         ("bash_block", f"```python\nx\n```\n{BLOCK}"),
         ("swe_agent", f"I look.\n{SWE}"),
         ("swe_agent", SWE.replace("function>", "")),
+        ("swe_agent", SWE.replace("\n</function>", "")),
+        ("qwen3_coder", QWEN.partition("</function>")[0]),
         ("swe_agent", SWE.replace("ls -la", "\nls -la\n")),
         ("swe_agent", "<function=bash>\n<parameter=command>\nls -la\n</function>"),
     ]:
@@ -218,8 +220,7 @@ def test_an_attempt_that_cannot_be_read_says_why_and_what_was_expected() -> None
         ("hermes[strict]", f"<tool_call>{LLAMA}</tool_call>", 'an object "arguments"'),
         ("hermes[strict]", "<tool_call>{'name': 1}</tool_call>", "property name enclosed"),
         ("qwen3_coder", f"<tool_call>{LS_JSON}</tool_call>", "Expected <tool_call><function="),
-        ("qwen3_coder", QWEN.partition("</function>")[0], "the reply seems cut off"),
-        ("swe_agent", SWE.replace("\n</function>", ""), "the reply seems cut off"),
+        ("qwen3_coder", "<function=submit>", "the reply seems cut off"),
         ("llama3", LLAMA[:-1], "the reply seems cut off"),
         ("qwen3_coder", QWEN[:52], "not closed by </parameter>"),
         ("qwen3_coder", QWEN.replace("=bash", "="), "<function=NAME> is needed"),

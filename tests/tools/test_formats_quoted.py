@@ -142,6 +142,9 @@ def test_nothing_behind_an_unreadable_call_with_a_mark_in_it_is_run() -> None:
 def test_prose_does_not_hide_a_call() -> None:
     assert ran(f"{{'a': 1}} is what it returns.\n{LS}") == ["ls"]
     assert ran(f"{{'name': 'bash', 'arguments': {{'x': 1}}}}}} and\n{LS}") == []
+    bare = '{"name": "bash", "arguments": {"command": "ls"}}'
+    for shown in ("[1, 2] is it.", '{"a": 1} is it.', "[1](x) is it."):
+        assert (ran(f"{shown}\n{bare}"), parse(f"{shown}\n{bare}").text) == (["ls"], shown)
     message = {"role": "assistant", "content": f"I look.\n{LS}", "reasoning": "Hm."}
     parsed = parse(json.dumps(message))
     assert (ran(json.dumps(message)), parsed.text, parsed.reasoning) == (["ls"], "I look.", "Hm.")

@@ -1,19 +1,19 @@
 """The tag dialects: a call in tags, with a tag for each argument and its value as plain text.
 
-One reader takes them all; a row of `_Tags` says how a dialect spells its tags. A value is the text
-between its tags; the tool's schema gives it a type. Where a dialect puts values on lines of their
-own, one line end at each side belongs to the tags, as in vLLM's and SGLang's ``qwen3_coder``
-parsers; OpenHands and SWE-agent strip all blank space, which loses the indentation of an edit.
+One reader takes them all; a `_Tags` says how a dialect spells its tags. A value is the text between
+its tags; the tool's schema gives it a type. Where a dialect puts values on lines of their own, one
+line end at each side belongs to the tags, as in vLLM's and SGLang's ``qwen3_coder`` parsers;
+OpenHands and SWE-agent strip all blank space, which loses the indentation of an edit.
 """
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
-from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, read_marked
+from coding_gym.tools.formats.format import Format, ParsedAction, Reading, read_marked, templated
 from coding_gym.tools.formats.json_calls import named_call
 from coding_gym.tools.formats.json_text import (
     MAX_DEPTH,
@@ -33,20 +33,20 @@ _TYPES = {
     type(None): "null",
     list: "array",
 }
+_ON_LINES = "<parameter={key}>\n{value}\n</parameter>\n"
 
 
 class _Tags:
     """How a dialect spells its tags.
 
     Args:
+        written: Templates of a call (``name``, ``arguments``, ``index``) and of an argument
+            (``key``, ``value``, ``kind``, ``is_string``).
         call: Pattern of the tag that opens a call, with a group ``name``.
         argument: Pattern of the tag that opens an argument, with a group ``key``, and a group
             ``kind`` where it says ``true`` or ``string`` of a string, something else of others.
         value_end: Pattern of the tag that closes an argument.
         call_end: Pattern of the tag that closes a call.
-        written: The templates of a call (``name``, ``arguments``, ``index``) and of an argument
-            (``key``, ``value``, ``kind``, ``is_string``), and the text around all calls, the first
-            of which may use the ``name`` of the first call.
         outer: Patterns of the tags around one call, which may be missing.
         around: Pattern of the tags around all calls.
         on_lines: Whether one line end at each side of a value belongs to the tags.
@@ -58,11 +58,11 @@ class _Tags:
 
     def __init__(
         self,
+        written: tuple[str, str],
         call: str,
         argument: str,
         value_end: str,
         call_end: str,
-        written: tuple[str, str, str, str],
         *,
         outer: tuple[str, str] = ("(?!)", "(?!)"),
         around: str = "",
@@ -72,34 +72,36 @@ class _Tags:
         unescapes: bool = False,
         nests: bool = False,
     ) -> None:
-        self.value_end, self.call_end = map(_plain, (value_end, call_end))
         self.written, self.on_lines, self.may_lack_end = written, on_lines, may_lack_end
         self.needs_outer, self.unescapes, self.nests = needs_outer, unescapes, nests
+        any_call, any_argument = (re.sub(r"\?P<\w+>", "?:", tag) for tag in (call, argument))
         mark = call.partition("(?P<name>")[0]
         self.opening = re.compile(rf"(?P<outer>{outer[0]}\s*)?(?={mark})")
         self.head, self.parameter = re.compile(call), re.compile(rf"\s*+{argument}")
         self.end, self.outer_end = (re.compile(rf"\s*+{tag}") for tag in (call_end, outer[1]))
         self.around = re.compile(around) if around else None
-        tags = "|".join((_unnamed(argument), _unnamed(call), *outer, call_end))
+        tags = "|".join((any_argument, any_call, *outer, call_end))
         # What may stand behind a value's closing tag; the text inside a value goes on otherwise.
         self.behind = re.compile(rf"\s*+(?:{tags}|</?\w*\Z|\Z)")
         # What may end a value: its closing tag, or, at the start of a line, another tag.
         self.next_tag = re.compile(
             rf"(?P<close>{value_end})|\n[ \t]*(?:{argument}|{call})"
-            rf"|\n[ \t]*(?P<end>{call_end})(?=\s*(?:\Z|{'|'.join(outer)}|{_unnamed(call)}))"
+            rf"|\n[ \t]*(?P<end>{call_end})(?=\s*(?:\Z|{'|'.join(outer)}|{any_call}))"
         )
+        # The tags as messages display them.
+        opened, _, closed = written[0].partition("{arguments}")
+        key_opened, _, key_closed = written[1].partition("{value}")
+        tags_shown = (opened, key_opened, key_closed, closed.partition("\n")[0])
+        self.call_tag, self.key_tag, self.value_end, self.call_end = map(_shown, tags_shown)
 
 
-def _unnamed(pattern: str) -> str:
-    return re.sub(r"\?P<\w+>", "?:", pattern)
+def _shown(template: str) -> str:
+    tag = template.format(name="NAME", key="KEY", index=1, kind="string", is_string="true")
+    return " ".join(tag.split())
 
 
 def _read(tags: _Tags, text: str, reading: Reading) -> ParsedAction | None:
-    """Reads all calls; None where there is none.
-
-    Raises:
-        FormatError: One cannot be read.
-    """
+    """Reads all calls; None where there is none."""
     return read_marked(text, tags.opening, partial(_read_call, tags, reading), tags.around)
 
 
@@ -114,16 +116,18 @@ def _read_call(tags: _Tags, reading: Reading, text: str, start: int) -> tuple[li
     head = tags.head.match(text, start)
     name = head["name"].strip() if head else ""
     if head is None or not name:
-        raise FormatError(f"{_tag_of_call(tags)} is needed, got {text[start:][:20]!r}")
+        raise FormatError(f"{tags.call_tag} is needed, got {text[start:][:20]!r}")
     name = html.unescape(name) if tags.unescapes else name
+    schemas = reading.tools.properties(name)
     body = skip_space(text, head.end())
     if text.startswith("{", body) and not reading.exact:
         value, position = decode(text, body, loose=reading.forgives)
         call = named_call(name, value)
     else:
-        arguments, position = _read_arguments(tags, reading, text, head.end(), name)
+        arguments, position = _read_arguments(tags, reading, text, head.end(), schemas)
         call = ToolCall(name, arguments)
-    position = _read_end(tags, reading, text, position)
+    is_whole = bool(schemas) and schemas.keys() <= call.arguments.keys()
+    position = _read_end(tags, reading, text, position, is_whole=is_whole)
     closed = tags.outer_end.match(text, position)
     if reading.exact and tags.needs_outer and closed is None:
         raise FormatError("</tool_call> is missing behind the call")
@@ -131,20 +135,17 @@ def _read_call(tags: _Tags, reading: Reading, text: str, start: int) -> tuple[li
 
 
 def _read_arguments(
-    tags: _Tags, reading: Reading, text: str, position: int, name: str
+    tags: _Tags, reading: Reading, text: str, position: int, schemas: Mapping[str, Schema]
 ) -> tuple[dict[str, Any], int]:
     """Returns the arguments of a call, and where the text goes on."""
-    schemas = reading.tools.properties(name)
     arguments: dict[str, Any] = {}
     while parameter := tags.parameter.match(text, position):
         key = parameter["key"].strip()
         key = html.unescape(key) if tags.unescapes else key
-        if not key or key in arguments:
-            raise FormatError(
-                f"the argument {key} is there twice"
-                if key
-                else "the tag of an argument needs a name"
-            )
+        if not key:
+            raise FormatError("the tag of an argument needs a name")
+        if key in arguments:
+            raise FormatError(f"the argument {key} is there twice")
         schema = schemas.get(key, {})
         if tags.nests and text.startswith(f"{_M3}<", parameter.end()):
             arguments[key], position = _read_nested(text, parameter.end(), key, schema, 0)
@@ -189,59 +190,35 @@ def _value(tags: _Tags, value: str) -> str:
     return value.removeprefix("\n").removesuffix("\n") if tags.on_lines else value
 
 
-def _plain(pattern: str) -> str:
-    """Returns the text that a simple regular expression matches, for messages."""
-    return re.sub(r"\(\?P<\w+>[^)]*\)", "KEY", pattern).replace(" ?", "").replace("\\", "")
+def _read_end(tags: _Tags, reading: Reading, text: str, position: int, *, is_whole: bool) -> int:
+    """Returns where a call ends.
 
-
-def _read_end(tags: _Tags, reading: Reading, text: str, position: int) -> int:
-    """Returns where a call ends; the second attempt also ends it in front of another tag."""
+    The second attempt also ends it in front of another tag, and with the text where no argument
+    may follow: the closing tag was begun, or the call has all that the tool takes.
+    """
     if closing := tags.end.match(text, position):
         return closing.end()
     rest = skip_space(text, position)
-    end = tags.call_end
+    got, end = text[rest : rest + 20], tags.call_end
     if reading.forgives and tags.may_lack_end:
-        if text[rest : rest + 2] == end[:2] and end.startswith(text[rest:]):
-            return len(text)  # the tag was begun, so that no argument follows
+        if end.startswith(got) and (is_whole or len(got) > 1):
+            return len(text)
         if tags.opening.match(text, rest) or text.startswith("</tool_call>", rest):
             return rest
-    got = f"got {text[rest:][:20]!r}" if text[rest:] else "the reply seems cut off"
-    raise FormatError(f"{_tag_of_argument(tags)} or {end} is needed, {got}")
+    got = f"got {got!r}" if got else "the reply seems cut off"
+    raise FormatError(f"{tags.key_tag} or {end} is needed, {got}")
 
 
-def _tag_of_call(tags: _Tags) -> str:
-    tag = tags.written[0].partition("{arguments}")[0].format(name="NAME", index=1)
-    return " ".join(tag.split("\n")).strip()
+def _fields(tags: _Tags, call: ToolCall, index: int) -> Mapping[str, str]:
+    """Returns what the template of a call holds."""
+    arguments = "".join(_written(tags, *item) for item in call.arguments.items())
+    name = _escaped(tags, call.name)
+    return {"name": name, "arguments": arguments, "index": str(index + 1)}
 
 
-def _tag_of_argument(tags: _Tags) -> str:
-    return (
-        tags.written[1]
-        .partition("{value}")[0]
-        .strip()
-        .format(key="KEY", kind="string", is_string="true")
-    )
-
-
-def _write(tags: _Tags, calls: Sequence[ToolCall], _tools: KnownTools) -> str:
-    """Writes calls by the templates of a dialect."""
-    written = []
-    for i, call in enumerate(calls):
-        arguments = "".join(_write_argument(tags, *item) for item in call.arguments.items())
-        name = _escaped(tags, call.name)
-        written.append(tags.written[0].format(name=name, arguments=arguments, index=i + 1))
-    if not written:
-        return ""
-    one, _, opened, closed = tags.written
-    between = "\n" if "\n" in one and not opened else ""
-    return opened.format(name=calls[0].name) + between.join(written) + closed
-
-
-def _write_argument(tags: _Tags, key: str, value: Any) -> str:
+def _written(tags: _Tags, key: str, value: Any) -> str:
     plain = _nested(value) if tags.nests else untyped(value)
-    template = tags.written[1]
-    if tags is _SWE and "\n" in plain:
-        template = _QWEN.written[1]
+    template = _ON_LINES if tags.on_lines and "\n" in plain else tags.written[1]
     return template.format(
         key=_escaped(tags, key),
         value=plain,
@@ -262,11 +239,7 @@ _EMPTY: Schema = {}
 
 
 def _read_nested(text: str, start: int, key: str, schema: Schema, depth: int) -> tuple[Any, int]:
-    """Returns the value in the tag ``key`` opened before ``start``, and where the text goes on.
-
-    Raises:
-        FormatError: A tag is not closed, or there are too many inside each other.
-    """
+    """Returns the value in the tag ``key`` opened before ``start``, and where the text goes on."""
     if depth > MAX_DEPTH:
         raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
     fields: list[tuple[str, Any]] = []
@@ -279,11 +252,10 @@ def _read_nested(text: str, start: int, key: str, schema: Schema, depth: int) ->
     end = f"{_M3}</{key}>"
     if not fields:
         close = text.find(_M3, start)
-        if close < 0 or not text.startswith(end, close):
-            raise FormatError(f"a value is not closed by {end}")
-        leaf = text[start:close]
-        return typed(leaf, schema, is_string=None if schema else False), close + len(end)
-    if tag is None or tag[2] != key:
+        if close >= 0 and text.startswith(end, close):
+            leaf = typed(text[start:close], schema, is_string=None if schema else False)
+            return leaf, close + len(end)
+    if not fields or tag is None or tag[2] != key:
         raise FormatError(f"a value is not closed by {end}")
     if all(name == "item" for name, _ in fields):
         return [value for _, value in fields], tag.end()
@@ -300,140 +272,117 @@ def _nested(value: Any) -> str:
 
 # -- The formats ----------------------------------------------------------------------------------
 
-_FUNCTION_TAGS = (
-    r"<function=(?P<name>[^<>\n]*)>",
-    r"<parameter=(?P<key>[^<>\n]*)>",
-    "</parameter>",
-    "</function>",
-)
-_function_tags = partial(
+_M3_MARK = re.escape(_M3)
+_function = partial(
     _Tags,
-    *_FUNCTION_TAGS,
+    call=r"<function=(?P<name>[^<>\n]*)>",
+    argument=r"<parameter=(?P<key>[^<>\n]*)>",
+    value_end="</parameter>",
+    call_end="</function>",
     outer=("<tool_call>", "</tool_call>"),
     on_lines=True,
     may_lack_end=True,
 )
-_QWEN = _function_tags(
-    (
-        "<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>",
-        "<parameter={key}>\n{value}\n</parameter>\n",
-        *("", ""),
-    ),
-    needs_outer=True,
-)
-_SWE = _function_tags(
-    (
-        "<function={name}>\n{arguments}</function>",
-        "<parameter={key}>{value}</parameter>\n",
-        *("", ""),
-    ),
-    needs_outer=False,
-)
 _glm = partial(
     _Tags,
-    r"<tool_call>\s*(?P<name>[^<>\s]+)",
-    r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
-    "</arg_value>",
-    "</tool_call>",
+    call=r"<tool_call>\s*(?P<name>[^<>\s]+)",
+    argument=r"<arg_key>(?P<key>[^<>\n]*)</arg_key>\s*<arg_value>",
+    value_end="</arg_value>",
+    call_end="</tool_call>",
 )
-
-
-def _invoke(prefix: str, around: str, written: tuple[str, str], attribute: str = "") -> _Tags:
-    """Returns the tags of dialects with ``invoke`` and ``parameter`` behind a prefix."""
-    tag = prefix.strip() + " ?" * prefix.endswith(("｜", " "))
-    kind = r'\s+string="(?P<kind>\w+)"' if attribute else ""
-    parameter = f'<{prefix}parameter name="{{key}}"{attribute}>{{value}}</{prefix}parameter>\n'
-    return _Tags(
-        f'<{tag}invoke name="(?P<name>[^"<>\\n]*)">',
-        f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"{kind}>',
-        f"</{tag}parameter>",
-        f"</{tag}invoke>",
-        (
-            f'<{prefix}invoke name="{{name}}">\n{{arguments}}</{prefix}invoke>\n',
-            parameter,
-            *written,
-        ),
-        around=around,
-    )
-
-
-def _dsml(bar: str, section: str) -> _Tags:
-    around = (f"<{bar}{section}>\n", f"</{bar}{section}>")
-    sections = "</?｜DSML｜ ?(?:function_|tool_)?calls>"
-    return _invoke(bar, sections, around, ' string="{is_string}"')
-
-
-_MINIMAX_M2 = _invoke(
-    "",
-    "</?minimax:tool_call>|</?function_calls>",
-    ("<minimax:tool_call>\n", "</minimax:tool_call>"),
-)
-_MUSE = _invoke(
-    "atem:",
-    r"(?:to=\S{1,99}\s*)?(?:<\|message\|>)?</?atem:function_calls>",
-    ("to={name}<|message|><atem:function_calls>\n", "</atem:function_calls>"),
-)
-_M3_MARK = re.escape(_M3)
 _MINIMAX_M3 = _Tags(
+    (
+        f'{_M3}<invoke name="{{name}}">{{arguments}}{_M3}</invoke>\n',
+        f"{_M3}<{{key}}>{{value}}{_M3}</{{key}}>",
+    ),
     rf'{_M3_MARK}<invoke name="(?P<name>[^"<>\n]*)">',
     rf"{_M3_MARK}<(?P<key>(?!/)[^<>\s]+)>",
     rf"{_M3_MARK}</[^<>\s]+>",
     f"{_M3_MARK}</invoke>",
-    (
-        f'{_M3}<invoke name="{{name}}">{{arguments}}{_M3}</invoke>\n',
-        f"{_M3}<{{key}}>{{value}}{_M3}</{{key}}>",
-        f"{_M3}<tool_call>\n",
-        f"{_M3}</tool_call>",
-    ),
     around=f"{_M3_MARK}</?tool_call>",
     nests=True,
 )
 _KIMI_K3 = _Tags(
+    (
+        '<|open|>call tool="{name}" index="{index}"<|sep|>{arguments}<|close|>call<|sep|>',
+        '<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>',
+    ),
     r'<\|open\|>call tool="(?P<name>[^"\n]*)"(?: index="\d*")?<\|sep\|>',
     r'<\|open\|>argument key="(?P<key>[^"\n]*)"(?: type="(?P<kind>\w*)")?<\|sep\|>',
     r"<\|close\|>argument<\|sep\|>",
     r"<\|close\|>call<\|sep\|>",
-    (
-        '<|open|>call tool="{name}" index="{index}"<|sep|>{arguments}<|close|>call<|sep|>',
-        '<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>',
-        *("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
-    ),
     around=r"<\|(?:open|close)\|>(?:response|tools|message)<\|sep\|>|<\|end_of_msg\|>",
     unescapes=True,
 )
 
 
-def _format(name: str, tags: _Tags, sign: str = "", *, is_atomic: bool = True) -> Format:
-    example = ToolCall("TOOL", {"NAME": "value"})
-    return Format(
-        name=name,
-        read=partial(_read, tags),
-        write=partial(_write, tags),
-        expected=re.sub(r"\s*\n", "", _write(tags, [example], KnownTools())),
-        explained=(
-            "Write each call in tags, with the values of its parameters as they are, without "
-            "quotes or escapes; lists and objects "
-            + ("as tags inside tags." if tags.nests else "as JSON.")
+def _invoke(prefix: str, around: str, attribute: str = "") -> _Tags:
+    """Returns the tags of dialects with ``invoke`` and ``parameter`` behind a prefix."""
+    tag = prefix.strip() + " ?" * prefix.endswith(("｜", " "))
+    kind = r'\s+string="(?P<kind>\w+)"' if attribute else ""
+    return _Tags(
+        (
+            f'<{prefix}invoke name="{{name}}">\n{{arguments}}</{prefix}invoke>\n',
+            f'<{prefix}parameter name="{{key}}"{attribute}>{{value}}</{prefix}parameter>\n',
         ),
-        sign=sign,
-        is_atomic=is_atomic,
+        f'<{tag}invoke name="(?P<name>[^"<>\\n]*)">',
+        f'<{tag}parameter name="(?P<key>[^"<>\\n]*)"{kind}>',
+        f"</{tag}parameter>",
+        f"</{tag}invoke>",
+        around=around,
     )
 
 
-_DSML_SIGN = "<｜DSML｜"
+def _format(name: str, tags: _Tags, **rest: Any) -> Format:
+    explained = (
+        "Write each call in tags, with the values of its parameters as they are, without "
+        "quotes or escapes; lists and objects "
+        + ("as tags inside tags." if tags.nests else "as JSON.")
+    )
+    fields = partial(_fields, tags)
+    return templated(
+        name, partial(_read, tags), tags.written[0], fields, explained=explained, **rest
+    )
+
+
+def _dsml(name: str, bar: str, section: str, sign: str = "") -> Format:
+    tags = _invoke(bar, "</?｜DSML｜ ?(?:function_|tool_)?calls>", ' string="{is_string}"')
+    return _format(name, tags, around=(f"<{bar}{section}>\n", f"</{bar}{section}>"), sign=sign)
+
+
 FORMATS = (
-    _format("qwen3_coder", _QWEN, r"<tool_call>\s*<function="),
-    _format("swe_agent", _SWE, "<function=", is_atomic=False),
+    _format(
+        "qwen3_coder",
+        _function(
+            ("<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>", _ON_LINES),
+            needs_outer=True,
+        ),
+        between="\n",
+        sign=r"<tool_call>\s*<function=",
+    ),
+    _format(
+        "swe_agent",
+        _function(
+            (
+                "<function={name}>\n{arguments}</function>",
+                "<parameter={key}>{value}</parameter>\n",
+            ),
+            needs_outer=False,
+        ),
+        between="\n",
+        sign="<function=",
+        is_atomic=False,
+    ),
     _format(
         "glm45",
         _glm(
             (
                 "<tool_call>{name}\n{arguments}</tool_call>",
                 "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>\n",
-                *("", ""),
             )
         ),
-        r"<tool_call>\s*(?:[^\s<>{\[]+\s*<arg_key>|(?P<tool>[^\s<>{\[(]+)(?!\s*\())",
+        between="\n",
+        sign=r"<tool_call>\s*(?:[^\s<>{\[]+\s*<arg_key>|(?P<tool>[^\s<>{\[(]+)(?!\s*\())",
     ),
     _format(
         "glm47",
@@ -441,15 +390,34 @@ FORMATS = (
             (
                 "<tool_call>{name}{arguments}</tool_call>",
                 "<arg_key>{key}</arg_key><arg_value>{value}</arg_value>",
-                *("", ""),
             )
         ),
     ),
-    _format("deepseek_v32", _dsml("｜DSML｜", "function_calls"), _DSML_SIGN),
-    _format("deepseek_v4", _dsml("｜DSML｜", "tool_calls")),
-    _format("deepseek_v41", _dsml("｜DSML｜ ", "calls")),
-    _format("minimax_m2", _MINIMAX_M2, '<minimax:tool_call>|<invoke name="'),
-    _format("minimax_m3", _MINIMAX_M3, _M3_MARK),
-    _format("kimi_k3", _KIMI_K3, r"<\|open\|>(?:tools<\|sep\|>|call tool)"),
-    _format("muse_glimmer", _MUSE, "<atem:|to=[^\\s<]{1,99}<\\|message\\|><atem:"),
+    _dsml("deepseek_v32", "｜DSML｜", "function_calls", "<｜DSML｜"),
+    _dsml("deepseek_v4", "｜DSML｜", "tool_calls"),
+    _dsml("deepseek_v41", "｜DSML｜ ", "calls"),
+    _format(
+        "minimax_m2",
+        _invoke("", "</?minimax:tool_call>|</?function_calls>"),
+        around=("<minimax:tool_call>\n", "</minimax:tool_call>"),
+        sign='<minimax:tool_call>|<invoke name="',
+    ),
+    _format(
+        "minimax_m3",
+        _MINIMAX_M3,
+        around=(f"{_M3}<tool_call>\n", f"{_M3}</tool_call>"),
+        sign=_M3_MARK,
+    ),
+    _format(
+        "kimi_k3",
+        _KIMI_K3,
+        around=("<|open|>tools<|sep|>", "<|close|>tools<|sep|>"),
+        sign=r"<\|open\|>(?:tools<\|sep\|>|call tool)",
+    ),
+    _format(
+        "muse_glimmer",
+        _invoke("atem:", r"(?:to=\S{1,99}\s*)?(?:<\|message\|>)?</?atem:function_calls>"),
+        around=("to={name}<|message|><atem:function_calls>\n", "</atem:function_calls>"),
+        sign="<atem:|to=[^\\s<]{1,99}<\\|message\\|><atem:",
+    ),
 )
