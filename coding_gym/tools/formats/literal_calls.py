@@ -5,20 +5,28 @@ objects. Nothing is evaluated, and Python's own parser, which warns of escapes, 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from coding_gym.calls import ToolCall
 from coding_gym.text.truncate import well_formed
-from coding_gym.tools.formats.format import Format, KnownTools, ParsedAction, Reading, read_marked
+from coding_gym.tools.formats.format import (
+    Format,
+    ParsedAction,
+    Read,
+    Reading,
+    read_marked,
+    templated,
+)
 from coding_gym.tools.formats.json_calls import Marks, read_call
 from coding_gym.tools.formats.json_text import (
     MAX_CALLS,
     MAX_DEPTH,
     FormatError,
     decode,
+    decode_whole,
     is_text,
     skip_space,
     to_json,
@@ -42,7 +50,7 @@ _ESCAPE = re.compile(
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "\n": ""}
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-_PAIRS = {"[": "]", "(": ")", "{": "}"}
+_LISTS = {"[": "]", "(": ")"}
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -76,17 +84,29 @@ class _Literals:
         self.position += len(mark)
         return True
 
+    def missing(self, wanted: str) -> FormatError:
+        """Returns the error that something else stands next."""
+        return FormatError(f"{wanted} is needed, got {self.text[self.position :][:20]!r}")
+
     def need(self, mark: str) -> None:
-        """Steps over ``mark``, or raises FormatError."""
+        """Steps over ``mark``."""
         if not self.take(mark):
-            raise FormatError(f"{mark} is needed, got {self.text[self.position :][:20]!r}")
+            raise self.missing(mark)
+
+    def items(self, closing: str) -> Iterator[None]:
+        """Yields in front of each item of a list, and steps over commas and ``closing``."""
+        while not self.take(closing):
+            yield
+            if not self.take(","):
+                self.need(closing)
+                return
 
     def name(self) -> str:
         """Returns the name that stands next."""
-        self.position = skip_space(self.text, self.position)
+        self.take("")
         match = _NAME.match(self.text, self.position)
         if match is None:
-            raise FormatError(f"a name is needed, got {self.text[self.position :][:20]!r}")
+            raise self.missing("a name")
         self.position = match.end()
         return match[0]
 
@@ -94,77 +114,53 @@ class _Literals:
         """Returns the literal that stands next."""
         if depth > MAX_DEPTH:
             raise FormatError(f"it is nested more than {MAX_DEPTH} deep")
-        for opening, closing in _PAIRS.items():
+        if self.take("{"):
+            return self.fields("}", ":", depth + 1)
+        for opening, closing in _LISTS.items():
             if self.take(opening):
-                return self._items(closing, depth + 1)
+                return [self.value(depth + 1) for _ in self.items(closing)]
+        string = self._string()
+        return self._word() if string is None else string
+
+    def _string(self) -> str | None:
+        """Returns the string that stands next, if one does."""
         if self.quote:
-            return self._quoted()
+            if not self.take(self.quote):
+                return None
+            start, end = self.position, self.text.find(self.quote, self.position)
+            if end < 0:
+                raise FormatError(f"a string is not closed by {self.quote}")
+            self.position = end + len(self.quote)
+            return self.text[start:end]
         strings = []
         while match := _STRING.match(self.text, self.position):
             content = next(group for group in match.groups()[1:] if group is not None)
             strings.append(content if match["prefix"] else _ESCAPE.sub(_unescaped, content))
             self.position = match.end()
             self.take("")
-        return well_formed("".join(strings)) if strings else self._word()
-
-    def _quoted(self) -> Any:
-        if not self.take(self.quote):
-            return self._word()
-        start, end = self.position, self.text.find(self.quote, self.position)
-        if end < 0:
-            raise FormatError(f"a string is not closed by {self.quote}")
-        self.position = end + len(self.quote)
-        return self.text[start:end]
+        return well_formed("".join(strings)) if strings else None
 
     def _word(self) -> Any:
         match = _WORD.match(self.text, self.position)
         word = match[0] if match else ""
-        if word in _WORDS:
-            self.position += len(word)
-            return _WORDS[word]
         try:
-            value, end = decode(word.lstrip("+"))
-        except FormatError:
-            value, end = None, -1
-        if end != len(word.lstrip("+")) or not word:
-            raise FormatError(f"a value is needed, got {self.text[self.position :][:20]!r}")
+            value = _WORDS[word] if word in _WORDS else decode_whole(word.lstrip("+"))
+        except FormatError as error:
+            raise self.missing("a value") from error
         self.position += len(word)
         return value
 
-    def _items(self, closing: str, depth: int) -> Any:
-        """Returns the list or object that ``closing`` ends."""
-        if closing == "}":
-            return self.fields("}", ":", depth)
-        items: list[Any] = []
-        while not self.take(closing):
-            items.append(self.value(depth))
-            if not self.take(","):
-                self.need(closing)
-                break
-        return items
-
     def fields(self, closing: str, between: str, depth: int = 0) -> dict[str, Any]:
-        """Returns keys and values up to ``closing``; a key is a name or a string."""
+        """Returns keys and values up to ``closing``; a key is a name, in an object or a string."""
         fields: dict[str, Any] = {}
-        while not self.take(closing):
-            is_string = self.text[self.position : self.position + 1] in ('"', "'") or (
-                self.quote and self.text.startswith(self.quote, self.position)
-            )
-            key = self.value(depth) if is_string and between == ":" else self.name()
+        for _ in self.items(closing):
+            key = self._string() if between == ":" else None
+            key = self.name() if key is None else key
             if key in fields:
                 raise FormatError(f"the argument {key} is there twice")
             self.need(between)
             fields[key] = self.value(depth)
-            if not self.take(","):
-                self.need(closing)
-                break
         return fields
-
-    def python_call(self) -> ToolCall:
-        """Returns the call ``name(key=value, …)`` that stands next."""
-        name = self.name()
-        self.need("(")
-        return ToolCall(name, self.fields(")", "="))
 
 
 # -- Python calls ---------------------------------------------------------------------------------
@@ -182,8 +178,7 @@ _PYTHON_FENCE = Marks("^```(?:python|py)$", "", "```")
 def _read_python(marks: Marks, text: str, reading: Reading) -> ParsedAction | None:
     """Reads the Python calls behind all marks; None where there is none.
 
-    Raises:
-        FormatError: They cannot be read, or prose that ``auto`` reads only shows them.
+    Those of plain text that ``auto`` reads must begin or end the reply, else prose displays them.
     """
     spans: list[tuple[int, int]] = []
 
@@ -213,32 +208,30 @@ def _read_python(marks: Marks, text: str, reading: Reading) -> ParsedAction | No
 
 
 def _read_nanoagent(text: str, reading: Reading) -> ParsedAction | None:
-    """Reads the calls in tags, or in fences where there is no tag; None where there is neither.
-
-    Raises:
-        FormatError: They cannot be read.
-    """
-    marks = _NANOAGENT if "<tool_call>" in text else _PYTHON_FENCE
-    return _read_python(marks, text, reading)
+    """Reads the calls in tags, or in fences where there is no tag; None where there is neither."""
+    return _read_python(_NANOAGENT if "<tool_call>" in text else _PYTHON_FENCE, text, reading)
 
 
 def _python_calls(text: str, position: int) -> tuple[list[ToolCall], int]:
     """Returns the calls of a list, or those one after another, and where the text goes on."""
     reader = _Literals(text, "", position)
     calls: list[ToolCall] = []
-    is_list = reader.take("[")
-    while not (is_list and reader.take("]")):
+    for _ in reader.items("]") if reader.take("[") else _lines(reader):
         if len(calls) == MAX_CALLS:
             raise FormatError(f"more than {MAX_CALLS} calls in one reply")
-        calls.append(reader.python_call())
-        if is_list and not reader.take(","):
-            reader.need("]")
-            break
-        if not is_list:
-            reader.take(";")
-            if not _NAME.match(text, skip_space(text, reader.position)):
-                break
+        name = reader.name()
+        reader.need("(")
+        calls.append(ToolCall(name, reader.fields(")", "=")))
     return calls, reader.position
+
+
+def _lines(reader: _Literals) -> Iterator[None]:
+    """Yields in front of each call of those that only blank space or semicolons part."""
+    while True:
+        yield
+        reader.take(";")
+        if not _NAME.match(reader.text, skip_space(reader.text, reader.position)):
+            return
 
 
 def _double_quoted(value: Any) -> str:
@@ -246,16 +239,9 @@ def _double_quoted(value: Any) -> str:
     return to_json(value) if isinstance(value, str) else repr(value)
 
 
-def _write_python(
-    opening: str, closing: str, between: str, calls: Sequence[ToolCall], _tools: KnownTools
-) -> str:
-    is_double = opening.startswith(("<code>", "<tool_call>"))
-    quoted = _double_quoted if is_double else repr
-    written = []
-    for call in calls:
-        arguments = (f"{key}={quoted(value)}" for key, value in call.arguments.items())
-        written.append(f"{call.name}({', '.join(arguments)})")
-    return f"{opening}{between.join(written)}{closing}" if calls else ""
+def _python_fields(quoted: Callable[[Any], str], call: ToolCall, _index: int) -> Mapping[str, str]:
+    arguments = (f"{key}={quoted(value)}" for key, value in call.arguments.items())
+    return {"name": call.name, "arguments": ", ".join(arguments)}
 
 
 # -- Gemma's calls --------------------------------------------------------------------------------
@@ -264,11 +250,7 @@ def _write_python(
 def _read_gemma(
     opening: str, closing: str, quote: str, text: str, reading: Reading
 ) -> ParsedAction | None:
-    """Reads the calls between Gemma's marks; None where there is none.
-
-    Raises:
-        FormatError: They cannot be read.
-    """
+    """Reads the calls between Gemma's marks; None where there is none."""
 
     def content(text: str, start: int) -> tuple[list[ToolCall], int]:
         reader = _Literals(text, quote, start + len(opening))
@@ -279,9 +261,7 @@ def _read_gemma(
         fields = reader.fields("}", ":")
         reader.need(closing)
         schemas = reading.tools.properties(name)
-        arguments = {
-            key: _as_declared(value, schemas.get(key, {})) for key, value in fields.items()
-        }
+        arguments = {key: _as_declared(fields[key], schemas.get(key, {})) for key in fields}
         return [ToolCall(name, arguments)], reader.position
 
     return read_marked(text, re.compile(re.escape(opening)), content)
@@ -299,59 +279,50 @@ def _gemma_value(quote: str, value: Any) -> str:
         return f"{quote}{value}{quote}"
     if isinstance(value, list):
         return f"[{','.join(_gemma_value(quote, item) for item in value)}]"
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         keys = ((key if _NAME.fullmatch(key) else f"{quote}{key}{quote}", key) for key in value)
         return f"{{{','.join(f'{text}:{_gemma_value(quote, value[key])}' for text, key in keys)}}}"
     return to_json(value)
 
 
-def _write_gemma(
-    opening: str, closing: str, quote: str, calls: Sequence[ToolCall], _tools: KnownTools
-) -> str:
-    is_sorted = quote == _GEMMA4[2]  # as its chat template sorts them
-    return "".join(
-        f"{opening}call:{call.name}{_gemma_value(quote, arguments)}{closing}"
-        for call in calls
-        for arguments in [dict(sorted(call.arguments.items()) if is_sorted else call.arguments)]
-    )
+def _gemma_fields(quote: str, call: ToolCall, _index: int) -> Mapping[str, str]:
+    # Gemma 4's chat template sorts them.
+    arguments = dict(sorted(call.arguments.items())) if quote == '<|"|>' else call.arguments
+    return {"name": call.name, "arguments": _gemma_value(quote, arguments)}
 
 
 # -- The formats ----------------------------------------------------------------------------------
 
 _KNOWN = r"(?P<tool>[A-Za-z_][\w.-]*)\("
-_GEMMA4 = ("<|tool_call>", "<tool_call|>", '<|"|>')
-_FUNCTION_GEMMA = ("<start_function_call>", "<end_function_call>", "<escape>")
 
 
 def _python(
     name: str,
-    read: Callable[[str, Reading], ParsedAction | None],
-    written: tuple[str, str, str],
+    read: Read,
+    around: tuple[str, str],
     sign: str,
     explained: str,
-    *,
-    is_atomic: bool = True,
+    quoted: Callable[[Any], str] = repr,
+    **rest: Any,
 ) -> Format:
-    opening, closing, _ = written
-    quote = '"' if opening.startswith(("<code>", "<tool_call>")) else "'"
-    return Format(
-        name=name,
-        read=read,
-        write=partial(_write_python, *written),
-        expected=f"{opening}TOOL(NAME={quote}value{quote}){closing}",
+    return templated(
+        name,
+        read,
+        "{name}({arguments})",
+        partial(_python_fields, quoted),
+        around=around,
         explained=f"Write the calls as Python calls with named arguments, {explained}.",
         sign=sign,
-        is_atomic=is_atomic,
+        **{"between": ", "} | rest,
     )
 
 
-def _gemma(name: str, marks: tuple[str, str, str]) -> Format:
-    opening, closing, quote = marks
-    return Format(
-        name=name,
-        read=partial(_read_gemma, *marks),
-        write=partial(_write_gemma, *marks),
-        expected=f"{opening}call:TOOL{{NAME:{quote}value{quote}}}{closing}",
+def _gemma(name: str, opening: str, closing: str, quote: str) -> Format:
+    return templated(
+        name,
+        partial(_read_gemma, opening, closing, quote),
+        f"{opening}call:{{name}}{{arguments}}{closing}",
+        partial(_gemma_fields, quote),
         explained=f"Write each call between {opening} and {closing}, each string between {quote}.",
         sign=re.escape(opening),
     )
@@ -361,7 +332,7 @@ FORMATS = (
     _python(
         "pythonic",
         partial(_read_python, _BARE),
-        ("[", "]", ", "),
+        ("[", "]"),
         rf"\[(?<=^\[)\s*{_KNOWN}|<\|python_start\|>",
         "in one list and nothing else",
         is_atomic=False,
@@ -369,25 +340,28 @@ FORMATS = (
     _python(
         "lfm2",
         partial(_read_python, _LFM2),
-        ("<|tool_call_start|>[", "]<|tool_call_end|>", ", "),
+        ("<|tool_call_start|>[", "]<|tool_call_end|>"),
         r"<\|tool_call_start\|>",
         "in one list between <|tool_call_start|> and <|tool_call_end|>",
     ),
     _python(
         "smollm3_python",
         partial(_read_python, _CODE),
-        ("<code>", "</code>", "\n"),
+        ("<code>", "</code>"),
         rf"<code>(?<=^<code>)\s*{_KNOWN}",
         "between <code> and </code>",
+        _double_quoted,
+        between="\n",
         is_atomic=False,
     ),
     _python(
         "nanoagent_python",
         _read_nanoagent,
-        ("<tool_call>[", "]</tool_call>", ", "),
+        ("<tool_call>[", "]</tool_call>"),
         rf"<tool_call>\s*(?:\[\s*[A-Za-z_]|{_KNOWN})",
         "in one list between <tool_call> and </tool_call>",
+        _double_quoted,
     ),
-    _gemma("gemma4", _GEMMA4),
-    _gemma("functiongemma", _FUNCTION_GEMMA),
+    _gemma("gemma4", "<|tool_call>", "<tool_call|>", '<|"|>'),
+    _gemma("functiongemma", "<start_function_call>", "<end_function_call>", "<escape>"),
 )
