@@ -29,6 +29,7 @@ _PATCHES = ("patch", "diff", "input")
 _PATCHERS = ("apply_patch",)
 _DEBUGGERS = ("pdb",)  # they take a command too, but not one of the shell
 _SEPARATOR = re.compile(r"\s*")
+_EXAMPLE_OBJECT = re.compile(r'\{\\?"NAME\\?": \\?"value\\?"\}')
 _LINE_END_BESIDE_TAG = re.compile(r"\s*\n(?=<)|(?<=>)\s*\n")
 
 
@@ -205,7 +206,6 @@ def templated(
     between: str = "",
     around: tuple[str, str] = ("", ""),
     example: ToolCall = ToolCall("TOOL", {"NAME": "value"}),  # noqa: B008 - frozen
-    expected: str = "",
     **rest: Any,
 ) -> Format:
     """Returns a format that is written by templates.
@@ -217,13 +217,12 @@ def templated(
         fields: Returns what replaces the fields of ``one``, for a call and its index.
         between: The text between calls.
         around: The text around all calls, in which {name} is that of the first.
-        example: The call that ``expected`` displays, where it is not given.
-        expected: The form that a reply should have had.
+        example: The call that ``expected`` displays.
         rest: Further attributes of the format.
     """
     write = partial(_write, one, fields, between, around)
     shown = _LINE_END_BESIDE_TAG.sub("", write([example], KnownTools()))
-    expected = expected or shown.replace('{"NAME": "value"}', "{…}")
+    expected = " ".join(_EXAMPLE_OBJECT.sub("{…}", shown).splitlines())
     return Format(name=name, read=read, write=write, expected=expected, **rest)
 
 

@@ -168,12 +168,10 @@ def _begins_with_call(text: str) -> bool:
 def _read_values(
     values: Sequence[Any], prose: str, *, is_call: bool = False
 ) -> ParsedAction | None:
-    """Returns the calls that values are; None where they are something else.
+    """Returns the calls that values, or the items of lists, are; None where they are none.
 
-    Args:
-        values: Calls and lists of calls; a list may have the other parts of a message's content.
-        prose: What stands in front of them.
-        is_call: Whether a mark says that they are calls, so that anything else is an error.
+    A list may have the other parts of a message's content. Where a mark says that a value
+    ``is_call``, anything else is an error.
     """
     items = _flattened(values)
     if any(isinstance(item, dict) and item.get("type") in _CALL_TYPES for item in items):
@@ -235,8 +233,6 @@ def _read_shown(text: str, reading: Reading) -> ParsedAction | None:
 
     The last fence need not be closed: servers remove it when it is also the stop string.
     """
-    if "```" not in text:
-        return _behind_prose(text, reading)
     calls: list[ToolCall] = []
     prose: list[str] = []
     for part, is_block, is_ended in split_blocks(text, *_FENCES):
@@ -547,44 +543,32 @@ def _fields(
     }
 
 
-def _objects(
+def _json(
     name: str,
     read: Read,
-    shape: Callable[[ToolCall, int], dict[str, Any]],
-    explained: str,
     one: str = "{json}",
+    shape: Callable[[ToolCall, int], dict[str, Any]] = _arguments,
     **rest: Any,
 ) -> Format:
-    """Returns a format that carries any call, as an object of this shape."""
-    fields, example = partial(_fields, shape), ToolCall("<tool>", {"NAME": "value"})
-    return templated(
-        name, read, one, fields, example=example, explained=explained, is_json=True, **rest
-    )
+    """Returns a format that is written by the template ``one``, with JSON of this shape."""
+    is_whole = shape is not _arguments  # else the name stands in front of the JSON
+    example = ToolCall("<tool>", _EXAMPLE) if is_whole else ToolCall("TOOL", _EXAMPLE, "abcdefghi")
+    options: dict[str, Any] = {"example": example, "explained": _NAMED, "is_json": is_whole} | rest
+    return templated(name, read, one, partial(_fields, shape), **options)
 
 
-def _message(
-    name: str, shape: Callable[[ToolCall, int], dict[str, Any]], opening: str, expected: str
-) -> Format:
+def _message(name: str, shape: Callable[[ToolCall, int], dict[str, Any]], opening: str) -> Format:
     """Returns a format that a server makes, whose ``opening`` begins a list of calls."""
-    return _objects(
+    return _json(
         name,
         partial(_read_json, name),
-        shape,
-        "Reply with this JSON alone.",
+        shape=shape,
         between=", ",
         around=(opening, "]}"),
-        expected=expected,
+        example=ToolCall("<tool>", _EXAMPLE, "…"),
+        explained="Reply with this JSON alone.",
         is_served=True,
     )
-
-
-_NAMED = "Write each call with the name of its tool and its arguments as a JSON object."
-
-
-def _named(name: str, read: Read, one: str, explained: str = _NAMED, **rest: Any) -> Format:
-    """Returns a format with the name in front of the JSON."""
-    fields, example = partial(_fields, _arguments), ToolCall("TOOL", {"NAME": "value"}, "abcdefghi")
-    return templated(name, read, one, fields, example=example, explained=explained, **rest)
 
 
 def _write_json(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
@@ -594,29 +578,13 @@ def _write_json(calls: Sequence[ToolCall], _tools: KnownTools) -> str:
 
 _mistral = partial(_read_marks, _MISTRAL)
 _deepseek = partial(_read_marks, _DEEPSEEK)
+_EXAMPLE = {"NAME": "value"}
+_NAMED = "Write each call with the name of its tool and its arguments as a JSON object."
 _V3_SECTION = ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>")
 FORMATS = (
-    _message(
-        "openai",
-        _openai,
-        '{"role": "assistant", "content": "", "tool_calls": [',
-        'an assistant message {"role": "assistant", "content": "…", "tool_calls": [{"id": "…", '
-        '"type": "function", "function": {"name": "<tool>", "arguments": "{…}"}}]}',
-    ),
-    _message(
-        "anthropic",
-        _anthropic,
-        '{"role": "assistant", "content": [',
-        'an assistant message {"role": "assistant", "content": [{"type": "tool_use", "id": "…", '
-        '"name": "<tool>", "input": {…}}]}',
-    ),
-    _message(
-        "responses",
-        _responses,
-        '{"output": [',
-        '{"output": [{"type": "function_call", "call_id": "…", "name": "<tool>", "arguments": '
-        '"{…}"}]}',
-    ),
+    _message("openai", _openai, '{"role": "assistant", "content": "", "tool_calls": ['),
+    _message("anthropic", _anthropic, '{"role": "assistant", "content": ['),
+    _message("responses", _responses, '{"output": ['),
     Format(
         name="json",
         read=partial(_read_json, "json"),
@@ -625,47 +593,48 @@ FORMATS = (
         explained="Reply with a call as a JSON object and nothing else, or with several in a list.",
         is_json=True,
     ),
-    _objects(
+    _json(
         "llama3",
         partial(_read_json, "llama3"),
-        partial(_flat, key="parameters"),
-        "Reply with a call as a JSON object of its name and parameters and nothing else, or with "
-        "several of them separated by semicolons.",
+        shape=partial(_flat, key="parameters"),
+        explained="Reply with a call as a JSON object of its name and parameters and nothing "
+        "else, or with several of them separated by semicolons.",
         between="; ",
         sign=r"<\|python_tag\|>",
     ),
-    _objects(
+    _json(
         "hermes",
         partial(_read_marks, _hermes(is_list=False)),
-        _flat,
-        "Write each call as a JSON object with its name and arguments between <tool_call> and "
-        "</tool_call>.",
         "<tool_call>{json}</tool_call>",
+        _flat,
+        explained="Write each call as a JSON object with its name and arguments between "
+        "<tool_call> and </tool_call>.",
         between="\n",
         sign=r"<tool_call>\s*\{",
     ),
-    _objects(
+    _json(
         "nanoagent",
         partial(_read_marks, _hermes(is_list=True)),
-        _flat,
-        "Write the calls as one JSON list of objects, each with its name and arguments, between "
-        "<tool_call> and </tool_call>.",
+        shape=_flat,
+        explained="Write the calls as one JSON list of objects, each with its name and "
+        "arguments, between <tool_call> and </tool_call>.",
         between=", ",
         around=("<tool_call>[", "]</tool_call>"),
         sign=r"<tool_call>\s*\[(?!\s*[A-Za-z_])",
     ),
-    _objects(
+    _json(
         "mistral",
         _mistral,
-        _flat,
-        "Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing after that.",
+        shape=_flat,
+        explained="Write [TOOL_CALLS] and behind it the calls as one JSON list, and nothing "
+        "after that.",
         between=", ",
         around=("[TOOL_CALLS] [", "]"),
         sign=r"\[TOOL_CALLS\]",
     ),
-    _named("mistral_v11", _mistral, "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{json}"),
-    _named("mistral_v13", _mistral, "[TOOL_CALLS]{name}[ARGS]{json}"),
-    _named(
+    _json("mistral_v11", _mistral, "[TOOL_CALLS]{name}[CALL_ID]{mistral_id}[ARGS]{json}"),
+    _json("mistral_v13", _mistral, "[TOOL_CALLS]{name}[ARGS]{json}"),
+    _json(
         "harmony",
         _read_harmony,
         "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json}<|call|>",
@@ -673,7 +642,7 @@ FORMATS = (
         explained="Send each call as a message on the commentary channel to functions.TOOL.",
         sign=r"<\|channel\|>|<\|start\|>assistant|to=functions\.[^\s<]{1,64}[ \t]{0,9}<\|",
     ),
-    _named(
+    _json(
         "deepseek_v3",
         _deepseek,
         "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{json}\n```<｜tool▁call▁end｜>",
@@ -681,13 +650,13 @@ FORMATS = (
         around=_V3_SECTION,
         sign="<｜tool▁calls?▁begin｜>",
     ),
-    _named(
+    _json(
         "deepseek_v31",
         _deepseek,
         "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{json}<｜tool▁call▁end｜>",
         around=_V3_SECTION,
     ),
-    _named(
+    _json(
         "kimi_k2",
         partial(_read_marks, _KIMI_K2),
         "<|tool_call_begin|>{kimi_id}<|tool_call_argument_begin|>{json}<|tool_call_end|>",

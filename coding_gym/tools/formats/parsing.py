@@ -18,8 +18,10 @@ AUTO = "auto"
 STRICT = "[strict]"
 
 _ALL = (*json_calls.FORMATS, *tag_calls.FORMATS, *literal_calls.FORMATS, *text_blocks.FORMATS)
-FORMATS: Mapping[str, Format] = MappingProxyType({one.name: one for one in _ALL})
-TOOL_FORMATS = (AUTO, *FORMATS)
+_BY_NAME = {one.name: one for one in _ALL}
+FORMATS: Mapping[str, Format] = MappingProxyType({AUTO: _BY_NAME["json"]} | _BY_NAME)
+"""The formats by name; ``auto`` is explained and written as ``json``."""
+TOOL_FORMATS = tuple(FORMATS)
 _CHOICES = {name + mode: (name, bool(mode)) for name in TOOL_FORMATS for mode in ("", STRICT)}
 
 _BARE = ("openai", "anthropic", "responses", "llama3", "json")
@@ -112,7 +114,7 @@ class _Reader:
     def read(self, body: str, thought: str = "") -> tuple[ParsedAction | None, str, bool]:
         """Returns what was read, else why nothing was, and whether the text is an attempt."""
         self.reading.begin(len(body))
-        expected = FORMATS["json" if self.name == AUTO else self.name]
+        expected = FORMATS[self.name]
         error, is_attempt = "", self.name == "bash_block"
         for chosen, is_marked in self._candidates(body):
             expected = chosen if is_marked else expected

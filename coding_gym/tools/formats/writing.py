@@ -54,13 +54,12 @@ def render_calls(
         InvalidArgumentError: An argument is not a JSON value, or this format cannot carry a call:
             what it wrote would be read back as something else.
     """
-    name, _ = split_format(tool_format)
-    chosen = FORMATS["json" if name == AUTO else name]
+    chosen = FORMATS[split_format(tool_format)[0]]
     try:
         text = chosen.write(calls, KnownTools(schemas))
+    except InvalidArgumentError:
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
         raise InvalidArgumentError(f"arguments must be JSON values: {error}") from error
     if not chosen.is_json:
         _check_read_back(calls, text, chosen.name, schemas)
@@ -73,17 +72,14 @@ def _check_read_back(
     parsed = parse_action(text, name + STRICT, schemas)
     is_whole = not parsed.text and len(parsed.calls) == len(calls)
     for i, call in enumerate(calls):
-        read = parsed.calls[i : i + 1]
-        if not (is_whole and _is_same(call, read[0])):
-            raise InvalidArgumentError(
-                f"{name} cannot carry {_what(call, read)}, which would be read back as something "
-                "else; write it in a format of JSON, such as 'hermes'"
-            )
-
-
-def _is_same(call: ToolCall, read: ToolCall) -> bool:
-    is_same = call.name == read.name and _canonical(call.arguments) == _canonical(read.arguments)
-    return is_same and not read.error
+        read = parsed.calls[i] if i < len(parsed.calls) else ToolCall("")
+        is_same = call.name == read.name and not read.error
+        if is_whole and is_same and _canonical(call.arguments) == _canonical(read.arguments):
+            continue
+        raise InvalidArgumentError(
+            f"{name} cannot carry {_what(call, read)}, which would be read back as something "
+            "else; write it in a format of JSON, such as 'hermes'"
+        )
 
 
 def _canonical(value: Any) -> str:
@@ -91,11 +87,11 @@ def _canonical(value: Any) -> str:
     return json.dumps(dict(value) if isinstance(value, Mapping) else value, sort_keys=True)
 
 
-def _what(call: ToolCall, read: Sequence[ToolCall]) -> str:
+def _what(call: ToolCall, read: ToolCall) -> str:
     """Returns which part of a call is the one that is lost, where that can be told."""
-    arguments = read[0].arguments if read and read[0].name == call.name else {}
     for key, value in call.arguments.items():
-        if key in arguments and _canonical(arguments[key]) != _canonical(value):
+        is_there = read.name == call.name and key in read.arguments
+        if is_there and _canonical(read.arguments[key]) != _canonical(value):
             return f"{key}={value!r:.60} of {call.name!r}"
     return f"this call of {call.name!r}"
 
@@ -112,24 +108,32 @@ def format_instructions(tool_format: str, schemas: Sequence[Schema]) -> str:
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools.
     """
-    chosen, callable_tools = _checked(tool_format, schemas)
-    shown = [schema for schema in schemas if schema["function"]["name"] in callable_tools]
+    chosen, names = FORMATS[split_format(tool_format)[0]], check_format(tool_format, schemas)
+    shown = [schema for schema in schemas if schema["function"]["name"] in names]
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in shown)
     example = render_calls([_example(chosen, shown)], chosen.name, schemas)
     return _TEXT.format(schemas=lines, explained=chosen.explained, example=example)
 
 
-def check_format(tool_format: str, schemas: Sequence[Schema]) -> None:
-    """Raises what `format_instructions` does, for a caller that only wants to know."""
-    _checked(tool_format, schemas)
+def check_format(tool_format: str, schemas: Sequence[Schema]) -> tuple[str, ...]:
+    """Returns the names of the tools that a format can call.
+
+    Raises:
+        UnknownNameError: There is no such format.
+        InvalidArgumentError: The format can call none of the tools.
+    """
+    tools = KnownTools(schemas)
+    names = FORMATS[split_format(tool_format)[0]].callable(tools)
+    if not names:
+        raise InvalidArgumentError(
+            f"tool_format {tool_format!r} can call none of these tools: {', '.join(tools.names)}; "
+            "use another toolset, or a format that calls any tool, such as 'hermes'"
+        )
+    return names
 
 
 def tells_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format.
-
-    Not so for ``openai``, ``anthropic`` and ``responses``, which a server explains, and not for
-    ``auto``, which takes what comes.
-    """
+    """Whether the system prompt explains the format: not where a server does, nor for ``auto``."""
     name, _ = split_format(tool_format)
     return name != AUTO and not FORMATS[name].is_served
 
@@ -139,19 +143,6 @@ def with_instructions(prompt: str, tool_format: str, schemas: Sequence[Schema]) 
     if not tells_format(tool_format):
         return prompt
     return f"{prompt.rstrip()}\n\n{format_instructions(tool_format, schemas)}\n"
-
-
-def _checked(tool_format: str, schemas: Sequence[Schema]) -> tuple[Format, tuple[str, ...]]:
-    name, _ = split_format(tool_format)
-    chosen = FORMATS["json" if name == AUTO else name]
-    tools = KnownTools(schemas)
-    callable_tools = chosen.callable(tools)
-    if not callable_tools:
-        raise InvalidArgumentError(
-            f"tool_format {tool_format!r} can call none of these tools: {', '.join(tools.names)}; "
-            "use another toolset, or a format that calls any tool, such as 'hermes'"
-        )
-    return chosen, callable_tools
 
 
 def _example(chosen: Format, shown: Sequence[Schema]) -> ToolCall:
