@@ -137,7 +137,7 @@ def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None
     try:
         values = reading.values(body, _SEPARATOR)
     except FormatError:
-        is_prose = not (tag or reading.exact or _begins_with_call(text))
+        is_prose = reading.alone and not (tag or reading.exact or _begins_with_call(text))
         found = _read_shown(text, reading) if is_prose else None
         if found is None:
             raise
@@ -154,6 +154,12 @@ def _read_json(dialect: str, text: str, reading: Reading) -> ParsedAction | None
         items = values[0] if isinstance(values[0], list) and dialect == "json" else values
         _check_exact(items, "arguments" if dialect == "json" else "parameters")
     return _read_values(values, prose.strip(), is_call=bool(tag))
+
+
+def read_anywhere(text: str, reading: Reading) -> ParsedAction | None:
+    """Reads calls in fences or behind prose, which may begin as JSON does, else calls alone."""
+    found = None if reading.exact else _read_shown(text, reading)
+    return found or (_read_json("json", text, reading) if text.startswith(("{", "[")) else None)
 
 
 def _begins_with_call(text: str) -> bool:

@@ -22,6 +22,7 @@ _BY_NAME = {one.name: one for one in _ALL}
 FORMATS: Mapping[str, Format] = MappingProxyType({AUTO: _BY_NAME["json"]} | _BY_NAME)
 """The formats by name; ``auto`` is explained and written as ``json``."""
 TOOL_FORMATS = tuple(FORMATS)
+_ANYWHERE = replace(_BY_NAME["json"], read=json_calls.read_anywhere)
 _CHOICES = {name + mode: (name, bool(mode)) for name in TOOL_FORMATS for mode in ("", STRICT)}
 
 _BARE = ("openai", "anthropic", "responses", "llama3", "json")
@@ -141,14 +142,15 @@ class _Reader:
         if self.name != AUTO:
             yield FORMATS[self.name], self.name not in _BARE
             return
-        start = self._end_of_shown(body) if json_calls.LOOKS_LIKE_JSON.match(body) else 0
-        if start is None:
+        start: int | None = 0
+        if json_calls.LOOKS_LIKE_JSON.match(body):
             names = _BARE if self.reading.exact else ("json",)
             yield from ((FORMATS[name], False) for name in names)
+            start = self._end_of_shown(body)
+        if start is None:
             return
-        rest = outside = body[start:]
-        for name in self.text_formats:
-            outside = text_blocks.without_blocks(outside, name)
+        rest = body[start:]
+        outside = text_blocks.without_blocks(rest, self.text_formats)
         chosen, _ = self._first_sign(outside)
         if chosen:
             yield chosen, True
@@ -158,7 +160,7 @@ class _Reader:
         if outside == rest or '"arguments"' in outside:
             if "<tool_call>" in outside:
                 yield FORMATS["hermes"], True
-            yield FORMATS["json"], False
+            yield _ANYWHERE, False
         for name in text_blocks.BLOCKS:
             if name in self.text_formats:
                 yield FORMATS[name], True

@@ -7,7 +7,7 @@ needs no argument, such as ``submit``, calls that tool. ``apply_patch`` is Codex
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
@@ -25,9 +25,11 @@ BLOCKS = {
 """The lines at which the blocks of each format begin and end."""
 
 
-def without_blocks(text: str, name: str) -> str:
-    """Returns what stands outside the blocks of a format, whose content may be anything."""
-    return "".join(part for part, is_block, _ in split_blocks(text, *BLOCKS[name]) if not is_block)
+def without_blocks(text: str, names: Collection[str]) -> str:
+    """Returns what stands outside the blocks of these formats, whose content may be anything."""
+    for lines in (lines for name, lines in BLOCKS.items() if name in names):
+        text = "".join(part for part, is_block, _ in split_blocks(text, *lines) if not is_block)
+    return text
 
 
 def _blocks(text: str, name: str, missing: str) -> tuple[list[str], str]:
