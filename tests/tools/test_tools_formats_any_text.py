@@ -72,19 +72,7 @@ def test_no_text_makes_reading_raise() -> None:
 
 
 LONG = 300_000  # characters; work that grows with their square would take minutes
-ANYTHING = [
-    "[",
-    '{"a":',
-    "<tool_call>",
-    '<tool_call>["',
-    "{}",
-    "```json\n",
-    " ",
-    "\n",
-    "\\",
-    '"',
-    "é",
-]
+ANYTHING = [*'[ \n\\"é', '{"a":', "<tool_call>", '<tool_call>["', "{}", "```json\n"]
 STARTS = ["", "{", '{"name": "shell", "arguments": {"cmd": "', "<tool_call>["]
 
 
