@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -222,6 +223,25 @@ class LiteLLMClient:
 
     async def close(self) -> None:
         """Does nothing: LiteLLM keeps its own connections."""
+
+
+def check_local_server(base_url: str) -> None:
+    """Checks that a server on this machine is there, before a run retries every request.
+
+    Raises:
+        InvalidArgumentError: Nothing listens at the address, or it is no address.
+    """
+    try:
+        address = urlsplit(base_url)
+        host, port = address.hostname or "", address.port or 80
+        if not address.scheme.startswith("http") or not host:
+            raise ValueError("it must begin with http:// or https://")
+        if host in _LOOPBACK:
+            socket.create_connection((host, port), timeout=10).close()
+    except (OSError, ValueError) as problem:
+        raise InvalidArgumentError(
+            f"no server answers at {base_url}: {problem}; start it, or correct the address"
+        ) from None
 
 
 def status_error(status: int, problem: str) -> ModelError:

@@ -4,7 +4,12 @@ from typing import Any
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.live_episode import GeneratorPlayer, Player
-from coding_gym.agents.model_client import LiteLLMClient, OpenAIClient, Prices
+from coding_gym.agents.model_client import (
+    LiteLLMClient,
+    OpenAIClient,
+    Prices,
+    check_local_server,
+)
 from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
@@ -46,7 +51,8 @@ def get_player(
 
     Raises:
         UnknownNameError: There is no such agent.
-        InvalidArgumentError: An argument is missing, or belongs to another agent.
+        InvalidArgumentError: An argument is missing, or belongs to another agent; or ``base_url``
+            is on this machine, and nothing listens there.
         MissingDependencyError: The package that the agent needs is not installed.
     """
     if agent not in player_names():
@@ -61,6 +67,7 @@ def get_player(
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
     client: Any
     if base_url:
+        check_local_server(base_url)
         client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
     else:
         client = LiteLLMClient(model_timeout_s, max_retries, prices)

@@ -1,11 +1,13 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from coding_gym.agents.chat import Sampling
@@ -174,7 +176,7 @@ def play_run(
     """
     loaded = load_tasks(**source, task_ids=task_ids)
     console = terminal()
-    with ShownProgress(console) as progress:
+    with ShownProgress(console) as progress, _hint(console, path):
         folder = evaluate(
             player,
             path,
@@ -193,6 +195,16 @@ def play_run(
         console.print(f"stopped: {progress.stopped}; continue with --resume {path}")
         raise typer.Exit(_INTERRUPTED)
     return folder
+
+
+@contextmanager
+def _hint(console: Console, path: Path) -> Iterator[None]:
+    """Says how a run that is interrupted twice can be continued."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        console.print(f"interrupted; continue with --resume {path}")
+        raise typer.Exit(_INTERRUPTED) from None
 
 
 def check_tasks(path: Path, run: Mapping[str, Any], *, is_resumed: bool) -> None:

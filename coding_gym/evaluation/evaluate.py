@@ -3,12 +3,15 @@
 import asyncio
 import hashlib
 import json
+import logging
 import platform
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,8 @@ from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
+
+_log = logging.getLogger(__name__)
 
 _PACKAGES = ("coding-gym", "openai", "litellm", "transformers", "torch", "gymnasium", "tiktoken")
 
@@ -108,7 +113,10 @@ def evaluate(
             writer.add(trajectory)
             on_done(trajectory)
 
-        asyncio.run(_interruptible(runner, todo, keep))
+        # On a thread of its own where an event loop runs already, as in a notebook.
+        with ThreadPoolExecutor(1) as thread:
+            play = partial(asyncio.run, _interruptible(runner, todo, keep))
+            thread.submit(play).result() if _has_loop() else play()
     return folder
 
 
@@ -121,6 +129,12 @@ async def _interruptible(
     def interrupt() -> None:
         if runner.stopping and task is not None:
             task.cancel()
+            return
+        _log.warning(
+            "interrupted: the %d running episodes are played to their end; interrupt again to "
+            "discard them",
+            len(runner.running),
+        )
         runner.stopping = True
 
     with suppress(ValueError, RuntimeError):  # only the main thread receives signals
@@ -129,6 +143,14 @@ async def _interruptible(
         await runner.run(todo, keep)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _config(

@@ -139,7 +139,8 @@ class Runner:
             error, error_class = traceback.format_exc(limit=-3), "model"
         finally:
             self.running.discard((task.task_id, attempt))
-            await asyncio.shield(live.in_thread(episode.close))
+            # On a thread of its own: the others may all wait for commands that this ends.
+            await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
         record = episode.trajectory()
