@@ -3,15 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from processes import descendants, wait_gone
 from sandbox_scene import MakeLayer
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
@@ -22,7 +19,6 @@ from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.debug import first_pid, watchdog_pid
 
-_UID = 61234  # in no distribution's range of accounts
 _BACKEND = LandlockBackend()
 
 pytestmark = pytest.mark.skipif(rights.abi() < 6, reason="the kernel has no Landlock with scopes")
@@ -59,37 +55,6 @@ def test_the_end_of_either_process_is_the_end_of_the_sandbox(
                 sandbox.run("true")
         assert lit.is_out(10), "the command goes on"
         assert not folder.exists()
-
-
-_OWNER = """
-import sys
-from pathlib import Path
-from coding_gym.sandbox import Mount, SandboxSpec
-from coding_gym.sandbox.landlock import LandlockBackend
-from coding_gym.testing.debug import watchdog_pid
-mount = Mount(source=Path(sys.argv[1]), target="/opt/lit", writable=True)
-sandbox = LandlockBackend().open(SandboxSpec(mounts=(mount,)))
-print(sandbox.workdir, watchdog_pid(sandbox), flush=True)
-pipe = sandbox.path("/opt/lit") + "/pipe"
-sandbox.run(f"(setsid sleep 300 &); echo > {pipe}; sleep 300")
-"""
-
-
-def test_nothing_is_left_of_an_owner_that_was_killed() -> None:
-    with beacon(_BACKEND) as lit:
-        owner = subprocess.Popen(
-            [sys.executable, "-c", _OWNER, lit.mount.source], stdout=subprocess.PIPE, text=True
-        )
-        with owner:
-            assert owner.stdout is not None
-            workdir, watchdog = owner.stdout.readline().split()
-            lit.wait_lit()
-            below = descendants(int(watchdog))
-            owner.kill()
-        assert wait_gone([int(watchdog)], 10) == []
-    assert len(below) >= 3
-    assert wait_gone(below, 0) == []
-    assert not Path(workdir).parent.exists()
 
 
 @pytest.mark.parametrize("abi", [2, 6])

@@ -19,7 +19,6 @@ from coding_gym.sandbox import (
     SandboxBackend,
     SandboxLimits,
     SandboxSpec,
-    open_sandbox,
 )
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygote_process import Zygote
@@ -72,14 +71,6 @@ def test_a_failed_restore_closes_the_sandbox(
             any_backend.open(spec, snapshot=dataclasses.replace(good, data=data))
         with any_backend.open(spec, snapshot=good) as other:
             assert other.run("cat file").output == "base\n"
-
-
-def test_a_snapshot_opens_a_sandbox_by_name(spec: SandboxSpec) -> None:
-    with open_sandbox(spec, backend="namespace") as sandbox:
-        sandbox.write_file("file", b"named")
-        snapshot = sandbox.snapshot()
-    with open_sandbox(spec, backend="namespace", snapshot=snapshot) as sandbox:
-        assert sandbox.read_file("file") == b"named"
 
 
 @pytest.mark.parametrize("kind", _NAMESPACES)

@@ -100,11 +100,6 @@ def test_nothing_but_one_branch_refers_to_a_commit(
     assert set(names) <= known
 
 
-def test_log_of_everything_ends_at_the_base(git_template: Template, repository: Repository) -> None:
-    log = inside(git_template, "git log --all --format=%H").split()
-    assert log == [repository.base, *reversed(repository.past)]
-
-
 @pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2), (None, 4)])
 def test_history_is_as_deep_as_asked(
     repository: Repository, fresh_folder: Path, depth: int | None, count: int

@@ -125,11 +125,6 @@ def test_a_rename_is_told_as_one(sandbox: Sandbox, template: Template) -> None:
     assert "rename from pkg/core.py\nrename to pkg/kernel.py\n" in diff(sandbox, template).text
 
 
-def test_bytes_that_are_not_utf8_come_through(sandbox: Sandbox, template: Template) -> None:
-    sandbox.run("printf 'caf\\351\\n' > README.md")
-    assert "+caf\udce9\n" in diff(sandbox, template).text
-
-
 def test_a_diff_leaves_the_sandbox_as_it_was(sandbox: Sandbox, template: Template) -> None:
     state = "find /workspace /tmp /dev/shm ~ -mindepth 1 -printf '%p %m %s %T@\\n'"
     sandbox.run(f"{EDIT}; chmod 000 pkg/sub; chmod 000 README.md; mkdir -m 0 'x '; git status")
