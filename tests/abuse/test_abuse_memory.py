@@ -2,8 +2,7 @@
 
 import pytest
 from arena import Arena
-from attack import TIGHT, Attack
-from attacks_memory import TAKE, assert_ended_for_memory
+from attacks_memory import assert_ended_for_memory
 
 _SCRIPTS = {
     "one process": "forever(private)",
@@ -46,16 +45,6 @@ forever(buffers)
 @pytest.mark.parametrize("script", _SCRIPTS.values(), ids=_SCRIPTS.keys())
 def test_memory_limit_ends_the_command_alone(script: str, arena: Arena) -> None:
     assert_ended_for_memory(arena, script)
-
-
-def test_the_same_script_ends_by_itself_where_there_is_room(arena: Arena) -> None:
-    script = "room = mmap.mmap(-1, STEP * 20); touch(room); print('started')"
-    attack = Attack(name="memory", script=TAKE + script, report="started DONE")
-    with arena.backend.open(arena.spec) as attacker:
-        assert arena.run(attack, attacker).output == "started\n"
-    with arena.backend.open(arena.tight) as attacker:
-        assert TIGHT.memory_bytes < 20 * (8 << 20)
-        assert arena.run(attack, attacker).out_of_memory
 
 
 def test_memory_of_files_is_counted_by_the_disk(arena: Arena) -> None:

@@ -61,15 +61,6 @@ def test_what_other_processes_use_is_known_until_they_end(tmp_path: Path, start:
     assert [path.name for path in (tmp_path / "uses").iterdir()] == ["gate"]
 
 
-def test_what_nobody_holds_any_more_is_not_used(tmp_path: Path) -> None:
-    uses = CacheUses(tmp_path)
-    uses.note("templates/a")
-    assert in_use(tmp_path) == {"templates/a"}
-    del uses
-    gc.collect()
-    assert in_use(tmp_path) == set()
-
-
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
     uses = CacheUses(tmp_path)

@@ -183,14 +183,6 @@ def test_root_takes_no_group_that_was_not_handed_over(
     assert cgroups.find_delegation(imitated, "/some.service").folder is not None
 
 
-def test_a_process_stays_in_its_group_where_nothing_is_delegated() -> None:
-    before = Path("/proc/self/cgroup").read_text()
-    if cgroups.delegation().folder is not None:
-        pytest.skip("a group is delegated to this process")
-    assert Path("/proc/self/cgroup").read_text() == before
-    assert cgroups.make_group(SandboxLimits()) is None
-
-
 @pytest.mark.parametrize("kind", [NamespaceBackend, LandlockBackend])
 def test_the_first_process_of_a_sandbox_is_in_its_group_before_any_command(
     kind: type[NamespaceBackend] | type[LandlockBackend],

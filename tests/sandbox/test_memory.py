@@ -192,19 +192,3 @@ def test_shared_memory_counts_once_by_its_largest_mapping(tmp_path: Path) -> Non
         # It is remembered as long as a part of it is mapped.
         _write_processes(tmp_path, "5", "6", maps=part)
         assert watch.is_exceeded(now + 1000) is is_exceeded
-
-
-def test_looks_come_more_often_the_less_room_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _write_processes(tmp_path, "1", "5", status="VmSize:\t 100 kB\nRssAnon:\t 100 kB\n")
-    monkeypatch.setattr(memory.os, "sched_getaffinity", lambda _: {0, 1})
-    monkeypatch.setattr(memory.time, "monotonic", lambda: 100.0)
-    pauses = []
-    for limit in (64 << 30, 2 << 30, 1 << 20):
-        watch = memory.MemoryWatch(limit, owns_network=True, proc=str(tmp_path))
-        watch.begin(100.0)
-        assert watch.next_look == pytest.approx(100.02)
-        assert not watch.is_exceeded(100.0)
-        pauses.append(watch.next_look - 100.0)
-    assert pauses == [pytest.approx(0.5), pytest.approx(0.25, abs=0.01), pytest.approx(0.05)]

@@ -1,10 +1,14 @@
-"""What a command in a namespace sandbox can see and do."""
+"""What a command in a namespace sandbox can see and do, and what docs/sandboxes.md says of it."""
 
 import os
+import shutil
 from pathlib import Path
 
+import pytest
+from machines import run_on
 from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 
+import coding_gym
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 
 
@@ -77,3 +81,101 @@ def test_git_works_without_configuration(sandbox: Sandbox) -> None:
 def test_bytecode_does_not_litter_the_workspace(sandbox: Sandbox) -> None:
     sandbox.write_file("module.py", b"")
     assert sandbox.run("python -c 'import module'; ls").output == "module.py\n"
+
+
+NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
+# What commands may write to. The kernel keeps what it shows in /proc from an unprivileged user.
+WRITABLE = ("/workspace", "/tmp", "/home/agent", "/dev/shm", "/dev/pts", "/proc")
+
+
+@pytest.fixture
+def flags(sandbox: Sandbox) -> dict[str, set[str]]:
+    """The options of each mount that a command sees, by its place."""
+    lines = sandbox.run("cat /proc/self/mounts").output.splitlines()
+    return {place: set(options.split(",")) for _, place, _, options, *_ in map(str.split, lines)}
+
+
+def test_no_mount_honours_set_user_id_bits(flags: dict[str, set[str]]) -> None:
+    assert "/usr" in flags
+    assert [place for place, options in flags.items() if "nosuid" not in options] == []
+
+
+def test_devices_exist_in_dev_alone(flags: dict[str, set[str]]) -> None:
+    with_devices = {place for place, options in flags.items() if "nodev" not in options}
+    assert all(f"{place}/".startswith("/dev/") for place in with_devices), with_devices
+
+
+def test_mounts_are_read_only_but_for_the_writable_ones(flags: dict[str, set[str]]) -> None:
+    assert {place for place, options in flags.items() if "ro" not in options} == {*WRITABLE}
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+def test_a_sandbox_has_a_namespace_of_its_own(name: str) -> None:
+    with make_sandbox() as one, make_sandbox() as other:
+        link = f"/proc/self/ns/{name}"
+        seen = [sandbox.run(f"readlink {link}").output.strip() for sandbox in (one, other)]
+    assert len({*seen, str(Path(link).readlink())}) == 3
+
+
+def test_the_name_of_the_machine_is_not_the_hosts(sandbox: Sandbox) -> None:
+    assert sandbox.run("uname -n; echo $HOSTNAME").output == "sandbox\nsandbox\n"
+
+
+def test_programs_hash_texts_alike_in_every_run(sandbox: Sandbox) -> None:
+    script = "python -c 'print(hash(\"text\"))'"
+    assert sandbox.run(script).output == sandbox.run(script).output != ""
+
+
+def test_a_package_under_a_shown_folder_is_covered(
+    make_layer: MakeLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = make_layer({"share/kept": "y"})
+    shutil.copytree(Path(coding_gym.__file__).parent, prefix / "src2" / "coding_gym")
+    monkeypatch.chdir(prefix / "src2")  # it is imported from there
+    script = f"""
+from dataclasses import replace
+from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
+python = replace(default_interpreter(), prefix=Path({str(prefix)!r}))
+with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
+    print(sandbox.run("cd {prefix}; ls -A src2/coding_gym; cat share/kept").output)
+"""
+    ended = run_on("", script)
+    assert (ended.stdout, ended.stderr) == ("y\n", "")
+
+
+def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
+    script = (
+        "import os, site, sys\n"
+        "for place in [*site.getsitepackages(), *(p for p in sys.path if 'packages' in p)]:\n"
+        "    if os.path.isdir(place): print(os.listdir(place))\n"
+    )
+    sandbox.write_file("places.py", script.encode())
+    for python in ("python", "/usr/bin/python3"):
+        if sandbox.run(f"test -x $(command -v {python})").exit_code == 0:
+            assert set(sandbox.run(f"{python} places.py").output.splitlines()) <= {"[]"}
+    assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
+
+
+def test_a_mount_on_covered_packages_can_be_imported(make_layer: MakeLayer) -> None:
+    python = default_interpreter()
+    layer = make_layer({"our_tool.py": "print('imported')"})
+    mount = Mount(source=layer, target=str(python.site_packages))
+    with make_sandbox(python=python, mounts=(mount,)) as sandbox:
+        assert sandbox.run("python -m our_tool").output == "imported\n"
+        assert sandbox.path(mount.target) == mount.target
+
+
+def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLayer) -> None:
+    mount = Mount(source=make_layer({}), target="/opt/only-here")
+    with (
+        make_sandbox(mounts=(mount,)) as one,
+        make_sandbox() as other,
+    ):
+        assert one.run("ls /opt").output == "only-here\n"
+        assert other.run("ls /opt").output == ""
+
+
+@pytest.mark.parametrize("target", ["relative", "/", "/opt/../etc"])
+def test_targets_that_cannot_be_are_refused(tmp_path: Path, target: str) -> None:
+    with pytest.raises(ValueError, match="target must be an absolute path"):
+        make_sandbox(mounts=(Mount(source=tmp_path, target=target),))

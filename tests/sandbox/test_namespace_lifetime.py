@@ -1,10 +1,11 @@
-"""Ends: killed owners and zygotes, dying and closed sandboxes, and what they leave."""
+"""Ends, forks, threads and interrupted calls: what they leave of sandboxes and their zygote."""
 
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from processes import descendants, num_descriptors, wait_gone
 from sandbox_scene import BACKEND, Beacon, make_sandbox
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, SandboxLimits
+from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 from coding_gym.sandbox.options import Shell
 from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.sandbox.zygotes import stop_zygotes
 from coding_gym.testing.debug import first_pid, helper_pid
 
 _OWNER = """
@@ -141,3 +143,119 @@ def test_what_goes_wrong_inside_before_a_sandbox_serves_is_told_in_one_line() ->
     with pytest.raises(SandboxError, match="could not serve the sandbox: TypeError") as caught:
         make_sandbox(limits=limits)
     assert "\n" not in str(caught.value)
+
+
+class _Interruption(BaseException):
+    pass
+
+
+def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise _Interruption
+
+    def interrupt_the_call() -> None:
+        beacon.wait()
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    other = make_sandbox()
+    sandbox = make_sandbox(mounts=(beacon.mount,))
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    thread = threading.Thread(target=interrupt_the_call)
+    thread.start()
+    try:
+        with pytest.raises(_Interruption):
+            sandbox.run(f"{beacon.light}; sleep 60")
+    finally:
+        thread.join()
+        signal.signal(signal.SIGALRM, previous)
+    with pytest.raises(SandboxError, match="interrupted"):
+        sandbox.run("echo late")
+    sandbox.close()
+    assert other.run("echo unharmed").output == "unharmed\n"
+    other.close()
+
+
+def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise _Interruption
+
+    with make_sandbox() as before:
+        with monkeypatch.context() as patch:
+            patch.setattr("socket.recv_fds", interrupt)
+            with pytest.raises(_Interruption):
+                make_sandbox()
+        with make_sandbox(env={"A": "right"}) as after:
+            assert after.run("echo $A").output == "right\n"
+        assert before.run("echo unharmed").output == "unharmed\n"
+    stop_zygotes()
+
+
+# From 3.12 on, Python warns of forks while threads run, which is what some trainers do.
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_of_the_owner_starts_a_zygote_of_its_own() -> None:
+    sandbox = make_sandbox()
+    parents = helper_pid(BACKEND)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        answer = _in_the_fork(sandbox, parents)
+        os.write(writer, answer.encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    assert os.read(reader, 1000) == b"own zygote, belongs to the process, forked"
+    os.close(reader)
+    assert sandbox.run("echo unharmed").output == "unharmed\n"
+    assert helper_pid(BACKEND) == parents
+    sandbox.close()
+
+
+def _in_the_fork(inherited: Sandbox, parents: int) -> str:
+    try:
+        with make_sandbox() as sandbox:
+            output = sandbox.run("echo -n forked").output
+        is_own = helper_pid(BACKEND) != parents
+        try:
+            inherited.run("true")
+        except SandboxError as error:
+            inherited.close()
+            refusal = "belongs to the process" if "belongs" in str(error) else str(error)
+            return f"{'own' if is_own else 'shared'} zygote, {refusal}, {output}"
+        return "an inherited sandbox ran a command"
+    finally:
+        stop_zygotes()
+
+
+_CROWDED = """
+import os, resource
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import SandboxSpec, open_sandbox
+
+first = open_sandbox(SandboxSpec())
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+taken = []
+try:
+    while True:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+refused = 0
+for _ in range(6):  # with none free, then with one more at each attempt
+    try:
+        open_sandbox(SandboxSpec()).close()
+    except SandboxError:
+        refused += 1
+    os.close(taken.pop())
+for descriptor in taken:
+    os.close(descriptor)
+alive = first.run("echo alive").output.strip()
+print(refused > 0, alive, open_sandbox(SandboxSpec()).run("true").ok)
+"""
+
+
+def test_running_out_of_descriptors_is_our_failure_and_nobodys_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True alive True\n", "")

@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
-from processes import children
 from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter
-from coding_gym.testing.debug import first_pid
 
 Pair = tuple[Sandbox, Sandbox]
 
@@ -140,16 +137,6 @@ def test_nothing_that_a_command_starts_meets_the_next_shell(pair: Pair) -> None:
         assert waiting.run("set -- /proc/[0-9]*; echo $#").output == "1\n"
 
 
-def test_no_file_that_a_command_leaves_is_read_by_the_next_shell(pair: Pair) -> None:
-    _, waiting = pair
-    waiting.run(
-        "for file in ~/.bashrc ~/.bash_profile ~/.profile ~/.inputrc .bashrc; do\n"
-        "echo 'echo forged' > $file; done; mkdir -p bin; printf 'echo forged' > bin/eval"
-    )
-    waiting.run("export PATH=/workspace/bin BASH_ENV=/workspace/.bashrc; hash -r")
-    assert waiting.run("echo clean; eval echo clean").output == "clean\nclean\n"
-
-
 def test_a_startup_file_of_the_spec_is_read_when_the_command_comes() -> None:
     for kind in ("fresh", "waiting"):
         spec = SandboxSpec(shell=kind, env={"BASH_ENV": "/workspace/env"})
@@ -166,15 +153,3 @@ def test_a_workspace_that_cannot_be_entered_is_an_answer(pair: Pair) -> None:
         assert (result.exit_code, "Permission denied" in result.output) == (1, True)
         assert sandbox.run("chmod 755 /workspace", cwd="/").ok
         assert sandbox.run("echo ran").output == "ran\n"
-
-
-def test_a_waiting_shell_holds_little_memory() -> None:
-    with make_sandbox(shell="waiting") as sandbox:
-        sandbox.run("true")
-        sandbox.write_file("file", b"")  # after it the shell is there
-        shells = children(first_pid(sandbox))
-        assert len(shells) == 1
-        status = Path(f"/proc/{shells[0]}/status").read_text(encoding="utf-8")
-        anonymous = re.search(r"RssAnon:\s+(\d+) kB", status)
-        assert anonymous is not None
-        assert int(anonymous[1]) < 1000

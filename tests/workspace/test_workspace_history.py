@@ -5,8 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from workspace_scene import inside, make_task
+from workspace_scene import inside, make_repository, make_task
 
+from coding_gym.errors import TemplateError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import GitTree
 from coding_gym.workspace import Template, TemplateStore, diff
@@ -117,18 +118,6 @@ def diff_is_empty(template: Template) -> bool:
         return diff(sandbox, template).is_empty
 
 
-def test_a_url_is_fetched_once_into_a_mirror(repository: Repository, fresh_folder: Path) -> None:
-    store = TemplateStore(folder=fresh_folder)
-    moved = repository.folder.parent / "b.git"
-    git(repository.folder, "clone", "-q", "--bare", ".", str(moved))
-    tree = GitTree(f"file://{moved}")
-    first = store.get(make_task(tree=tree, base_commit=repository.base))
-    moved.rename(repository.folder.parent / "gone.git")
-    second = store.get(make_task(tree=tree, base_commit=repository.past[1]))
-    assert inside(first, "cat code.py") == "version = 3  # bug\n"
-    assert inside(second, "cat code.py") == "version = 1\n"
-
-
 @pytest.mark.parametrize("kind", ["template", "git_template"])
 def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureRequest) -> None:
     counted = inside(
@@ -189,3 +178,40 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert sandbox.run("git status -s; ls vendored/lib").output == ""
         sandbox.run("echo > vendored/lib/x.py; echo > vendored/new.py")
         assert diff(sandbox, template).paths == {"vendored/new.py"}
+
+
+def test_a_mirror_that_a_killed_git_left_is_fetched_into_again(
+    fresh_folder: Path, tmp_path: Path
+) -> None:
+    upstream = tmp_path / "upstream"
+    tree = GitTree(f"file://{upstream}")
+    store = TemplateStore(folder=fresh_folder)
+    (first,) = make_repository(upstream, "one")
+    store.get(make_task(tree=tree, base_commit=first))
+    (mirror,) = (fresh_folder / "mirrors").glob("*.git")
+    assert (fresh_folder / "mirrors" / f"{mirror.name}.used").read_text() == f"{tree.repository}\n"
+    # What a git leaves that is killed while it writes a branch and a pack.
+    (mirror / "unfinished").touch()
+    (mirror / "refs" / "heads").mkdir(exist_ok=True)
+    for left in ("refs/heads/main.lock", "packed-refs.lock", "shallow.lock"):
+        (mirror / left).touch()
+    (mirror / "objects" / "pack" / "tmp_pack_x").write_text("half")
+    (second,) = make_repository(upstream, "two")
+    template = store.get(make_task(tree=tree, base_commit=second))
+    with open_sandbox(template.spec) as sandbox:
+        assert sandbox.run("cat code.py").output == "two"
+    left = [*mirror.rglob("*.lock"), *mirror.rglob("tmp_*"), *mirror.glob("unfinished")]
+    assert left == []
+
+
+def test_a_mirror_keeps_what_it_has_when_a_fetch_fails(fresh_folder: Path, tmp_path: Path) -> None:
+    upstream = tmp_path / "upstream"
+    tree = GitTree(f"file://{upstream}")
+    (first,) = make_repository(upstream, "one")
+    TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=first))
+    (second,) = make_repository(upstream, "two")
+    upstream.rename(tmp_path / "gone")
+    with pytest.raises(TemplateError, match="cannot fetch file://"):
+        TemplateStore(folder=fresh_folder).get(make_task(tree=tree, base_commit=second))
+    again = make_task(tree=tree, base_commit=first, created_at="2024-05-15T09:30:00Z")
+    assert TemplateStore(folder=fresh_folder, depth=1).get(again).base_commit == first

@@ -1,9 +1,19 @@
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
 import pytest
 from host_image import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.containers.backend import DEFAULT_IMAGE
+from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.sandbox.containers.pool import close_pools
 from coding_gym.sandbox.protocol import Probe
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
+from coding_gym.testing.debug import disconnect
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +33,28 @@ def test_the_probe_names_what_it_tried(probe: Probe) -> None:
     assert probe.available
     assert NAME in probe.detail
     assert probe.remedy == ""
+
+
+@pytest.fixture
+def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Makes the test's daemon the one that is meant where none is named."""
+    engine.api.tag(NAME, *DEFAULT_IMAGE.split(":"))
+    monkeypatch.setenv("DOCKER_HOST", engine.url)
+    disconnect("")
+    yield
+    close_pools()
+    disconnect("")
+
+
+@pytest.mark.usefixtures("default_engine")
+def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
+    name = "coding_gym:CodingRepair-v0"
+    with contextlib.closing(gym.make(name, tasks=[tiny_row], sandbox="docker")) as env:
+        env.reset()
+        tests = {"name": "shell", "arguments": {"cmd": "python -m pytest -q 2>&1 | tail -1"}}
+        _, _, _, _, info = env.step(json.dumps(tests))
+        assert "1 failed, 1 passed" in info["text"]
+        mend = {"name": "shell", "arguments": {"cmd": "sed -i 's/width + /width * /' shapes.py"}}
+        env.step(json.dumps(mend))
+        _, reward, terminated, _, info = env.step("done")
+        assert (reward, terminated, info["resolved"], info["error"]) == (1.0, True, True, "")
