@@ -100,7 +100,6 @@ SUITES = {
     "tests/test_text_neutral.py::test_an_honest_transcript": "slow",
     "tests/test_text_neutral.py::test_no_content_becomes_a_control_token": "slow",
     "tests/test_text_neutral.py::test_schemas_stay_json": "slow",
-    "tests/test_text_tokenizers.py::test_the_training_script": "slow",
     "tests/tools/test_tools_functions.py::test_transformers_reads": "slow",
     "tests/wrappers/test_token_count.py::test_a_tokenizer_without_a_template": "slow",
     "tests/wrappers/test_token_count.py::test_tokens_counted_are": "slow",

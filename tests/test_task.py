@@ -103,12 +103,6 @@ def test_a_duration_of_the_gold_patch_may_be_unknown(written: float | None, read
     assert Task.from_row(ROW | {"gold_duration_s": written}).gold_duration_s == read
 
 
-def test_long_values_are_cut_in_errors() -> None:
-    with pytest.raises(InvalidTaskError) as caught:
-        Task.from_row(ROW | {"FAIL_TO_PASS": "x" * 10_000})
-    assert len(str(caught.value)) < 300
-
-
 def test_a_logged_task_gives_nothing_away() -> None:
     shown = repr(Task.from_row(ROW))
     assert "acme__tool-1" in shown

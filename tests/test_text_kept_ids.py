@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from small_tokenizers import CountingTokenizer
 
-from coding_gym.errors import UnknownNameError
 from coding_gym.text.chat import Chat, get_layout
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import get_tokenizer
@@ -116,8 +115,3 @@ def test_an_end_has_no_generation_prompt(chat: Chat) -> None:
     ids.extend([*OPENING, *turn(0)], [TOKENIZER.encode("call 0")])
     assert TOKENIZER.decode(ids.ids(asks=False).tolist()).endswith("out 0 <|im_end|>\n")
     assert ids.ids(asks=True).tolist()[: len(ids.ids(asks=False))] == ids.ids(asks=False).tolist()
-
-
-def test_an_unknown_overflow_is_refused(chat: Chat) -> None:
-    with pytest.raises(UnknownNameError, match="no overflow is called 'head'; there are ends, ta"):
-        ChatIds(chat, 9, "head")

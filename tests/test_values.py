@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ExecResult, ToolCall, ToolResult
+from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.trajectory import StopReason, Trajectory, Turn
@@ -153,9 +153,3 @@ def test_only_a_policys_own_ends_are_terminations() -> None:
         StopReason.NO_TOOL_CALL,
     }
     assert not any(r.terminated for r in StopReason if r.is_machinery)
-
-
-def test_a_command_that_timed_out_is_not_ok() -> None:
-    assert ExecResult(0, "").ok
-    assert not ExecResult(1, "").ok
-    assert not ExecResult(0, "", timed_out=True).ok

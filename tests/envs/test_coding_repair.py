@@ -5,10 +5,8 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from moves import FIX, SUBMIT, shell
 
 from coding_gym import Completion
@@ -28,12 +26,6 @@ ALWAYS = {
     "mask_sample",
 }
 AT_END = {"resolved", "grade", "patch"}
-
-
-def test_gymnasiums_own_check_passes_without_a_warning(tiny_row: dict[str, Any]) -> None:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_turns=3, disable_env_checker=True)
-    check_env(env.unwrapped)  # warnings are errors here
-    env.close()
 
 
 def test_a_repair_is_graded_by_hidden_tests_and_rewarded(env: CodingRepairEnv) -> None:
@@ -67,23 +59,6 @@ def test_info_holds_no_gold_and_no_hidden_test_before_the_end(env: CodingRepairE
     assert "width * height" not in shown
     assert "test_hidden" not in shown
     assert "test_tall" not in shown
-
-
-def test_any_string_is_answered(env: CodingRepairEnv) -> None:
-    for action in [
-        "",
-        "\x00",
-        "é\udcff",
-        "{",
-        "[" * 5000,
-        '{"name": 3}',
-        "<tool_call>{</tool_call>",
-        "x" * 200_000,
-    ]:
-        env.reset()
-        observation, reward, terminated, truncated, _ = env.step(action)
-        assert observation in env.observation_space, action
-        assert (reward, terminated, truncated) == (0.0, False, False), action
 
 
 def test_tokens_are_kept_as_sampled(env: CodingRepairEnv) -> None:

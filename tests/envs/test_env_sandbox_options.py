@@ -12,7 +12,6 @@ from moves import FIX, SUBMIT, shell
 
 from coding_gym import Grade
 from coding_gym.adapters.trl import environment_factory
-from coding_gym.cli.options import parse_sandbox
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import default_interpreter
@@ -82,17 +81,6 @@ def test_options_that_cannot_be_are_refused_before_anything_runs(tiny_row: dict[
         CodingRepairEnv(tasks=[tiny_row], sandbox={"limits": {"memory": 1}})
     with pytest.raises(UnknownNameError, match="no sandbox shell is called 'bash'"):
         make_vec(2, tasks=[tiny_row], sandbox={"shell": "bash"})
-
-
-def test_the_command_line_takes_a_name_or_json() -> None:
-    assert parse_sandbox("namespace") == "namespace"
-    assert parse_sandbox(' {"limits": {"num_processes": 90}}') == {"limits": {"num_processes": 90}}
-    with pytest.raises(InvalidArgumentError, match="--sandbox is not JSON"):
-        parse_sandbox("{name: auto}")
-    with pytest.raises(InvalidArgumentError, match="no argument 'limit'; did you mean 'limits'"):
-        parse_sandbox('{"limit": {}}')
-    with pytest.raises(UnknownNameError, match="lxc"):
-        parse_sandbox("lxc")
 
 
 def test_a_waiting_shell_changes_no_byte() -> None:

@@ -21,7 +21,6 @@ import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import VecMonitor
 
 from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
@@ -192,15 +191,6 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
             importlib.import_module(f"coding_gym.adapters.{name}")
 
 
-def test_the_librarys_own_check_accepts_the_env(tiny_row: dict[str, Any]) -> None:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=32, max_turns=6)
-    with_menu = MenuActions(env, K)
-    with pytest.warns(UserWarning, match="candidates .* use a custom policy"):  # MenuPolicy
-        check_env(with_menu)
-    assert with_menu.action_space == gym.spaces.Discrete(4 + K)
-    with_menu.close()
-
-
 def located(env: CodingRepairVecEnv) -> Any:
     """Returns observations with candidates, as tensors."""
     env.reset()
@@ -230,17 +220,6 @@ def test_a_candidate_is_judged_by_what_it_is_and_not_by_its_slot(make: Make) -> 
     torch.testing.assert_close(before[:, actions], after)
     assert before[0, FIRST:].std() > 1e-3
     torch.testing.assert_close(policy.predict_values(observations), policy.predict_values(shuffled))
-
-
-def test_an_untrained_policy_tries_a_candidate_as_often_as_it_submits(make: Make) -> None:
-    env = make(num_envs=1)
-    observations, policy = located(env), new_policy(env)
-    masks = np.stack(env.env_method("action_masks"))
-    probabilities = policy.get_distribution(observations, masks).distribution.probs[0]
-    assert probabilities[FIRST:].sum().item() == pytest.approx(
-        probabilities[SUBMIT].item(), rel=0.2
-    )
-    assert probabilities[torch.as_tensor(~masks[0])].sum() == 0
 
 
 def test_the_policy_needs_a_menu(make: Make) -> None:
@@ -274,27 +253,10 @@ def test_an_algorithm_without_masks_is_told_of_the_one_that_has_them(make: Make)
         PPO(MenuPolicy, make(num_envs=1), device="cpu")
 
 
-def test_a_policy_saved_by_itself_loads(make: Make, tmp_path: Path) -> None:
-    env = make(num_envs=1)
-    policy = new_policy(env, hidden_dim=8, embedding_dim=4)
-    policy.save(tmp_path / "policy.pt")
-    loaded = MenuPolicy.load(tmp_path / "policy.pt", device="cpu")
-    observations = located(env)
-    torch.testing.assert_close(
-        policy.predict_values(observations), loaded.predict_values(observations)
-    )
-
-
 @pytest.mark.parametrize("seed", [-1, 1.5, "7", True])
 def test_a_seed_is_an_integer_of_at_least_0(seed: Any, tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="seed must be an integer of at least 0, got"):
         make_vec_env(1, wrappers=[MENU], tasks=[tiny_row], seed=seed)
-
-
-def test_what_is_printed_of_an_env_names_its_number_and_its_wrappers(make: Make) -> None:
-    assert re.fullmatch(
-        r"CodingRepairVecEnv\(2 of <MenuActions<.*CodingRepair-v0.*\)", repr(make())
-    )
 
 
 def test_padding_does_not_change_the_embedding_of_a_text(make: Make) -> None:

@@ -80,15 +80,6 @@ def test_a_canary_of_a_test_that_passes_fails(body: str) -> None:
                 call(changed, canary)
 
 
-def test_texts_of_many_lines_keep_their_content() -> None:
-    body = 'def test_a():\n    assert """a\nb\n  c""" == "a\\nb\\n  c", "changed"\n    return\n'
-    for seed in range(20):
-        canaries, changed = planted(body, "test_a", seed=seed)
-        with pytest.raises(AssertionError) as caught:
-            call(changed, canaries[0])
-        assert "changed" not in str(caught.value), seed
-
-
 def test_ends_follow_the_idiom_of_the_test_so_that_silencing_it_is_found_out() -> None:
     source = (
         "import pytest, unittest\n\n\n"

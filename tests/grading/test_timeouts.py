@@ -99,8 +99,3 @@ def test_half_a_core_is_enough_to_call_a_timeout_final(
 ) -> None:
     run = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
     assert Run.of(run, (), is_edited=False, files={}).is_final is is_final
-
-
-def test_a_supervisor_that_said_nothing_gets_a_second_try() -> None:
-    for run in (RunReport(timed_out=True, is_starved=True), None):
-        assert not Run.of(run, (), is_edited=False, files={}).is_final

@@ -89,10 +89,6 @@ def test_packed_values_survive_being_cut_into_slices() -> None:
     assert wire.unpack(text) == value
 
 
-def test_the_install_command_is_the_same_every_time() -> None:
-    assert driver.install_command() == driver.install_command()
-
-
 def test_the_survey_says_what_failed_and_which_lines_ran(shell: Any) -> None:
     found = survey(shell(FILES))
     assert found["failing"] == ["test_queues.py::test_full"]

@@ -93,13 +93,6 @@ def test_a_small_reply_cannot_fill_the_memory() -> None:
         wire.unpack(bomb)
 
 
-def test_an_honest_survey_is_read() -> None:
-    localisation = found(SURVEY, {"m.py": TEXT})
-    assert localisation is not None
-    assert list(localisation.candidates())
-    assert localisation.baseline.known_failing == ("test_m.py::test_a", "test_m.py::test_b")
-
-
 @pytest.mark.parametrize("key", [*SURVEY])
 def test_a_survey_of_the_wrong_form_breaks_nothing(key: str) -> None:
     values: list[Any] = [None, -1, 10**400, "x", ["\0"], [3], {"m.py": 3}, {"m.py": {}}]

@@ -42,11 +42,6 @@ def test_any_candidate_can_be_made_and_taken_back(file: Path) -> None:
         back_and_forth(file.name, text, candidate.edits)
 
 
-def test_equal_lines_are_told_apart_by_what_is_around_them() -> None:
-    start = TWINS.rindex("x = a")
-    back_and_forth("a.py", TWINS, (Edit("a.py", start, start + 5, "x = a + 1"),))
-
-
 def test_several_edits_of_one_file_are_taken_back_together() -> None:
     first, second = TWINS.index("x = a"), TWINS.rindex("return x")
     edits = (

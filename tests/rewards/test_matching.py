@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from coding_gym.rewards import Similarity, patch_similarity, similarity
+from coding_gym.rewards import similarity
 from coding_gym.rewards.similarity import Comparer, WorkBudget, matching_blocks
 
 
@@ -68,15 +68,6 @@ def test_no_pair_costs_more_than_its_share(
     budget = WorkBudget(500_000)
     assert matching_blocks(gold, patch, budget) is None
     assert budget.left < 0
-
-
-def test_what_was_compared_by_line_says_so() -> None:
-    gold = "diff --git a/x b/x\n" + "".join(f"+line {n}\n" for n in range(5_000))
-    half = gold[: len(gold) // 2]
-    assert patch_similarity(gold, half).by_line
-    assert not patch_similarity(gold[:10_000], half[:10_000]).by_line
-    assert not patch_similarity(gold, gold).by_line  # equal texts need no comparison
-    assert repr(Similarity(0.5, by_line=True)) == "0.5"
 
 
 def test_a_hard_file_does_not_make_the_next_one_dearer(monkeypatch: pytest.MonkeyPatch) -> None:

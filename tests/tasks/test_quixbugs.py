@@ -124,8 +124,3 @@ def test_files_that_are_not_what_they_must_be_are_named(
     found = refusal(checkout)
     assert said in found
     assert Path(name).name in found
-
-
-def test_a_row_of_a_program_reads_back_as_the_same_task(checkout: Path) -> None:
-    for task in load_tasks(checkout):
-        assert Task.from_row(task.to_row()) == task

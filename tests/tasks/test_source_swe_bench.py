@@ -3,9 +3,6 @@
 import pytest
 import rows
 
-from coding_gym.task import GitTree
-from coding_gym.tasks import load_tasks
-
 GOLD = """\
 diff --git a/pkg/core.py b/pkg/core.py
 --- a/pkg/core.py
@@ -136,12 +133,6 @@ def test_a_format_can_be_named(tmp_path):
     assert "field 'test_commands' must be a list of at least" in found
     found = rows.refusal(f"swe-bench:{tmp_path}/rows.json")
     assert "field 'problem_statement' is missing" in found
-
-
-def test_what_is_exported_loads_again_as_it_was():
-    tasks = load_tasks([row(eval_script=EVAL_SCRIPT, repo="psf/requests")])
-    assert load_tasks([task.to_row() for task in tasks]) == tasks
-    assert tasks[0].tree == GitTree("https://github.com/psf/requests")
 
 
 @pytest.mark.parametrize(

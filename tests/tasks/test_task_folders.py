@@ -140,11 +140,6 @@ def test_a_binary_change_in_the_gold_patch_is_left_to_git(tmp_path):
     assert task.gold_patch.endswith(binary)
 
 
-def test_a_task_survives_its_row(tmp_path):
-    (task,) = load_tasks(make(tmp_path))
-    assert load_tasks([task.to_row()]) == (task,)
-
-
 TESTS = 'fail_to_pass = ["tests/test_calc.py::test_add", "tests/test_new.py::test_new"]'
 ONE_TEST = "tests/test_calc.py::test_add"
 

@@ -8,7 +8,7 @@ import pytest
 from rows import refusal, row
 
 from coding_gym.errors import MissingDependencyError
-from coding_gym.task import FilesTree, FolderTree, GitTree
+from coding_gym.task import FolderTree, GitTree
 from coding_gym.tasks import load_tasks
 
 
@@ -57,12 +57,6 @@ def test_blank_lines_and_a_byte_order_mark_are_skipped(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("\ufeff" + json.dumps(row()) + "\n\n  \n" + json.dumps(row(2)), "utf-8")
     assert len(load_tasks(str(path))) == 2
-
-
-def test_tasks_survive_a_round_trip_through_a_file(tmp_path):
-    tasks = load_tasks([row(1, files={"a.py": "x\n"}), row(2, split="test", interpreter="3.9")])
-    assert load_tasks(write_jsonl(tmp_path / "t.jsonl", [t.to_row() for t in tasks])) == tasks
-    assert tasks[0].tree == FilesTree({"a.py": "x\n"})
 
 
 def test_paths_in_a_file_start_at_its_folder(tmp_path):

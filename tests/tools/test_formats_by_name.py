@@ -28,7 +28,6 @@ SCHEMAS = (
     function("submit", "Ends the work."),
 )
 LS = ToolCall("bash", {"command": "ls -la"}, "call_0")
-SUBMIT = ToolCall("submit", {}, "call_1")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
 LLAMA = '{"name": "bash", "parameters": {"command": "ls -la"}}'
 QWEN = """\
@@ -117,34 +116,6 @@ def test_what_models_get_wrong_is_forgiven_where_it_is_clear() -> None:
     ]:
         assert parse(text, tool_format).calls == (LS,), (tool_format, text)
         assert parse(text, tool_format).error == "", (tool_format, text)
-
-
-def test_a_thought_that_the_chat_template_opened_is_skipped() -> None:
-    for name in WRITTEN:
-        parsed = parse(f"Where am I?\n</think>\n{WRITTEN[name]}", f"{name}[strict]")
-        assert parsed == ParsedAction((LS,), "Where am I?\n</think>"), name
-        thinks = ToolCall("bash", {"command": "echo </think>"}, "call_0")
-        assert parse(render_calls([thinks], name, SCHEMAS), name).calls == (thinks,), name
-
-
-def test_several_calls_keep_their_order() -> None:
-    submit = '{"name": "submit", "parameters": {}}'
-    texts = {
-        "qwen3_coder": f"{QWEN}\n<tool_call>\n<function=submit>\n</function>\n</tool_call>",
-        "swe_agent": f"{SWE}\n<function=submit></function>",
-        "llama3": f"{LLAMA};{submit}",
-        "llama3[strict]": f"{LLAMA}\n{submit}",
-        "mistral": '[TOOL_CALLS]bash[ARGS]{"command": "ls -la"}[TOOL_CALLS]submit[ARGS]{}',
-        "nanoagent": f"<tool_call>[{LS_JSON}, {submit}]</tool_call>",
-    }
-    for tool_format, text in texts.items():
-        assert parse(text, tool_format).calls == (LS, SUBMIT)
-        assert parse(text).calls == (LS, SUBMIT)
-
-
-def test_ids_of_mistral_are_kept() -> None:
-    text = '[TOOL_CALLS]bash[CALL_ID]9a8b7c6d5[ARGS]{"command": "ls -la"}'
-    assert parse(text).calls == (ToolCall("bash", LS.arguments, "9a8b7c6d5"),)
 
 
 def test_values_in_tags_have_the_type_that_the_schema_says() -> None:

@@ -5,9 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from moves import FIX, SUBMIT, shells
 
 from coding_gym import Completion, Stop
@@ -97,15 +95,6 @@ def test_contents_of_prompt_replies_and_observations_are_counted(env: gym.Env[An
     assert info["budget"]["tokens"] == left
     _, _, _, _, info = wrapped.step("I wonder.")
     assert info["budget"]["tokens"] == left - num_tokens("I wonder.", info["text"])
-
-
-def test_a_completion_counts_as_it_was_sampled(env: gym.Env[Any, Any]) -> None:
-    wrapped = TokenBudget(env, count="content")
-    left = wrapped.reset()[1]["budget"]["tokens"]
-    action = shells("echo one")
-    assert num_tokens(action) != 123
-    _, _, _, _, info = wrapped.step(Completion(action, range(123)))
-    assert info["budget"]["tokens"] == left - 123 - num_tokens("one")
 
 
 def completion_that_leaves(left: int, budget: dict[str, Any], action: str) -> Completion:
@@ -267,14 +256,3 @@ def test_budgets_that_no_episode_could_keep_are_refused(env: gym.Env[Any, Any]) 
     ):
         TokenBudget(env, max_tokens=600)
     assert core_of(env).limits == before
-
-
-def test_the_spec_brings_back_a_chain_of_both(env: gym.Env[Any, Any]) -> None:
-    inside = TokenBudget(env, max_tokens=np.int64(4000), reserve_tokens=np.int64(0), warnings=False)
-    wrapped = ToolCallBudget(inside, max_tool_calls=np.int64(7))
-    assert wrapped.spec is not None
-    again = gym.make(EnvSpec.from_json(wrapped.spec.to_json()))
-    assert again.spec == wrapped.spec
-    assert core_of(again).limits == core_of(wrapped).limits
-    assert core_of(again).limits.max_tool_calls == 7
-    again.close()

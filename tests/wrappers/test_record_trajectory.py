@@ -268,10 +268,3 @@ def test_any_text_comes_back(path: Path) -> None:
     append_trajectory(path, trajectory)
     assert list(read_trajectories(path)) == [trajectory]
     assert path.read_bytes().count(b"\n") == 1
-
-
-def test_no_descriptor_is_left_open(path: Path) -> None:
-    append_trajectory(path, Trajectory(task_id="t"))
-    before = sorted(Path("/proc/self/fd").iterdir())
-    append_trajectory(path, Trajectory(task_id="t"))
-    assert sorted(Path("/proc/self/fd").iterdir()) == before

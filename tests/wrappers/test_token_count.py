@@ -8,7 +8,7 @@ import pytest
 from moves import shells
 from small_tokenizers import TEMPLATE, CountingTokenizer, save_tokenizer
 
-from coding_gym import Completion, Stop
+from coding_gym import Completion
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
@@ -123,10 +123,3 @@ def test_within_a_turn_chatml_is_counted_exactly_as_well() -> None:
     for text in ("one\n", "\n\ttwo", "<|im_end|>", "", "é"):
         count.answer({"role": "tool", "content": text})
     assert count.close() == 0
-
-
-def test_the_end_keeps_the_count(tiny_row: dict[str, Any]) -> None:
-    env = TokenBudget(CodingRepairEnv(tasks=[tiny_row]))
-    left = env.reset()[1]["budget"]["tokens"]
-    assert env.step(Stop())[4]["budget"]["tokens"] == left
-    env.close()

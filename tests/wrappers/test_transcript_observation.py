@@ -141,12 +141,6 @@ def test_a_stop_ends_the_chat_without_a_word(env: TranscriptObservation) -> None
     assert text(env, observation) == before.removesuffix(PROMPT)
 
 
-def test_a_reset_starts_another_chat(env: TranscriptObservation) -> None:
-    first = seen(env.reset()[0])
-    env.step(shell("ls"))
-    assert seen(env.reset()[0]) == first
-
-
 def test_other_keys_of_the_observation_stay(tiny_row: dict[str, Any]) -> None:
     class WithFlag(gym.ObservationWrapper[Any, Any, Any]):
         def __init__(self, env: gym.Env[Any, Any]) -> None:
