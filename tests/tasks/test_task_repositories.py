@@ -1,12 +1,19 @@
-"""Where a row's repository is found."""
+"""Where a row's repository is found, and the commits that rows abbreviate in its clones."""
+
+import struct
+import zlib
+from itertools import pairwise
+from pathlib import Path
 
 import git
 import pytest
+from repositories import commit
 from rows import loaded, refusal, row
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import FilesTree, GitTree
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.clone_commits import full_commit, is_abbreviated
 
 ROW = row()
 
@@ -69,3 +76,132 @@ def test_a_row_that_names_its_repository_or_files_keeps_them(tmp_path):
 def test_a_folder_that_is_not_there_is_a_wrong_argument(tmp_path):
     with pytest.raises(InvalidArgumentError, match="repositories must be a folder of git clones"):
         load_tasks([ROW], repositories=tmp_path / "gone")
+
+
+def at(name: str) -> dict[str, object]:
+    return row(base_commit=name, environment_setup_commit=name)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository whose commits are long and alike, so that packs keep them as deltas."""
+    folder = tmp_path_factory.mktemp("clone")
+    for number in range(12):
+        message = f"Change {number}\n\n" + "A long text.\n" * 40
+        commit(folder, {"a.py": f"a = {number}\n"}, message)
+    return folder
+
+
+def shas(folder: Path) -> list[str]:
+    with git.Repo(folder) as repository:
+        return repository.git.rev_list("--all").split()
+
+
+BY_NAME = ["-c", "repack.useDeltaBaseOffset=false"]
+
+
+@pytest.mark.parametrize("shape", ["loose", "packed", "deltas by name"])
+def test_every_commit_and_its_parent_are_found(clone: Path, tmp_path: Path, shape: str):
+    with git.Repo(clone) as origin, origin.clone(tmp_path / "copy", no_local=True) as copy:
+        if shape == "loose":
+            for pack in (tmp_path / "copy/.git/objects/pack").glob("*.pack"):
+                moved = pack.rename(tmp_path / pack.name)
+                pack.with_suffix(".idx").unlink()
+                with moved.open("rb") as stream:
+                    copy.git.unpack_objects(istream=stream)
+        else:
+            options = BY_NAME if shape == "deltas by name" else []
+            copy.git.execute(["git", *options, "repack", "-adf", "--depth=10"])
+            (index,) = (tmp_path / "copy/.git/objects/pack").glob("*.idx")
+            listed = copy.git.verify_pack("-v", str(index)).splitlines()
+            # Seven fields are those of a delta: its depth and its base come last.
+            assert any(line.split()[1] == "commit" and len(line.split()) == 7 for line in listed)
+        expect_all(tmp_path / "copy")
+
+
+def expect_all(folder: Path) -> None:
+    newest_first = shas(folder)
+    assert len(newest_first) == 12
+    for sha in newest_first:
+        assert full_commit(folder, sha[:12], "x") == sha
+    for sha, parent in pairwise(newest_first):
+        assert full_commit(folder, f"{sha}^", "x") == parent
+        assert full_commit(folder, f"{sha[:12]}^", "x") == parent
+
+
+def test_bare_shared_and_linked_clones_are_read(clone: Path, tmp_path: Path):
+    with git.Repo(clone) as origin:
+        origin.clone(tmp_path / "bare.git", bare=True).close()
+        origin.clone(tmp_path / "shared", shared=True).close()
+        origin.git.worktree("add", "--detach", str(tmp_path / "linked"))
+    for name in ("bare.git", "shared", "linked"):
+        expect_all(tmp_path / name)
+
+
+def test_rows_get_full_names_from_the_clones_that_they_are_given(clone: Path):
+    second, first = shas(clone)[:2]
+    task = loaded(at(second[:8]), repositories={"owner/name": clone})
+    assert (task.base_commit, task.environment_setup_commit) == (second, second)
+    # A full name is not looked up.
+    for name, found in ((f"{second}^", first), ("0" * 40, "0" * 40)):
+        task = loaded(at(name), repositories={"owner/name": clone})
+        assert task.base_commit == found
+    task = loaded(at(second[:8]), repositories={"owner/name": "https://h/o/n"})
+    assert task.base_commit == second[:8]
+
+
+def test_a_commit_that_is_not_there_is_named_with_task_field_and_clone(clone: Path):
+    with git.Repo(clone) as repository:
+        tree = repository.head.commit.tree.hexsha
+    oldest = shas(clone)[-1]
+    for name, problem in [
+        ("0" * 12, "it has none"),
+        (tree[:12], "it has none"),
+        (f"{oldest}^", "that commit has no parent"),
+    ]:
+        assert refusal([at(name)], repositories={"owner/name": clone}) == (
+            f"task owner__name-1: field 'base_commit' must be a commit of {clone}, got {name!r}; "
+            f"{problem}; fetch it there, or give another clone"
+        )
+
+
+def test_a_beginning_that_many_share_is_refused(tmp_path: Path):
+    objects = tmp_path / "objects" / "ab"
+    objects.mkdir(parents=True)
+    (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
+    for end in ("0" * 38, "0" * 37 + "1"):
+        (objects / end).write_bytes(zlib.compress(b"commit 5\0tree \n"))
+    with pytest.raises(InvalidTaskError, match="2 of its commits begin so"):
+        full_commit(tmp_path, "ab000000", "x")
+
+
+@pytest.mark.parametrize("cut", [0, 8, 600, 1040, 1100])
+def test_a_broken_or_hostile_pack_is_no_more_than_a_missing_one(clone: Path, tmp_path: Path, cut):
+    sha = shas(clone)[3]
+    with git.Repo(clone) as origin:
+        origin.clone(tmp_path / "copy", no_local=True, bare=True).close()
+    (index,) = (tmp_path / "copy/objects/pack").glob("*.idx")
+    index.chmod(0o644)
+    index.write_bytes(index.read_bytes()[:cut] + b"\xff" * (cut % 7))
+    with pytest.raises(InvalidTaskError, match="it has none"):
+        full_commit(tmp_path / "copy", sha[:12], "x")
+
+
+def test_a_delta_of_itself_ends(clone: Path, tmp_path: Path):
+    sha = shas(clone)[3]
+    packs = tmp_path / "objects" / "pack"
+    packs.mkdir(parents=True)
+    name = bytes.fromhex(sha)
+    fanout = struct.pack(">256I", *(int(number >= name[0]) for number in range(256)))
+    body = name + b"\0" * 4 + (12).to_bytes(4, "big")
+    (packs / "pack-1.idx").write_bytes(b"\xfftOc\0\0\0\2" + fanout + body)
+    entry = bytes([0x70 | 5]) + name + zlib.compress(b"\x05\x05\x05abcde")
+    (packs / "pack-1.pack").write_bytes(b"PACK\0\0\0\2\0\0\0\1" + entry)
+    with pytest.raises(InvalidTaskError, match="it has none"):
+        full_commit(tmp_path, sha, "x")
+
+
+def test_only_beginnings_and_parents_are_looked_up():
+    assert is_abbreviated("0123abc")
+    assert is_abbreviated("0" * 40 + "^")
+    assert not any(map(is_abbreviated, ["0" * 40, "main", "v1.0", "", "0123ab", "0123abc^^"]))
