@@ -76,15 +76,23 @@ ATTACKS = (
         succeeds="dies",
     ),
     Attack(
-        name="its priority and its processors",
+        name="its priority, its processors and its pages",
         script="""
         attempt('nice', lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
         attempt('affinity', lambda: os.sched_setaffinity(1, {min(os.sched_getaffinity(0))}))
         attempt('idle', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
         attempt('io', lambda: call('ioprio_set', 1, 1, 3 << 13))
+        init = call('pidfd_open', 1, 0)
+        mask = ctypes.byref(ctypes.c_ulong(1))
+        attempt('migrate', lambda: call('migrate_pages', 1, 64, mask, mask))
+        attempt('move', lambda: call('move_pages', 1, 0, 0, 0, 0, 0))
+        attempt('madvise', lambda: call('process_madvise', init, 0, 0, 21, 0))
+        attempt('reap', lambda: call('process_mrelease', init, 0))
         """,
-        report="nice EPERM, affinity EPERM, idle EPERM, io EPERM",
+        report="""nice EPERM, affinity EPERM, idle EPERM, io EPERM, migrate EPERM, move EPERM,
+            madvise EPERM, reap EINVAL|EPERM|ENOSYS""",
         ablation="hidden init",
+        succeeds="nice affinity idle io migrate move",
     ),
     Attack(
         name="the priority of everybody with its user",
@@ -113,20 +121,6 @@ ATTACKS = (
         attempt('stop', lambda: [os.kill(1, signal.SIGSTOP) for _ in range(100)])
         """,
         report="kill DONE, pidfd DONE, thread DONE, queue DONE|EAGAIN, stop DONE",
-    ),
-    Attack(
-        name="its pages",
-        script="""
-        init = call('pidfd_open', 1, 0)
-        mask = ctypes.byref(ctypes.c_ulong(1))
-        attempt('migrate', lambda: call('migrate_pages', 1, 64, mask, mask))
-        attempt('move', lambda: call('move_pages', 1, 0, 0, 0, 0, 0))
-        attempt('madvise', lambda: call('process_madvise', init, 0, 0, 21, 0))
-        attempt('reap', lambda: call('process_mrelease', init, 0))
-        """,
-        report="migrate EPERM, move EPERM, madvise EPERM, reap EINVAL|EPERM|ENOSYS",
-        ablation="hidden init",
-        succeeds="migrate move",
     ),
     Attack(
         name="its place in the tree of processes",

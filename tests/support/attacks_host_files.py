@@ -4,65 +4,44 @@ from attack import Attack
 
 ATTACKS = (
     Attack(
-        name="a search of every file",
+        name="files of the host",
         script="""
         attempt('marker', lambda: [p for p in walk("/proc", "/sys", "/usr", sys.base_prefix)
             if holds(p, needle())])
-        """,
-        report="marker nothing",
-        ablation="private root",
-    ),
-    Attack(
-        name="files by their names on the host",
-        script="""
         attempt('key', lambda: read(FACTS['folder'] + '/secrets/key'))
         attempt('ssh', lambda: read(FACTS['folder'] + '/secrets/.ssh/id_ed25519'))
         attempt('layer', lambda: read(FACTS['folder'] + '/layer/shared.txt'))
         """,
-        report="key ENOENT, ssh ENOENT, layer ENOENT",
+        report="marker nothing, key ENOENT, ssh ENOENT, layer ENOENT",
         ablation="private root",
     ),
     Attack(
-        name="shared memory of the host",
+        name="shared memory, logs and logins",
         script="""
         attempt('shm', lambda: read('/dev/shm/' + os.path.basename(FACTS['folder'])))
+        for name in ('/var/log', '/var/run/utmp', '/run/systemd', '/var/lib'):
+            attempt(name, lambda: os.stat(name))
         """,
-        report="shm ENOENT",
+        report="""shm ENOENT, /var/log ENOENT, /var/run/utmp ENOENT, /run/systemd ENOENT,
+            /var/lib ENOENT""",
         ablation="sandbox",
+        succeeds="shm /var/log /var/lib",
     ),
     Attack(
-        name="home folders",
+        name="home folders, accounts and keys",
         script="""
         names = '.ssh .netrc .aws .bashrc .profile .bash_history .cache .config .gnupg'
         homes = (FACTS['home'], '/root', *glob.glob('/home/*'))
         attempt('found', lambda: [n for h in homes for n in names.split()
             if os.path.lexists(f'{h}/{n}')])
         attempt('homes', lambda: [h for h in os.listdir('/home') if h != 'agent'])
-        """,
-        report="found nothing, homes nothing",
-    ),
-    Attack(
-        name="accounts and keys of the system",
-        script="""
         for name in ('shadow', 'gshadow', 'sudoers', 'ssh', 'machine-id', 'fstab'):
             attempt(name, lambda: os.stat(f'/etc/{name}'))
         private = glob.glob('/etc/ssl/private') + glob.glob('/etc/pki/**/private', recursive=True)
         attempt('private', lambda: [n for p in private for n in os.listdir(p)])
         """,
-        report="""
-            shadow ENOENT, gshadow ENOENT, sudoers ENOENT, ssh ENOENT, machine-id ENOENT,
-            fstab ENOENT, private nothing
-        """,
-    ),
-    Attack(
-        name="logs and logins",
-        script="""
-        for name in ('/var/log', '/var/run/utmp', '/run/systemd', '/var/lib'):
-            attempt(name, lambda: os.stat(name))
-        """,
-        report="/var/log ENOENT, /var/run/utmp ENOENT, /run/systemd ENOENT, /var/lib ENOENT",
-        ablation="sandbox",
-        succeeds="/var/log /var/lib",
+        report="""found nothing, homes nothing, shadow ENOENT, gshadow ENOENT, sudoers ENOENT,
+            ssh ENOENT, machine-id ENOENT, fstab ENOENT, private nothing""",
     ),
     Attack(
         name="sockets in the file system",

@@ -34,7 +34,7 @@ ATTACKS = (
         report=", ".join(f"{n} ENOSYS" for n in _UNKNOWN),
     ),
     Attack(
-        name="input for a terminal",
+        name="terminals, leases and everybody's files",
         script="""
         leader, follower = pty.openpty()
         number = struct.pack('i', 13)
@@ -42,18 +42,16 @@ ATTACKS = (
             attempt(name, lambda: fcntl.ioctl(follower, request, number))
         os.setsid() if os.getpid() != os.getsid(0) else None
         attempt('own', lambda: fcntl.ioctl(follower, termios.TIOCSWINSZ, bytes(8)))
-        """,
-        report="input EPERM, linux EPERM, discipline EPERM, own DONE",
-    ),
-    Attack(
-        name="leases on files that others share",
-        script="""
         file = open('/opt/shown/file')
         for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
             attempt('lease', lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, kind))
         attempt('flags', lambda: fcntl.fcntl(file, fcntl.F_GETFD))
+        attempt('sync', lambda: call('sync') == 0)
+        # Answered before the kernel sees that -1 is no descriptor.
+        attempt('syncfs', lambda: call('syncfs', -1) == 0)
         """,
-        report="lease EPERM, lease EPERM, flags DONE",
+        report="""input EPERM, linux EPERM, discipline EPERM, own DONE, lease EPERM, lease EPERM,
+            flags DONE, sync DONE, syncfs DONE""",
     ),
     Attack(
         name="a second filter that lies",
@@ -69,13 +67,5 @@ ATTACKS = (
         attempt('trace', lambda: call('ptrace', 0, 0, 0, 0))
         """,
         report="install DONE, mount EPERM, trace EPERM",
-    ),
-    Attack(
-        name="writing out the whole machine's files",
-        script="""
-        attempt('sync', lambda: call('sync') == 0)
-        attempt('syncfs', lambda: call('syncfs', -1) == 0)
-        """,
-        report="sync DONE, syncfs DONE",  # answered before the kernel sees that -1 is no descriptor
     ),
 )

@@ -31,19 +31,14 @@ _attack = partial(attack_after, _DAEMON)
 # After each the arena looks for processes that are left.
 ATTACKS = (
     _attack(
-        "a daemon that ignores every signal",
+        "daemons that ignore every signal, have no descriptors or are stopped",
         """
         attempt('daemon', daemon)
-        attempt('again', daemon)
+        attempt('bare', lambda: daemon(lambda: os.closerange(0, 3)))
+        pid = daemon()
+        attempt('stop', lambda: os.kill(pid, signal.SIGSTOP))
         """,
-        "daemon DONE, again DONE",
-    ),
-    _attack(
-        "a daemon without descriptors",
-        """
-        attempt('daemon', lambda: daemon(lambda: os.closerange(0, 3)))
-        """,
-        "daemon DONE",
+        "daemon DONE, bare DONE, stop DONE",
     ),
     _attack(
         "a subreaper that keeps orphans",
@@ -65,14 +60,6 @@ ATTACKS = (
         attempt('parent', lambda: [sibling() for _ in range(20)])
         """,
         "parent DONE",
-    ),
-    _attack(
-        "a process that is stopped",
-        """
-        pid = daemon()
-        attempt('stop', lambda: os.kill(pid, signal.SIGSTOP))
-        """,
-        "stop DONE",
     ),
     _attack(
         "a storm of vfork and of zombies",

@@ -4,37 +4,37 @@ from attack import Attack
 
 ATTACKS = (
     Attack(
-        name="setuid programs of the host",
+        name="setuid programs",
         script="""
         places = ('/usr', '/bin', '/sbin', '/usr/lib', '/opt/shown')
         attempt('roots', lambda: [p for p in places if not os.statvfs(p).f_flag & os.ST_NOSUID])
         done = subprocess.run(['mount', '-t', 'tmpfs', 'x', '/tmp'], capture_output=True)
         attempt('mount', lambda: done.returncode == 0)
-        """,
-        report="roots nothing, mount nothing",
-    ),
-    Attack(
-        name="a setuid program of its own",
-        script="""
         import shutil
         for place in ('/workspace', '/tmp', '/home/agent', '/dev/shm'):
             shutil.copy('/usr/bin/id', f'{place}/id')
             os.chmod(f'{place}/id', 0o6755)
             attempt(place, lambda: subprocess.check_output([f'{place}/id', '-u']) != b'1000\\n')
         """,
-        report="/workspace nothing, /tmp nothing, /home/agent nothing, /dev/shm nothing",
+        report="""roots nothing, mount nothing, /workspace nothing, /tmp nothing,
+            /home/agent nothing, /dev/shm nothing""",
     ),
     Attack(
-        name="other users",
+        name="other users and capabilities of files",
         script="""
         for name in ('setuid', 'setgid', 'seteuid', 'setegid'):
             attempt(name, lambda: getattr(os, name)(0))
         attempt('groups', lambda: os.setgroups([0]))
         attempt('owner', lambda: (open('/tmp/x', 'w').close(), os.chown('/tmp/x', 0, 0)))
         attempt('map', lambda: write('/proc/self/uid_map', b'0 1000 1'))
+        open('/tmp/x', 'w').close()
+        value = struct.pack('<6I', 0x02000001, 0xFFFFFFFF, 0, 0xFFFFFFFF, 0, 0)[:20]
+        attempt('set', lambda: os.setxattr('/tmp/x', 'security.capability', value))
+        attempt('ping', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
         """,
         report="""setuid EINVAL|EPERM, setgid EINVAL|EPERM, seteuid EINVAL|EPERM,
-            setegid EINVAL|EPERM, groups EPERM|EINVAL, owner EINVAL|EPERM, map EPERM|EACCES""",
+            setegid EINVAL|EPERM, groups EPERM|EINVAL, owner EINVAL|EPERM, map EPERM|EACCES,
+            set EPERM, ping ESOCKTNOSUPPORT""",
     ),
     Attack(
         name="capabilities",
@@ -59,17 +59,7 @@ ATTACKS = (
         succeeds="keep unfiltered",
     ),
     Attack(
-        name="capabilities of files",
-        script="""
-        open('/tmp/x', 'w').close()
-        value = struct.pack('<6I', 0x02000001, 0xFFFFFFFF, 0, 0xFFFFFFFF, 0, 0)[:20]
-        attempt('set', lambda: os.setxattr('/tmp/x', 'security.capability', value))
-        attempt('ping', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
-        """,
-        report="set EPERM, ping ESOCKTNOSUPPORT",
-    ),
-    Attack(
-        name="namespaces of its own",
+        name="namespaces",
         script="""
         for name in ('USER', 'NS', 'PID', 'NET', 'IPC', 'UTS', 'CGROUP', 'TIME'):
             flag = dict(USER=1 << 28, NS=1 << 17, PID=1 << 29, NET=1 << 30, IPC=1 << 27,
@@ -78,13 +68,6 @@ ATTACKS = (
         for flag in (1 << 28, 1 << 29, 1 << 17):
             attempt('clone', lambda: call('clone', flag | 17, 0, 0, 0, 0) or os._exit(0))
         attempt('clone3', lambda: call('clone3', struct.pack('11Q', 1 << 28, *[0] * 10), 88))
-        """,
-        report="""USER EPERM, NS EPERM, PID EPERM, NET EPERM, IPC EPERM, UTS EPERM, CGROUP EPERM,
-            TIME EPERM, clone EPERM, clone EPERM, clone EPERM, clone3 ENOSYS""",
-    ),
-    Attack(
-        name="namespaces of others",
-        script="""
         names = os.listdir('/proc/self/ns')
         def enter(path):
             call('setns', os.open(path, os.O_RDONLY), 0)
@@ -97,8 +80,10 @@ ATTACKS = (
         attempt('next', lambda: fcntl.ioctl(own['mnt'], 0x8010B70C, bytes(16)))
         attempt('previous', lambda: fcntl.ioctl(own['mnt'], 0x8010B70D, bytes(16)))
         """,
-        report="""own EPERM, init ENOENT, host ENOENT, parent EPERM, owner EPERM,
-            next EPERM|ENOENT|ENOTTY|EINVAL, previous EPERM|ENOENT|ENOTTY|EINVAL""",
+        report="""USER EPERM, NS EPERM, PID EPERM, NET EPERM, IPC EPERM, UTS EPERM, CGROUP EPERM,
+            TIME EPERM, clone EPERM, clone EPERM, clone EPERM, clone3 ENOSYS, own EPERM,
+            init ENOENT, host ENOENT, parent EPERM, owner EPERM, next EPERM|ENOENT|ENOTTY|EINVAL,
+            previous EPERM|ENOENT|ENOTTY|EINVAL""",
     ),
     Attack(
         name="limits and ranks",

@@ -35,6 +35,11 @@ ATTACKS = (
     Attack(
         name="files of a read-only mount",
         script="""
+        file = os.open('/opt/shown/file', os.O_RDONLY)
+        attempt('map', lambda: mmap.mmap(file, 5, mmap.MAP_SHARED, mmap.PROT_WRITE))
+        attempt('again', lambda: os.open(f'/proc/self/fd/{file}', os.O_RDWR))
+        attempt('truncate', lambda: os.truncate(f'/proc/self/fd/{file}', 0))
+        attempt('anonymous', lambda: os.open('/opt/shown', os.O_TMPFILE | os.O_RDWR))
         file = '/opt/shown/file'
         attempt('write', lambda: write(file))
         attempt('create', lambda: open('/opt/shown/new', 'w').close())
@@ -45,23 +50,11 @@ ATTACKS = (
         attempt('attribute', lambda: os.setxattr('/opt/shown', 'user.x', b'x'))
         attempt('folder', lambda: os.mkdir('/opt/shown/folder2'))
         """,
-        report="""write EROFS, create EROFS, remove EROFS, rename EROFS, chmod EROFS, date EROFS,
-            attribute EROFS, folder EROFS""",
+        report="""map EACCES, again EROFS, truncate EROFS, anonymous EROFS, write EROFS,
+            create EROFS, remove EROFS, rename EROFS, chmod EROFS, date EROFS, attribute EROFS,
+            folder EROFS""",
         ablation="read-only mounts",
-        succeeds="write create remove rename chmod date folder",
-    ),
-    Attack(
-        name="a shared mapping of a read-only file",
-        script="""
-        file = os.open('/opt/shown/file', os.O_RDONLY)
-        attempt('map', lambda: mmap.mmap(file, 5, mmap.MAP_SHARED, mmap.PROT_WRITE))
-        attempt('again', lambda: os.open(f'/proc/self/fd/{file}', os.O_RDWR))
-        attempt('truncate', lambda: os.truncate(f'/proc/self/fd/{file}', 0))
-        attempt('anonymous', lambda: os.open('/opt/shown', os.O_TMPFILE | os.O_RDWR))
-        """,
-        report="map EACCES, again EROFS, truncate EROFS, anonymous EROFS",
-        ablation="read-only mounts",
-        succeeds="again truncate anonymous",
+        succeeds="again truncate anonymous write create remove rename chmod date folder",
     ),
     Attack(
         name="links to files of the host",
@@ -75,7 +68,7 @@ ATTACKS = (
         report="program EXDEV|EPERM, shown EXDEV|EPERM, follow EROFS, password EROFS|EACCES",
     ),
     Attack(
-        name="mounts",
+        name="mounts and their points",
         script="""
         def mount(source, target, kind, flags):
             names = [n and ctypes.c_char_p(n.encode()) for n in (source, target, kind)]
@@ -90,20 +83,15 @@ ATTACKS = (
         attempt('root', lambda: call('chroot', ctypes.c_char_p(b'/tmp')))
         attempt('groups', lambda: mount('x', '/tmp', 'cgroup2', 0))
         attempt('kernel', lambda: os.mkdir('/sys/fs/cgroup/x'))
-        """,
-        report="""remount EPERM, rebind EPERM, tmpfs EPERM, proc EPERM, bind EPERM, shared EPERM,
-            detach EPERM, root EPERM, groups EPERM, kernel ENOENT""",
-    ),
-    Attack(
-        name="mount points",
-        script="""
         for path in ('/tmp', '/workspace', '/home/agent', '/dev/shm', '/proc'):
             attempt(path, lambda: os.rename(path, path + '2'))
         attempt('remove', lambda: os.rmdir('/opt/shown'))
         attempt('over', lambda: os.rename('/tmp', '/workspace'))
         """,
-        report="""/tmp EROFS|EBUSY, /workspace EROFS|EBUSY, /home/agent EROFS|EBUSY, /dev/shm
-            EROFS|EBUSY, /proc EROFS|EBUSY, remove EROFS|EBUSY, over EROFS|EBUSY|EXDEV""",
+        report="""remount EPERM, rebind EPERM, tmpfs EPERM, proc EPERM, bind EPERM, shared EPERM,
+            detach EPERM, root EPERM, groups EPERM, kernel ENOENT, /tmp EROFS|EBUSY,
+            /workspace EROFS|EBUSY, /home/agent EROFS|EBUSY, /dev/shm EROFS|EBUSY,
+            /proc EROFS|EBUSY, remove EROFS|EBUSY, over EROFS|EBUSY|EXDEV""",
     ),
     Attack(
         name="settings of the kernel",
