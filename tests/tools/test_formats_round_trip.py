@@ -198,15 +198,6 @@ def test_what_a_format_cannot_carry_is_refused(name: str, call: ToolCall, said: 
     assert said in str(caught.value)
 
 
-def test_what_other_formats_cannot_carry_json_does() -> None:
-    for call in (
-        ToolCall("a>b", {"a ": "</parameter>\n```\n*** End Patch"}, "call_0"),
-        ToolCall("bash", {"command": 7}, "call_0"),
-    ):
-        for name in JSON_FORMATS:
-            assert parse_action(render_calls([call], name), name).calls == (call,)
-
-
 def test_ids_are_written_where_the_format_has_them() -> None:
     calls = [ToolCall("submit", {}, "x"), ToolCall("submit", {}, "y")]
     for name in set(TOOL_FORMATS) - {"bash_block", "apply_patch"}:

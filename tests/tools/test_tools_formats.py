@@ -151,12 +151,6 @@ def test_arguments_that_are_no_object_give_a_call_with_an_error() -> None:
             assert parse(text).calls == (ToolCall("shell", {}, "call_0", error),)
 
 
-def test_one_unreadable_tag_beside_a_good_one_becomes_a_call_with_an_error() -> None:
-    text = f"<tool_call>{LS_JSON}</tool_call><tool_call>oops</tool_call>"
-    error = "Expecting value: line 1 column 1 (char 0)"
-    assert parse(text).calls == (LS, ToolCall("", {}, "call_1", error))
-
-
 def test_ids_are_kept_where_given_and_always_differ() -> None:
     ids = [None, "call_0", "x", "x", ""]
     text = message(*(function("submit", {}, id=given) for given in ids))

@@ -19,11 +19,6 @@ def parse(text: str, tool_format: str = "auto") -> ParsedAction:
     return parse_action(text, tool_format, SCHEMAS)
 
 
-def test_line_ends_inside_strings_are_taken_as_written() -> None:
-    text = '{"name": "any_tool", "arguments": {"cmd": "a\nb"}}'
-    assert parse(text).calls == (ToolCall("any_tool", {"cmd": "a\nb"}, "call_0"),)
-
-
 def test_what_is_not_json_cannot_be_rendered() -> None:
     for value in (float("nan"), b"ls", {1, 2}):
         with pytest.raises(InvalidArgumentError, match="arguments must be JSON values"):

@@ -23,11 +23,6 @@ def test_every_toolset_describes_itself(name: str) -> None:
         assert schema["function"]["parameters"]["type"] == "object"
 
 
-def test_an_unknown_toolset_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UnknownNameError, match=r"'nanoo'; did you mean 'nano'\? there are bash, "):
-        get_toolset("nanoo")
-
-
 def test_a_name_belongs_to_one_toolset() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="already a toolset named 'nano'"):

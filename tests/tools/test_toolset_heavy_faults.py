@@ -124,19 +124,6 @@ def test_a_test_that_forges_the_reply_gets_an_answer(ask: Ask) -> None:
     assert ask("locate_fault", test="test_e.py").endswith("line by line: 5")
 
 
-def test_an_episode_is_solved_with_it(env: gym.Env[Any, str], ask: Ask) -> None:
-    assert "signs.py:5: result = 1" in ask("locate_fault", test="tests/test_signs.py::test_zero")
-    ask(
-        "edit",
-        path="signs.py",
-        old="x == 0:\n        result = 1",
-        new="x == 0:\n        result = 0",
-    )
-    assert "none of these tests fails" in ask("locate_fault", test="tests/test_signs.py::test_zero")
-    _, reward, terminated, _, info = env.step('{"name": "submit", "arguments": {}}')
-    assert (reward, terminated, info["resolved"]) == (1.0, True, True)
-
-
 def test_commands_are_read_as_pytests_arguments() -> None:
     assert pytest_arguments("") == ([], [])
     assert pytest_arguments("tests/test_a.py") == (["tests/test_a.py"], [])

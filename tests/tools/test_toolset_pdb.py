@@ -234,15 +234,3 @@ def test_tests_stop_where_one_fails(ask: Ask) -> None:
     assert "> /workspace/test_shapes.py(9)test_wide()\n-> assert area(3, 5) == 15\n" in answer
     end = ask("pdb", command="c")
     assert "1 failed, 1 passed in 0.00s\nThe program finished." in end
-
-
-def test_an_episode_is_solved_with_it(env: gym.Env[Any, str], ask: Ask) -> None:
-    assert "1 failed, 1 passed in 0.00s" in ask("eval")
-    stopped = ask("pdb", command="b shapes.py:2, width == 3\nargs\np width * height")
-    assert stopped.endswith("-> return width + height\nwidth = 3\nheight = 5\n15")
-    ask("rewrite", path="shapes.py", start=2, new_code="    return width * height")
-    again = ask("pdb", command="c")
-    assert "with the breakpoints shapes.py:2 `return width + height`" in again
-    assert "2 passed in 0.00s" in again
-    _, reward, terminated, _, info = env.step('{"name": "submit", "arguments": {}}')
-    assert (reward, terminated, info["resolved"]) == (1.0, True, True)
