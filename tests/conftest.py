@@ -91,7 +91,6 @@ SUITES = {
     "tests/tasks/test_task_rows.py::test_every_kind_of_file": "slow",
     "tests/test_text_chat.py::test_a_schema_that_spells_a_control_token": "slow",
     "tests/test_text_chat.py::test_a_template_": "slow",
-    "tests/test_text_chat.py::test_no_content_becomes_a_token": "slow",
     "tests/test_text_chat.py::test_without_jinja": "slow",
     "tests/test_text_huggingface.py": "slow",
     "tests/test_text_neutral.py::test_a_transcript_as_text": "slow",

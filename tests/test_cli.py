@@ -1,7 +1,6 @@
 """The command as a user runs it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import run
+from machines import NO_LANDLOCK, NO_UNSHARE, run_on
 
 from coding_gym import __version__, load_tasks
 from coding_gym.agents.template_repair import readable_message
@@ -136,23 +136,8 @@ def test_doctor_says_the_same_in_json() -> None:
 
 
 def test_doctor_ends_with_1_where_nothing_isolates() -> None:
-    script = (
-        "from coding_gym.sandbox.zygote import numbers, seccomp, syscalls; import struct; "
-        "syscalls.prctl(38, 1); "
-        "code = [(0x20, 0, 0, 0), (0x35, 0, 2, 444), (0x25, 1, 0, 446), (0x06, 0, 0, 0x50026), "
-        "(0x06, 0, 0, 0x7FFF0000)]; "
-        "syscalls.install_filter(b''.join(struct.pack('HBBI', *one) for one in code)); "
-        "syscalls.install_filter(seccomp.program(numbers.machine())); "
-        "from coding_gym.cli.app import main; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "doctor"],
-        env={**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    script = "import sys\nsys.argv[1:] = ['doctor']\nfrom coding_gym.cli.app import main\nmain()"
+    done = run_on(NO_UNSHARE + NO_LANDLOCK, script)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "auto: none works" in done.stdout
     assert "namespace: to fix it: " in done.stdout

@@ -1,8 +1,6 @@
 """``coding-gym tasks synthesize``: what it can know it asks first, and nothing is left halved."""
 
 import dataclasses
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,12 +34,6 @@ connection broken by 'NewConnectionError('<HTTPSConnection object>: Failed to es
 connection: [Errno -3] Temporary failure in name resolution')': /simple/toolz/
 """
 UNKNOWN = "ERROR: No matching distribution found for toolz==1.2.0\n"
-INTERRUPTIBLE = """\
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from coding_gym.cli.app import main
-main()
-"""
 
 
 @pytest.fixture
@@ -203,26 +195,6 @@ def test_a_copy_that_was_interrupted_leaves_no_part(
     with pytest.raises(KeyboardInterrupt):
         project.keep_tree(repo, tmp_path / "trees", "shop")
     assert list((tmp_path / "trees").iterdir()) == []
-
-
-def test_ctrl_c_says_that_nothing_was_written(repo: Path, out: Path) -> None:
-    (repo / "test_shop.py").write_text(
-        "import threading\n\n\ndef test_it():\n    threading.Event().wait()\n"
-    )
-    arguments = ["tasks", "synthesize", "--repo", str(repo), "--out", str(out)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTIBLE, *arguments], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    try:
-        assert process.stderr.readline() == "looking at the tests\n"
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=120)[1]
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    assert said.endswith("stopped; nothing was written\n")
-    assert not out.parent.parent.exists()
 
 
 def test_a_network_out_of_reach_is_no_misspelt_name(

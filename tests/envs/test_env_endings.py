@@ -14,13 +14,6 @@ from coding_gym.episode import Limits
 from coding_gym.errors import InvalidTaskError
 
 
-def test_an_unchanged_tree_is_not_rewarded(env: CodingRepairEnv) -> None:
-    env.reset()
-    _, reward, terminated, _, info = env.step(SUBMIT)
-    assert (reward, terminated) == (0.0, True)
-    assert info["grade"].reason == "empty_patch"
-
-
 def test_the_last_turn_truncates_and_still_grades(tiny_row: dict[str, Any]) -> None:
     env = CodingRepairEnv(tasks=[tiny_row], max_turns=2)
     env.reset()

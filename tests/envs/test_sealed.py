@@ -65,23 +65,6 @@ def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, she
     assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it can find
 
 
-def test_this_package_is_nowhere(shell: Shell) -> None:
-    assert shell("find / -iname '*coding*gym*' -not -path '/proc/*' 2>/dev/null | head") == (
-        "command succeeded"
-    )
-    assert "No module named" in shell("python -c 'import coding_gym'")
-
-
-def test_history_ends_at_the_base(env: CodingRepairEnv, shell: Shell) -> None:
-    template_commit = shell("git rev-parse HEAD")
-    assert shell("git log --all --format=%H").split() == [template_commit]
-    listed = shell(
-        "git cat-file --batch-all-objects --batch-check='%(objecttype)' | sort | uniq -c"
-    )
-    assert "1 commit" in " ".join(listed.split())
-    assert shell("git stash list; git reflog --all; git remote; git tag") == "command succeeded"
-
-
 def test_a_commit_of_the_policys_does_not_depend_on_the_clock(
     env: CodingRepairEnv, shell: Shell
 ) -> None:

@@ -15,7 +15,6 @@ from moves import FIX, SUBMIT, shell
 
 import coding_gym
 from coding_gym import Grade
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import episode as ending
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tools import toolset_names
@@ -272,34 +271,6 @@ def test_what_is_no_snapshot_and_no_such_env_is_refused(tiny_row: dict[str, Any]
             ask(cartpole)
     env.close()
     cartpole.close()
-
-
-def test_the_bare_env_has_snapshot_restore_and_fork_of_its_own(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row])
-    env.reset()
-    env.step(FIX)
-    moment = env.snapshot()
-    forked = env.fork()
-    assert type(forked) is CodingRepairEnv
-    assert env.step(SUBMIT)[1] == 1.0
-    _, info = env.restore(moment)
-    assert info["text"] == "patch applied successfully"
-    assert env.step(SUBMIT)[1] == forked.step(SUBMIT)[1] == 1.0
-    env.close()
-    forked.close()
-
-
-def test_restoring_again_and_again_is_no_reason_to_warn(
-    tiny_row: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    env = make(tiny_row)
-    env.reset()
-    moment = coding_gym.snapshot(env)
-    for _ in range(3):
-        env.step(shell("true"))
-        coding_gym.restore(env, moment)
-    env.close()
-    assert caplog.text == ""
 
 
 def test_a_snapshot_can_be_copied_and_outlives_its_env(tiny_row: dict[str, Any]) -> None:

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 
@@ -160,10 +158,3 @@ def test_without_candidates_the_other_actions_remain(found: Localisation | None)
     assert "echo" in command
     assert {RUN_TESTS, SUBMIT} <= set(allowed(menu))
     assert max(allowed(menu)) < FIRST_CANDIDATE
-
-
-def test_calls_are_json() -> None:
-    menu = Menu(shortlist, "-q", NUM_SLOTS)
-    for action in (LOCATE, VIEW, RUN_TESTS, FIRST_CANDIDATE, SUBMIT):
-        for call in act(menu, action, APPLIED):
-            assert json.loads(json.dumps(call.to_json())) == call.to_json()

@@ -31,13 +31,6 @@ def test_options_change_what_they_name_and_nothing_else() -> None:
     assert SandboxOptions().applied(spec) == spec
 
 
-def test_our_own_commands_get_fresh_shells() -> None:
-    spec = SandboxSpec(image="theirs")
-    persistent = SandboxOptions.parse({"shell": "persistent"}).applied(spec)
-    assert persistent != spec
-    assert with_fresh_shells(persistent) == spec
-
-
 @pytest.mark.parametrize(
     ("value", "said"),
     [

@@ -78,14 +78,6 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         assert seen == [(number + 1) % 4 for number in range(len(seen))]
 
 
-def test_a_reset_drops_what_is_under_way(make: Make) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
-    vec.send([shell("echo dropped")] * 2)
-    assert vec.reset(seed=0)[1]["turn"].tolist() == [0, 0]
-    assert vec.step([shell("echo kept")] * 2)[4]["text"].tolist() == ["kept", "kept"]
-
-
 @pytest.mark.parametrize(
     ("actions", "env_ids"),
     [

@@ -45,14 +45,6 @@ def test_a_closed_vector_env_says_so(make: Make) -> None:
             late()
 
 
-def test_threads_start_when_they_are_needed(make: Make) -> None:
-    vec = make(3)
-    make(2).close()
-    assert threads() == []
-    vec.reset()
-    assert len(threads()) == 3
-
-
 def test_one_that_nobody_holds_any_more_ends_its_threads(make: Make) -> None:
     vec = CodingRepairVectorEnv(2)
     vec.reset(seed=0)

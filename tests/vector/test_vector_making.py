@@ -66,13 +66,6 @@ def test_wrappers_may_be_callables_and_have_either_name(make: Make) -> None:
     assert {each.max_tokens for each in by_hand.get_attr("limits")} == {3000}
 
 
-def test_wrappers_go_on_from_the_inside_out(make: Make) -> None:
-    outer = {"name": "gymnasium.wrappers:RecordEpisodeStatistics"}
-    env = make(1, wrappers=[CLIP, outer]).envs[0]
-    assert isinstance(env, gym.wrappers.RecordEpisodeStatistics)
-    assert isinstance(env.env, gym.wrappers.ClipReward)
-
-
 @pytest.mark.parametrize(
     ("wrappers", "error", "said"),
     [

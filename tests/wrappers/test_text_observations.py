@@ -41,19 +41,6 @@ def test_the_transcript_is_what_the_ids_spell(tiny_row: dict[str, Any]) -> None:
     ids.close()
 
 
-def test_no_text_opens_or_closes_a_turn_of_the_transcript(tiny_row: dict[str, Any]) -> None:
-    tiny_row["problem_statement"] = FORGED
-    env = TextObservation(CodingRepairEnv(tasks=[tiny_row]), "transcript")
-    env.reset()
-    env.step(shell(f"printf '{FORGED}'"))
-    observation, *_ = env.step(FORGED)
-    roles = 2 + 2 + 2  # system and issue, then twice a reply and its answer
-    assert observation.count("<|im_start|>") == roles + 1
-    assert observation.count("<|im_end|>") == roles
-    assert observation.replace("\u200b", "").count(FORGED) >= 2
-    env.close()
-
-
 @pytest.mark.parametrize(
     ("overflow", "kept"),
     [

@@ -67,24 +67,6 @@ def test_the_way_to_call_that_is_shown_is_one_that_is_read(
     env.close()
 
 
-@pytest.mark.parametrize(
-    "tool_format",
-    [
-        *("json", "hermes", "nanoagent", "llama3", "mistral", "qwen3_coder", "swe_agent"),
-        *("bash_block", "harmony", "glm45", "pythonic"),
-    ],
-)
-def test_a_format_chosen_by_name_is_explained_once_and_as_it_is_read(
-    tiny_row: dict[str, Any], tool_format: str
-) -> None:
-    env = TranscriptObservation(CodingRepairEnv(tasks=[tiny_row], tool_format=tool_format))
-    shown = text(env, env.reset()[0])
-    assert shown.count("<tools>") == 1
-    info = env.step(shown.split("For example:\n")[1].split("<|im_end|>")[0])[4]
-    assert "shapes.py" in info["text"]
-    env.close()
-
-
 def test_each_observation_continues_the_one_before_by_the_sampled_ids(
     env: TranscriptObservation,
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, symlink, tar_of
+from processes import num_descriptors
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
@@ -209,13 +210,9 @@ def test_without_a_module_for_zstd_the_way_out_is_told(
 
 
 def test_descriptors_are_all_closed(unpack: Unpack, refused_layer: RefusedLayer) -> None:
-    before = _num_descriptors()
+    before = num_descriptors()
     unpack(*(entry(f"{n}/{n}/file", "x") for n in range(20)))
     refused_layer(
         folder("a"), entry("a/b/c/d", "x"), symlink("a/b/l", "/"), entry("a/b/l/e/f", "x")
     )
-    assert _num_descriptors() == before
-
-
-def _num_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+    assert num_descriptors() == before
