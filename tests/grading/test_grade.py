@@ -56,13 +56,6 @@ def test_a_repair_that_breaks_what_worked_is_not_resolved(grade_tree: GradeTree)
     assert verdict.pass_to_pass["tests/test_cart.py::test_count"] is TestStatus.FAILED
 
 
-def test_a_tree_that_cannot_be_imported_passes_nothing(grade_tree: GradeTree) -> None:
-    verdict = grade_tree({"cart.py": "def total(:\n"})
-    assert verdict.reason is GradeReason.TESTS_FAILED
-    assert verdict.pass_fraction == 0
-    assert "SyntaxError" in verdict.detail
-
-
 @pytest.mark.parametrize(
     "patch",
     [

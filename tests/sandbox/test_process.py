@@ -6,7 +6,6 @@ import pytest
 
 from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.process import ProcessBackend
-from coding_gym.testing.debug import repeat_what_is_done_once
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
 
@@ -49,15 +48,3 @@ def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
 def test_limits_are_set() -> None:
     with _open(SandboxSpec(python=default_interpreter())) as sandbox:
         assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"
-
-
-def test_folders_of_processes_that_were_killed_are_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / "coding_gym-process-999999999-1-left").mkdir()
-    repeat_what_is_done_once()
-    with _open(SandboxSpec()):
-        (folder,) = tmp_path.iterdir()
-        assert folder.name != "coding_gym-process-999999999-1-left"
-    assert list(tmp_path.iterdir()) == []

@@ -170,8 +170,10 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("runner", "pytst", ": no test runner is called 'pytst'; did you mean"),
         ("FAIL_TO_PASS", ["t.py::test\0_a"], f" {NO_TEXTS}'t.py::test\\x00"),
         ("PASS_TO_PASS", ["t.py::\ud800"], f" {NO_TEXTS}'t.py::\\ud800'"),
+        ("FAIL_TO_PASS", 3, " must be a list of texts, or such a list"),
         ("FAIL_TO_PASS", [], " names no test"),
         ("FAIL_TO_PASS", None, " names no test"),
+        ("problem_statement", None, " is missing"),
         ("created_at", "zz", f" {NO_DATE}"),
         ("created_at", "1111-01-01", f" {NO_DATE}"),
         ("version", float("nan"), " must be text, got nan"),
@@ -183,13 +185,19 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("folder", "x" * 5000, " must name a folder, got 'xxx"),
         ("folder", "~nobody-of-that-name", " must name a folder"),
         ("test_command", "a\0b", f" {NO_UNICODE}"),
+        ("base_commit", None, " is missing, and the tree is a git repository"),
+        ("repository", "gone", " must be a git repository or a URL, got"),
+        ("patch", "nonsense", ": not a unified diff: no file header in 'nonsense'"),
+        ("test_patch", "nonsense", ": not a unified diff"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_refused_with_line_field_and_value(
     tmp_path, field, value, said
 ):
-    files = {"files": None} if field == "folder" else {}
-    assert f"field '{field}'{said}" in refused_row(tmp_path, **files, **{field: value})
+    files = {"folder": {"files": None}, "repository": {"files": None, "base_commit": "1" * 40}}
+    files["base_commit"] = {"files": None, "repo": "o/n"}
+    bad = files.get(field, {}) | {field: value}
+    assert f"field '{field}'{said}" in refused_row(tmp_path, **bad)
 
 
 @pytest.mark.parametrize(

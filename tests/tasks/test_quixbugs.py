@@ -103,11 +103,6 @@ def test_a_checkout_with_other_tests_is_refused(checkout: Path) -> None:
     assert "test_halve.py: has 6 tests where " in refusal(checkout)
 
 
-def test_a_checkout_that_is_not_whole_is_refused(checkout: Path) -> None:
-    (checkout / "correct_java_programs" / "HALVE.java").unlink()
-    assert "HALVE.java cannot be read" in refusal(checkout)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -72,23 +72,6 @@ def test_paths_in_a_file_start_at_its_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("FAIL_TO_PASS", 3, " must be a list of texts, or such a list"),
-        ("problem_statement", None, " is missing"),
-        ("base_commit", None, " is missing, and the tree is a git repository"),
-        ("folder", "gone", " must name a folder, got 'gone'"),
-        ("repository", "gone", " must be a git repository or a URL, got"),
-        ("patch", "nonsense", ": not a unified diff: no file header in 'nonsense'"),
-        ("test_patch", "nonsense", ": not a unified diff"),
-    ],
-)
-def test_a_malformed_row_is_refused_with_line_field_and_value(tmp_path, field, value, said):
-    path = write_jsonl(tmp_path / "rows.jsonl", [row(1), row(2, **{field: value})])
-    assert refusal(path).startswith(f"{path} line 2 (owner__name-2): field '{field}'{said}")
-
-
-@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("rows.jsonl", b'{"a": 1\n', "line 1: not JSON: Expecting ',' delimiter"),
