@@ -7,7 +7,6 @@ the same text on both sides. So the transcripts must be equal, message by messag
 the length that is granted to each reply. Six episodes show every warning and every end.
 """
 
-import importlib.metadata
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from nano_calls import Call, patch, shell
 from nano_model import commit_files, completion_of, replace_model
 
 from coding_gym.episode import transcript
@@ -37,36 +37,18 @@ SIGNS = {
 }
 
 
-def reply(*calls: tuple[str, Any]) -> str:
-    """An assistant message with tool calls; arguments that are text go in as they are."""
-    return json.dumps(
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [
-                {
-                    "id": f"call_{i}",
-                    "type": "function",
-                    "function": {
-                        "name": name,
-                        "arguments": given if isinstance(given, str) else json.dumps(given),
-                    },
-                }
-                for i, (name, given) in enumerate(calls)
-            ],
-        }
-    )
-
-
-def shell(command: str) -> tuple[str, Any]:
-    return "shell", {"cmd": command}
+def reply(*calls: Call) -> str:
+    """An assistant message with tool calls."""
+    numbered = [call.to_json() | {"id": f"call_{i}"} for i, call in enumerate(calls)]
+    return json.dumps({"role": "assistant", "content": "", "tool_calls": numbered})
 
 
 CAT, QUIET, FAILS = shell("cat shapes.py"), shell("true"), shell("cat nothing.py")
 LONG = shell("seq 1 200")  # 475 tokens
-UNKNOWN, MALFORMED, KEYLESS = ("sing", {"song": "la"}), ("shell", '{"cmd": "ls'), ("shell", {})
-FIX = "apply_patch", {"search": "width + height", "replace": "width * height", "file": "shapes.py"}
-LOST = "apply_patch", {"search": "no such text", "replace": "", "file": "shapes.py"}
+UNKNOWN, MALFORMED = Call("sing", '{"song": "la"}'), Call("shell", '{"cmd": "ls')
+KEYLESS = Call("shell", "{}")
+FIX = patch("width + height", "width * height", "shapes.py")
+LOST = patch("no such text", "", "shapes.py")
 
 
 @dataclass(frozen=True)
@@ -135,7 +117,7 @@ def max_tokens(script: Script, row: dict[str, Any]) -> int:
 
 
 def play_nano(
-    script: Script, row: dict[str, Any], root: Path, patch: pytest.MonkeyPatch
+    script: Script, row: dict[str, Any], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Returns the chat of nano-agent's own loop, and the lengths that it asked for."""
     granted: list[int] = []
@@ -153,8 +135,8 @@ def play_nano(
     def token_counter(_: str, *, messages: list[dict[str, Any]], **__: Any) -> int:
         return num_tokens(messages)
 
-    replace_model(patch, completion=completion, token_counter=token_counter)
-    patch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
+    replace_model(monkeypatch, completion=completion, token_counter=token_counter)
+    monkeypatch.setattr(nano_agent, "SYSTEM_PROMPT", get_toolset("nano").system_prompt)
     agent = nano_agent.Agent(
         token_limit=max_tokens(script, row), tool_limit=script.max_tool_calls, log=False
     )
@@ -188,10 +170,6 @@ def chat(messages: Sequence[dict[str, Any]]) -> Chat:
 def signs(messages: Sequence[dict[str, Any]]) -> str:
     firsts = [m["content"].partition("\n")[0] for m in messages if m["role"] == "tool"]
     return "".join(SIGNS.get(first, ".") for first in firsts)
-
-
-def test_the_version_is_the_one_that_is_claimed() -> None:
-    assert importlib.metadata.version("nano-agent") == "5.0.0"
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
