@@ -71,7 +71,6 @@ SUITES = {
     "tests/repair/test_repair_visible_tests.py": "slow",
     "tests/test_agents_template_repair.py": "slow",
     # Tools, environments, wrappers, the command.
-    "tests/tools/test_formats_episodes.py": "slow",
     "tests/tools/test_toolset_pdb.py": "slow",
     "tests/envs/test_snapshot_env.py::test_a_restored_env": "slow",
     "tests/envs/test_tree_search_example.py": "slow",
