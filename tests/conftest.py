@@ -81,7 +81,6 @@ SUITES = {
     "tests/wrappers/test_reward_wrappers.py": "slow",
     "tests/wrappers/test_visible_test_shaping.py": "slow",
     "tests/test_cli_replay.py::test_every_kind": "slow",
-    "tests/test_cli_replay.py::test_episodes_on_bundled": "slow",
     "tests/test_cli_validate.py": "slow",
     "tests/test_docs.py::test_python_in_the_pages_runs": "slow",
     # Tests that need transformers, tokenizers, jinja2 or pyarrow.

@@ -17,7 +17,7 @@ from coding_gym import load_tasks
 from coding_gym.calls import ExecResult
 from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
-from coding_gym.cli.synthesize import ProgressLines, summary
+from coding_gym.cli.synthesize import ProgressLines
 from coding_gym.errors import (
     InvalidArgumentError,
     MissingDependencyError,
@@ -225,15 +225,6 @@ def test_a_history_without_fixes_says_what_was_looked_at(repo: Path, out: Path) 
     assert result.exit_code == 1
     assert "no tasks, and nothing was written: of 3 commits, 3 are merges" in result.output
     assert not out.parent.parent.exists()
-
-
-def test_a_summary_says_why_commits_were_dropped() -> None:
-    progress = Progress(num_commits=9, num_sites=5, num_tried=5, num_found=2)
-    progress.num_failed, progress.failure, progress.num_invalid = 1, "no such interpreter", 2
-    said = summary(progress)
-    assert said.startswith("of 9 commits, 4 are merges, ")
-    assert "; 1 could not be run (the last: no such interpreter); 2 have no test" in said
-    assert said.endswith("; 2 were not confirmed by the grader")
 
 
 def test_lines_come_every_ten_tasks_and_every_half_minute(

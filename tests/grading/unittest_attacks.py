@@ -24,9 +24,7 @@ _FAKES = (
 )
 # Those that end the run, or keep tests from running: nothing is reported as passed that did not.
 ENDING = {
-    "exit": "import os\n\nos._exit(0)\n",
     "SystemExit": "import sys\n\nsys.exit(0)\n",
-    "an exit handler": "import atexit, os\n\natexit.register(lambda: os._exit(0))\n",
     "tests that skip": (
         "import unittest\n\n\n"
         "def add(hour, minute, minutes):\n"
@@ -50,7 +48,6 @@ ENDING = {
         "for kind in (unittest.TestResult, unittest.TextTestResult):\n"
         "    kind.addFailure = kind.addError = lambda self, test, err: self.addSuccess(test)\n"
     ),
-    "a dead supervisor": "import os\n\nos.kill(os.getppid(), 9)\n",
     "records by the reporter itself": (
         f"{_FIND}"
         "        for method in ('test_carries', 'test_carries_twice'):\n"
@@ -139,24 +136,5 @@ FORGING = {
         "unittest.TestCase.__eq__ = lambda self, other: 'carries' in self._testMethodName\n"
         "unittest.TestCase.__hash__ = lambda self: 0\n"
         f"{_REPORTING}unittest.TestCase.run = run\n"
-    ),
-    "tests that are emptied on disk": (
-        "import pathlib, re\n\n"
-        "for path in pathlib.Path('tests').glob('test_*.py'):\n"
-        "    path.write_text(re.sub(r'self.assert.*', 'pass', path.read_text()))\n"
-    ),
-    "a value equal to everything": (
-        "class Equal(tuple):\n"
-        "    __eq__ = lambda self, other: True\n"
-        "    __ne__ = lambda self, other: False\n\n\n"
-        "add = lambda *time: Equal((0, 50 + time[-1]))\n"
-    ),
-    "lines to every descriptor": (
-        "import os\n\n"
-        "for number in range(1024):\n"
-        "    try:\n"
-        '        os.write(number, b\'["test", "x", "call", "passed", false, ""]\\n\')\n'
-        "    except OSError:\n"
-        "        pass\n"
     ),
 }

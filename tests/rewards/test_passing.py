@@ -68,12 +68,3 @@ def test_progress_is_one_only_where_everything_passed() -> None:
         assert 0 <= progress(given) <= 1
         assert (progress(given) == 1) == ("f" not in to_pass + to_keep)
         assert progress(given) <= to_pass.count("p") / len(to_pass)
-
-
-def test_breaking_a_test_never_raises_progress() -> None:
-    rng = random.Random(1)
-    for _ in range(200):
-        to_pass = "".join(rng.choices("pf", k=3))
-        to_keep = "".join(rng.choices("pf", k=3))
-        broken = to_keep.replace("p", "f", 1)
-        assert progress(grade(to_pass, broken)) <= progress(grade(to_pass, to_keep))

@@ -64,19 +64,14 @@ def test_an_unchanged_tree_scores_nothing() -> None:
     assert values == dict.fromkeys(OF_PATCH, 0)
 
 
-def test_tampering_earns_nothing() -> None:
-    shown = "<think>\nx\n</think>\n<answer>\nx.py\n</answer>"
-    ls = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
-    caught = sample(GOLD, GradeReason.TAMPERED, ls, submit(shown))
-    assert [name for name in reward_names() if get_reward(name).value(caught) > 0] == []
-
-
 @pytest.mark.parametrize("weight", [0.2, -0.2])
 def test_no_part_of_a_tampered_episode_is_above_zero(weight: float) -> None:
+    shown = submit("<think>\nx\n</think>\n<answer>\nx.py\n</answer>")
+    ls = Turn(action="", calls=(ToolCall("shell", {"cmd": "ls"}),), results=(ToolResult(""),))
     for name in reward_names():
         composite = Composite.parse([{"name": name, "weight": weight}])
         for patch in (GOLD, WRONG, Patch()):
-            parts = composite.parts(sample(patch, GradeReason.TAMPERED))
+            parts = composite.parts(sample(patch, GradeReason.TAMPERED, ls, shown))
             assert max(parts.values()) <= 0, name
 
 
@@ -119,10 +114,6 @@ def test_what_grading_left_out_counts_only_as_tests() -> None:
     only = sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))
     assert get_reward("patch_similarity_max_files").value(only) == 0
     assert get_reward("test_patch_similarity").value(only) == 1
-
-
-def test_a_patch_that_does_not_apply_is_a_format_error_of_swe_rl() -> None:
-    assert get_reward("swe_rl_similarity").value(sample(WRONG, GradeReason.PATCH_NOT_APPLIED)) == -1
 
 
 def test_the_parts_of_a_composite_are_named_and_sum_up() -> None:
@@ -171,13 +162,6 @@ def test_a_score_by_lines_is_flagged_in_the_name_of_its_part() -> None:
 def test_lists_that_cannot_be_used_are_refused(parts: Any, said: str) -> None:
     with pytest.raises(InvalidArgumentError, match=said):
         Composite.parse(parts)
-
-
-def test_an_unknown_name_is_refused_with_what_is_near() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean 'file_match'"):
-        Composite.parse([{"name": "fiel_match", "weight": 0.1}])
-    with pytest.raises(UnknownNameError, match="no reward is called 3"):
-        get_reward(3)  # type: ignore[arg-type]
 
 
 def test_nothing_unresolved_earns_what_anything_resolved_does() -> None:
@@ -247,3 +231,10 @@ def test_a_reward_of_ones_own_keeps_to_its_range() -> None:
         register_reward(replace(own, name="flat", lowest=1.0))
     with pytest.raises(UnknownNameError, match="did you mean 'gold_patch'"):
         register_reward(replace(own, name="typo", needs=("gold_ptach",)))
+
+
+def test_an_unknown_name_is_refused_with_what_is_near() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'file_match'"):
+        Composite.parse([{"name": "fiel_match", "weight": 0.1}])
+    with pytest.raises(UnknownNameError, match="no reward is called 3"):
+        get_reward(3)  # type: ignore[arg-type]

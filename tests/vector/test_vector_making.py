@@ -67,59 +67,43 @@ def test_wrappers_may_be_callables_and_have_either_name(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrappers", "error", "said"),
+    ("wrappers", "said"),
     [
-        ([{"name": "TokenBudge"}], UnknownNameError, "did you mean 'TokenBudget'?"),
-        ([{"name": "none.such:Wrapper"}], InvalidArgumentError, "cannot be imported"),
-        ([{"name": "menu_actions"}], UnknownNameError, "did you mean 'MenuActions'?"),
-        ([{"name": "chain"}], UnknownNameError, "no wrapper is called 'chain'"),
-        (
-            [{"name": "gymnasium.wrappers:Nope"}],
-            UnknownNameError,
-            "^gymnasium.wrappers has no class 'Nope'$",
-        ),
+        ([{"name": "TokenBudge"}], "did you mean 'TokenBudget'?"),
+        ([{"name": "none.such:Wrapper"}], "cannot be imported"),
+        ([{"name": "menu_actions"}], "did you mean 'MenuActions'?"),
+        ([{"name": "chain"}], "no wrapper is called 'chain'"),
+        ([{"name": "gymnasium.wrappers:Nope"}], "^gymnasium.wrappers has no class 'Nope'$"),
         (
             [{"name": "gymnasium.wrappers:clip_reward"}],
-            UnknownNameError,
             "no class 'clip_reward'; did you mean 'ClipReward'?",
         ),
-        ([{"name": "gymnasium:Env"}], InvalidArgumentError, "not a class of gymnasium.Wrapper"),
-        (["TokenBudget"], InvalidArgumentError, 'write {"name": "TokenBudget"}'),
-        ([lambda _: None], InvalidArgumentError, "a wrapper must return an env"),
-        ("TokenBudget", InvalidArgumentError, "wrappers must be a list of"),
-        (
-            [{"name": "TokenBudget", "max_tokens": 3000}],
-            InvalidArgumentError,
-            "put max_tokens under 'kwargs'",
-        ),
+        ([{"name": "gymnasium:Env"}], "not a class of gymnasium.Wrapper"),
+        (["TokenBudget"], 'write {"name": "TokenBudget"}'),
+        ([lambda _: None], "a wrapper must return an env"),
+        ("TokenBudget", "wrappers must be a list of"),
+        ([{"name": "TokenBudget", "max_tokens": 3000}], "put max_tokens under 'kwargs'"),
         (
             [{"name": "TokenBudget", "kwargs": {"max_token": 3000}}],
-            InvalidArgumentError,
-            "TokenBudget has no argument 'max_token'; did you mean 'max_tokens'?",
+            "no argument 'max_token'; did you",
         ),
-        (
-            [{"name": "TokenBudget", "kwargs": {"env": 1}}],
-            InvalidArgumentError,
-            "no argument 'env'",
-        ),
+        ([{"name": "TokenBudget", "kwargs": {"env": 1}}], "no argument 'env'"),
         (
             [{"name": "RecordTrajectory"}],
-            InvalidArgumentError,
             'needs path; write {"name": "RecordTrajectory", "kwargs": {"path": ...}}',
         ),
-        ([{"kwargs": {}}], InvalidArgumentError, '{"name": ...'),
-        ([CLIP | {"kwarg": 1}], InvalidArgumentError, "'kwarg': 1"),
-        ([CLIP | {"kwargs": [1]}], InvalidArgumentError, "its kwargs a dict"),
-        ([{"name": 7}], InvalidArgumentError, "a wrapper's name is a text"),
-        ({"name": "ClipReward"}, InvalidArgumentError, "wrappers must be a list"),
-        ([CLIP | {"kwargs": {"x": 1}}], InvalidArgumentError, "it has min_reward, max_reward"),
+        ([{"kwargs": {}}], '{"name": ...'),
+        ([CLIP | {"kwarg": 1}], "'kwarg': 1"),
+        ([CLIP | {"kwargs": [1]}], "its kwargs a dict"),
+        ([{"name": 7}], "a wrapper's name is a text"),
+        ([CLIP | {"kwargs": {"x": 1}}], "it has min_reward, max_reward"),
     ],
 )
-def test_wrappers_that_cannot_be_are_refused(
-    wrappers: Any, error: type[Exception], said: str
-) -> None:
+def test_wrappers_that_cannot_be_are_refused(wrappers: Any, said: str) -> None:
     for make in (CodingRepairVectorEnv, make_vec):
-        with pytest.raises(error, match=said.replace("?", r"\?")):
+        with pytest.raises(
+            (InvalidArgumentError, UnknownNameError), match=said.replace("?", r"\?")
+        ):
             make(1, wrappers=wrappers)
 
 

@@ -10,7 +10,7 @@ from moves import SUBMIT, returning
 
 from coding_gym import Stop
 from coding_gym.envs import CodingRepairEnv
-from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
+from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rewards import reward_names
 from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
 
@@ -96,19 +96,6 @@ def test_the_weights_of_a_chain_leave_room_below_a_resolved_bug(make: Callable[.
         make([{"name": "swe_rl_similarity", "weight": -0.6}])
 
 
-def test_one_name_is_one_part(make: Callable[..., Env]) -> None:
-    inner = make([{"name": "patch_similarity", "weight": 0.1}])
-    said = "around CompositeReward: both have the part 'patch_similarity'"
-    with pytest.raises(InvalidArgumentError, match=said):
-        PatchSimilarityReward(inner)
-
-
-def test_a_task_without_what_is_compared_is_refused_at_reset(make: Callable[..., Env]) -> None:
-    env = make([{"name": "test_patch_similarity", "weight": 0.1}], test_patch="")
-    with pytest.raises(InvalidTaskError, match="CompositeReward: it has no hidden tests"):
-        env.reset()
-
-
 def test_rewards_of_the_grade_are_refused_where_there_is_none(
     tiny_row: dict[str, Any],
 ) -> None:
@@ -117,3 +104,10 @@ def test_rewards_of_the_grade_are_refused_where_there_is_none(
         with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
             wrap(env)
     assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
+
+
+def test_one_name_is_one_part(make: Callable[..., Env]) -> None:
+    inner = make([{"name": "patch_similarity", "weight": 0.1}])
+    said = "around CompositeReward: both have the part 'patch_similarity'"
+    with pytest.raises(InvalidArgumentError, match=said):
+        PatchSimilarityReward(inner)

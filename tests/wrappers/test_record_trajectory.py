@@ -16,7 +16,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import SyncVectorEnv
 from moves import SUBMIT
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
@@ -107,18 +106,6 @@ def test_a_dropped_episode_is_kept_only_on_request(core: CodingRepairEnv, path: 
     dropped = list(read_trajectories(path))
     assert [len(t.turns) for t in dropped] == [1, 2]
     assert all(t.stop_reason is None and t.grade is None for t in dropped)
-
-
-def test_a_vector_of_them_writes_one_file(tiny_row: dict[str, Any], path: Path) -> None:
-    def make() -> RecordTrajectory:
-        return RecordTrajectory(gym.make("CodingRepair-v0", tasks=[tiny_row]), path)
-
-    vector = SyncVectorEnv([make, make])
-    vector.reset(seed=0)
-    for actions in ([SUBMIT, LOOK], [LOOK, FIX], [SUBMIT, SUBMIT]):
-        vector.step(actions)
-    vector.close()
-    assert [t.resolved for t in read_trajectories(path)] == [False, False, True]
 
 
 def test_a_relative_path_stays_where_it_was(

@@ -68,15 +68,6 @@ def test_texts_come_out_of_vector_envs(tiny_row: dict[str, Any]) -> None:
     assert vector.reset()[0] == ("area(3, 5) gives 8\n\nI expected 15.",) * 2
     assert vector.step([shell("echo é")] * 2)[0] == ("é", "é")
     vector.close()
-    ours = gym.make_vec(
-        "CodingRepair-v0",
-        2,
-        vectorization_mode="vector_entry_point",
-        tasks=[tiny_row],
-        env_wrappers=[{"name": "TextObservation", "kwargs": {"max_chars": 50}}],
-    )
-    assert ours.reset()[0] == ("area(3, 5) gives 8\n\nI expected 15.",) * 2
-    ours.close()
 
 
 def test_what_cannot_be_observed_is_refused(env: CodingRepairEnv) -> None:

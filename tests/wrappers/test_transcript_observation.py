@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.wrappers import ClipReward, FlattenObservation
+from gymnasium.wrappers import ClipReward, FlattenObservation, TransformObservation
 from moves import SUBMIT, shell
 
 from coding_gym import Completion, Stop
@@ -124,16 +124,10 @@ def test_a_stop_ends_the_chat_without_a_word(env: TranscriptObservation) -> None
 
 
 def test_other_keys_of_the_observation_stay(tiny_row: dict[str, Any]) -> None:
-    class WithFlag(gym.ObservationWrapper[Any, Any, Any]):
-        def __init__(self, env: gym.Env[Any, Any]) -> None:
-            super().__init__(env)
-            inner: Any = env.observation_space
-            self.observation_space = spaces.Dict({**inner.spaces, "flag": spaces.Discrete(2)})
-
-        def observation(self, observation: Any) -> Any:
-            return {**observation, "flag": np.int64(1)}
-
-    env = TranscriptObservation(WithFlag(CodingRepairEnv(tasks=[tiny_row])), max_tokens=32)
+    core = CodingRepairEnv(tasks=[tiny_row])
+    space = spaces.Dict({**core.observation_space.spaces, "flag": spaces.Discrete(2)})
+    flagged = TransformObservation(core, lambda seen: {**seen, "flag": np.int64(1)}, space)
+    env = TranscriptObservation(flagged, max_tokens=32)
     observation, _ = env.reset()
     assert observation in env.observation_space
     assert observation["flag"] == 1

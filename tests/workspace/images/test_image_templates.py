@@ -39,13 +39,6 @@ def test_without_git_history_ignore_files_decide(
         assert output(sandbox, "cat src/native.so; git status --porcelain") == "machine code"
 
 
-def test_the_same_image_and_path_are_copied_once(
-    image_store: TemplateStore, make_image_task: MakeTask, template: Template
-) -> None:
-    other = image_store.get(make_image_task(instance_id="another"))
-    assert (other.key, other.spec.layers) == (template.key, template.spec.layers)
-
-
 def test_another_image_gives_another_template(
     image_store: TemplateStore, make_image_task: MakeTask, template: Template, tmp_path: Path,
     layers: list[bytes],
