@@ -1,4 +1,4 @@
-"""A short soak: hundreds of cycles, some kills. `benchmarks/soak.py` does more of the same."""
+"""Short soaks: episodes in cycles, killed builders, fuzzed actions; `benchmarks/` has longer."""
 
 import json
 import subprocess
@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzzer import FOLDER, fuzz
 
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.tools import toolset_names
 
 _SOAK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
 
@@ -47,3 +49,36 @@ def test_whatever_is_killed_when_nothing_leaks_and_the_rest_works_on(
     assert report["kills"]["count"] == count
     assert set(report["kills"]["whom"]) == {"owner", "outer", "server", "init"}
     assert report["kills"]["errors"] > 0
+
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "template_kills.py"
+
+
+def test_killed_builds_never_break_the_cache_and_two_builders_build_once() -> None:
+    """A short run of the script that kills fifty."""
+    argv = [sys.executable, SCRIPT, "--kills", "6", "--seed", "1"]
+    ended = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.stdout, ended.stderr
+    found = json.loads(ended.stdout)
+    assert found["killed"] == 6
+    assert (found["broken"], found["wrong"], found["leftovers"]) == (0, 0, 0)
+    assert found["at_once"] == ["built", "found"]
+    assert ended.returncode == 0
+
+
+def test_fuzzed_actions_of_every_toolset_raise_and_change_nothing() -> None:
+    num_parsed = 3000
+    row = fuzz(num_parsed=num_parsed, num_executed=40 * len(toolset_names()), seed=20_000_000)
+    outcomes = row["outcomes"]
+    assert outcomes["call"] >= num_parsed // 10
+    assert outcomes["unreadable"] >= num_parsed // 10
+    assert {name for name in toolset_names() if f"{name}: done" in outcomes} == set(toolset_names())
+
+
+def test_actions_follow_from_seed_and_index() -> None:
+    code = "import fuzzing; print([fuzzing.action(7, n).text for n in range(50)])"
+    argv = [sys.executable, "-c", code]
+    first, second = (
+        subprocess.run(argv, cwd=FOLDER, capture_output=True, check=True).stdout for _ in range(2)
+    )
+    assert first == second

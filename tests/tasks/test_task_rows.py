@@ -5,9 +5,10 @@ import sys
 
 import git
 import pytest
-from rows import refusal, row
+from rows import loaded, refusal, row
 
 from coding_gym.errors import MissingDependencyError
+from coding_gym.patch import Patch
 from coding_gym.task import FolderTree, GitTree
 from coding_gym.tasks import load_tasks
 
@@ -111,3 +112,102 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[datasets\]'"):
         load_tasks(tmp_path / "rows.parquet")
+
+
+TEST_PATCH = Patch.between(
+    {"tests/test_a.py": "old\n"}, {"tests/test_a.py": "new\n", "tests/test_b.py": "b\n"}
+).text
+TESTS = [f"t.py::test_{name}" for name in "abcd"]
+ROW = row(test_patch=TEST_PATCH, FAIL_TO_PASS=TESTS[:2], PASS_TO_PASS=TESTS[2:])
+OTHER = ROW | {"instance_id": "owner__name-2", "interpreter": "3.10"}
+
+
+def test_a_file_of_recorded_environments_is_laid_over_its_rows(tmp_path):
+    entry = {
+        "instance_id": "owner__name-1",
+        "base_commit": "1" * 40,
+        "python": "3.9",
+        "install_cmds": ["python -m pip install -e ."],
+        "test_cmd": "python -m pytest tests/test_a.py",
+        "p2p_bad": ["t.py::test_c"],
+        "t_install": 4.6,
+    }
+    path = tmp_path / "environments.jsonl"
+    path.write_text(json.dumps(entry) + "\n")
+    first, second = load_tasks([ROW, OTHER], environments=path)
+    assert (first.interpreter, first.install_commands) == ("3.9", ("python -m pip install -e .",))
+    assert (first.base_commit, first.environment_setup_commit) == (ROW["base_commit"], "1" * 40)
+    assert first.visible_test_command == "python -m pytest tests/test_a.py"
+    assert first.fail_to_pass == ("t.py::test_a", "t.py::test_b")
+    assert first.pass_to_pass == ("t.py::test_d",)
+    assert first.excluded_tests == ("t.py::test_c",)
+    assert second == load_tasks([OTHER])[0]
+
+
+def test_a_mapping_takes_the_names_of_tasks_too():
+    entry = {
+        "interpreter": "3.12",
+        "install_commands": [],
+        "visible_test_command": "make check",
+        "excluded_tests": ["t.py::test_a"],
+        "grading_timeout_s": 300,
+    }
+    task = loaded(ROW, environments={"owner__name-1": entry})
+    assert (task.interpreter, task.install_commands) == ("3.12", ())
+    assert task.visible_test_command == "make check"
+    assert task.fail_to_pass == ("t.py::test_b",)
+    assert task.excluded_tests == ("t.py::test_a",)
+    assert task.grading_timeout_s == 300
+
+
+def test_an_empty_entry_changes_nothing():
+    assert load_tasks([OTHER], environments={"owner__name-2": {}}) == load_tasks([OTHER])
+
+
+def test_commands_that_only_list_packages_are_left_out():
+    commands = ["pip install a", "python -m pip list --format=freeze > ../f", "pip freeze; make"]
+    entry = {"install_commands": commands}
+    task = loaded(ROW, environments={"owner__name-1": entry})
+    assert task.install_commands == ("pip install a", "pip freeze; make")
+
+
+def test_files_that_only_hidden_tests_bring_leave_the_visible_command():
+    for command, visible in [
+        ("pytest tests/test_b.py tests/test_a.py", "pytest tests/test_a.py"),
+        ("pytest tests/test_b.py", "python -m pytest -q"),  # nothing of it is there at base
+        ("pytest tests", "pytest tests"),
+        ("pytest 'tests/test_b.py", "pytest 'tests/test_b.py"),
+    ]:
+        task = loaded(ROW, environments={"owner__name-1": {"test_cmd": command}})
+        assert task.visible_test_command == visible, command
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"instance_id": "x", "python": 3.9}, "field 'python' should be a valid string, got 3.9"),
+        ({"instance_id": "x", "install_cmds": "a"}, "field 'install_cmds' must be a list of shell"),
+        (
+            {"instance_id": "x", "grading_timeout_s": 0},
+            "field 'grading_timeout_s' should be greater than 0, got 0",
+        ),
+        ({"python": "3.9"}, "field 'instance_id' must be text, got None"),
+        (["x"], "must be an object, got ['x']"),
+    ],
+)
+def test_a_wrong_line_is_refused_with_file_field_and_value(tmp_path, line, said):
+    path = tmp_path / "environments.jsonl"
+    path.write_text("\n" + json.dumps(line) + "\n")
+    assert refusal([ROW], environments=path).startswith(f"{path} line 2: {said}")
+
+
+@pytest.mark.parametrize(
+    ("task_id", "entry", "said"),
+    [
+        ("owner__name-1", {"excluded_tests": TESTS[:2]}, "leaves none of the 2 tests in FAIL_TO"),
+        ("owner__name-1", {"install_command": []}, "'install_command' is not known; did you mean"),
+        ("owner__name-9", {}, "no entry for any of the 1 tasks"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_refused(task_id, entry, said):
+    assert said in refusal([ROW], environments={task_id: entry})

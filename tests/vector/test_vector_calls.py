@@ -1,12 +1,18 @@
-"""Methods and attributes of the single envs."""
+"""Methods and attributes of the single envs, and their infos in one."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
-from moves import FIX, TRUE
+from moves import FIX, SUBMIT, TRUE
 
+from coding_gym import TestStatus
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.vector import CodingRepairVectorEnv
+from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector.batching import merge_infos
 
 Make = Callable[..., CodingRepairVectorEnv]
 CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.1, "max_reward": 0.5}}
@@ -46,3 +52,43 @@ def test_unknown_names_and_what_is_for_all_at_once_are_refused(make: Make) -> No
     for name in ("step", "reset", "close"):
         with pytest.raises(InvalidArgumentError, match=f"own {name}"):
             vec.call(name)
+
+
+def test_values_of_several_types_are_merged_in_any_order() -> None:
+    for values in ([3, None], [None, 3], [3, 2.5], ["a", 1], [{"b": 1}, None]):
+        merged = merge_infos(((place, {"a": value}) for place, value in enumerate(values)), 2)
+        assert merged["a"].tolist() == values
+        assert merged["_a"].tolist() == [True, True]
+    merged = merge_infos([(1, {"a": 3, "b": {"c": True}})], 2)
+    assert (merged["a"].dtype, merged["a"].tolist()) == (np.dtype(int), [0, 3])
+    assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
+
+
+def test_tasks_with_and_without_turns_of_their_own_share_a_vector_env(
+    rows: list[dict[str, Any]],
+) -> None:
+    tasks = [rows[0] | {"max_turns": 3}, rows[1]]
+    vec = make_vec(4, tasks=tasks, max_turns=None)
+    _, infos = vec.reset(seed=0)
+    assert set(infos["task_id"]) == {"shapes-0", "shapes-1"}
+    assert set(infos["budget"]["turns"]) == {3, None}
+    vec.close()
+
+
+@pytest.fixture
+def graded(tiny_row: dict[str, Any]) -> dict[str, Any]:
+    """The info of a graded step, with 500 tests."""
+    env = CodingRepairEnv(tasks=[tiny_row])
+    env.reset()
+    env.step(FIX)
+    info = env.step(SUBMIT)[4]
+    env.close()
+    tests = {f"tests/test_a.py::test_{number}": TestStatus.PASSED for number in range(500)}
+    return info | {"grade": replace(info["grade"], pass_to_pass=tests)}
+
+
+def test_a_graded_step_of_many_envs_has_few_keys(graded: dict[str, Any]) -> None:
+    merged = merge_infos(((place, graded) for place in range(64)), 64)
+    assert len(merged) <= 40
+    assert merged["grade"][63] == graded["grade"]
+    assert not any("::" in key for key in merged)
