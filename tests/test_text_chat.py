@@ -9,7 +9,7 @@ import pytest
 from small_tokenizers import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
-from coding_gym.text.chat import Chat, get_layout
+from coding_gym.text.chat import Chat, get_chat, get_layout
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
 
@@ -163,11 +163,17 @@ def test_a_template_that_prints_the_date_prints_a_fixed_one(saved: Any) -> None:
     assert text.startswith("2024-01-01<|im_start|>system")
 
 
+def test_only_a_format_that_the_prompt_explains_needs_no_tools_in_the_template(saved: Any) -> None:
+    tokenizer = saved(TEMPLATE.replace("tools | tojson", "''"))
+    with pytest.raises(InvalidArgumentError, match="does not show the tools"):
+        get_chat(tokenizer, SCHEMAS)
+    assert get_chat(tokenizer, SCHEMAS, "hermes").opening(OPENING).ids
+
+
 @pytest.mark.parametrize(
     ("template", "problem"),
     [
         (None, "has no chat template"),
-        ("{{ messages[0].content }}", "does not show the tools"),
         (TEMPLATE.replace("+ message.content", "+ message.content.replace('a', 'b')"), "rewrites"),
         (TEMPLATE.replace('message.role == "tool"', "false"), None),
         (

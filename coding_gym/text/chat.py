@@ -46,6 +46,8 @@ _CALL_FORMS = {
     '"function", "function": {"name": "<name>", "arguments": "{\\"<argument>\\": \\"<value>\\"}"}}'
     "]}",
 }
+# The system prompt does not explain these, so a chat template must show the tools.
+_UNTOLD = ("auto", "openai", "anthropic", "responses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,15 +294,16 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
     Raises:
         InvalidArgumentError: There is a template but none that fits, or no template at all.
     """
+    bare_format = tool_format.removesuffix("[strict]")
     if isinstance(tokenizer, HuggingFaceTokenizer):
-        return _template_layout(tokenizer, schemas)
+        return _template_layout(tokenizer, schemas, must_show=bare_format in _UNTOLD)
     size = tokenizer.vocab_size
     control_ids = {}
     for token in ("<|im_start|>", "<|im_end|>"):
         control_ids[token] = tokenizer.special_tokens.get(token, size)
         size = max(size, control_ids[token] + 1)
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
-    form = _CALL_FORMS.get(tool_format.removesuffix("[strict]"))
+    form = _CALL_FORMS.get(bare_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
     return Layout(_chatml, control_ids, size, system_suffix=suffix)
 
@@ -310,7 +313,9 @@ def _chatml(messages: Messages, asks: bool) -> str:
     return "".join([*texts, "<|im_start|>assistant\n"] if asks else texts)
 
 
-def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layout:
+def _template_layout(
+    tokenizer: HuggingFaceTokenizer, schemas: Schemas, *, must_show: bool
+) -> Layout:
     backend, tools = tokenizer.backend, [dict(schema) for schema in schemas]
     if not backend.chat_template:
         raise InvalidArgumentError(
@@ -350,19 +355,20 @@ def _template_layout(tokenizer: HuggingFaceTokenizer, schemas: Schemas) -> Layou
         return text
 
     layout = Layout(render, tokenizer.special_tokens, tokenizer.vocab_size, marks)
-    _check_tools(tokenizer.name, layout, tools)
+    _check_tools(tokenizer.name, layout, tools, must_show=must_show)
     return layout
 
 
-def _check_tools(name: str, layout: Layout, schemas: Schemas) -> None:
+def _check_tools(name: str, layout: Layout, schemas: Schemas, *, must_show: bool) -> None:
     """Refuses templates that do not show tools, and tools that spell control tokens."""
     shown = layout.render([{"role": role, "content": "…"} for role in _OPENING], False)
     tools = [schema["function"]["name"] for schema in schemas]
     missing = [tool for tool in tools if not re.search(rf"\b{re.escape(tool)}\b", shown)]
-    if missing:
+    if missing and must_show:
         raise InvalidArgumentError(
             f"the chat template of {name} does not show the tools ({', '.join(missing)}); use a "
-            "tokenizer whose template takes tools"
+            "tokenizer whose template takes tools, or a tool_format that the system prompt "
+            "explains, such as 'hermes'"
         )
     spelled = json.dumps(list(schemas), ensure_ascii=False)
     forged = next((token for token in layout.control_ids if token in spelled), None)
