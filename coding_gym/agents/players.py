@@ -3,6 +3,8 @@
 from typing import Any
 
 from coding_gym.agents.chat import ChatAgent, Sampling
+from coding_gym.agents.direct import DirectAgent
+from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import GeneratorPlayer, Player
 from coding_gym.agents.model_client import (
     LiteLLMClient,
@@ -14,7 +16,7 @@ from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 
-MODEL_AGENTS = ("chat",)
+MODEL_AGENTS = ("chat", "direct", "hf")
 """Agents that ask a model; all others are those of `agent_names`."""
 
 
@@ -33,6 +35,9 @@ def get_player(
     prices: Prices | None = None,
     model_timeout_s: float = 600.0,
     max_retries: int = 8,
+    device: str = "auto",
+    dtype: str = "auto",
+    history: str = "append",
     script: str | None = None,
 ) -> Player:
     """Returns an agent for a run.
@@ -40,13 +45,17 @@ def get_player(
     Args:
         agent: One of `player_names`.
         model: The model's name. With ``base_url`` as that server knows it; without, a provider and
-            a name as LiteLLM writes them, such as ``"anthropic/…"``.
+            a name as LiteLLM writes them, such as ``"anthropic/…"``. For ``hf`` a folder, or a name
+            in the local Hugging Face cache.
         base_url: Address of an OpenAI-compatible server.
         api_key: Its key, by default the environment variable ``OPENAI_API_KEY``.
         sampling: How the model samples.
         prices: Prices of the model's tokens.
         model_timeout_s: Seconds that one reply may take, retries included.
         max_retries: How often a request is sent again.
+        device: For ``hf``, as `HuggingFaceAgent` takes it.
+        dtype: The same.
+        history: The same.
         script: For ``scripted``: a JSONL file of actions.
 
     Raises:
@@ -65,10 +74,16 @@ def get_player(
         return GeneratorPlayer(agent, agent_factory(agent, script=script))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
+    if agent == "hf":
+        if base_url:
+            raise InvalidArgumentError(
+                f"agent 'hf' loads its model itself, got base_url={base_url!r}; use agent 'chat'"
+            )
+        return HuggingFaceAgent(model, sampling, device=device, dtype=dtype, history=history)
     client: Any
     if base_url:
         check_local_server(base_url)
         client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
     else:
         client = LiteLLMClient(model_timeout_s, max_retries, prices)
-    return ChatAgent(client, model, sampling)
+    return (DirectAgent if agent == "direct" else ChatAgent)(client, model, sampling)

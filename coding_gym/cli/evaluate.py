@@ -77,6 +77,16 @@ def eval_(
         float, _option("Seconds for one reply, retries included.", _MODEL)
     ] = 600.0,
     max_retries: Annotated[int, _option("Times a request is sent again.", _MODEL)] = 8,
+    device: Annotated[str, _option("For the agent 'hf': such as cpu or cuda.", _MODEL)] = "auto",
+    dtype: Annotated[str, _option("For the agent 'hf': such as bfloat16.", _MODEL)] = "auto",
+    history: Annotated[
+        str,
+        _option(
+            "For the agent 'hf': 'append' only adds ids to a prompt, 'template' renders the chat "
+            "again for each turn.",
+            _MODEL,
+        ),
+    ] = "append",
     script: Annotated[
         str | None, _option("For the agent 'scripted': a JSONL file of actions.", _MODEL)
     ] = None,
@@ -235,8 +245,7 @@ def _player(given: Mapping[str, Any]) -> Player:
         sampling=_sampling(given),
         prices=_prices(given),
         model_timeout_s=given["model_timeout"],
-        max_retries=given["max_retries"],
-        script=given["script"],
+        **{name: given[name] for name in ("max_retries", "device", "dtype", "history", "script")},
     )
 
 
@@ -268,7 +277,9 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
     limits = options.parse_object("--limits", given["limits"])
     if given["episode_timeout"] is not None:
         limits |= {"max_seconds": given["episode_timeout"], "clock": "wall"}
+    own = {"tokenizer": f"hf:{given['model']}"} if given["agent"] == "hf" else {}
     return {
+        **own,
         "toolset": given["toolset"],
         "tool_format": given["tool_format"],
         "max_turns": given["max_turns"],

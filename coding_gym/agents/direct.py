@@ -1,0 +1,196 @@
+"""Direct generation: one request with the issue and some files, one patch back, no tools."""
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coding_gym.action import Stop
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.model_client import ModelClient, PromptTooLongError
+from coding_gym.episode import Episode
+from coding_gym.text.truncate import well_formed
+from coding_gym.tools.files import open_file
+from coding_gym.tools.patches import FilePatch, Hunk, read_patch
+from coding_gym.tools.patching import apply_patch
+from coding_gym.tools.toolset import Refusal, ToolContext
+
+_SYSTEM = """\
+You repair bugs in software. You are given a report of a problem and files of the repository. Find \
+the cause and reply with the smallest change that repairs it; you have no tools and only this one \
+reply. Do not change tests. Write one unified diff in a block that begins with ```diff, or write a \
+block like this for each change, whose first part is in the file exactly once:
+
+path/of/the/file.py
+<<<<<<< SEARCH
+lines of the file
+=======
+lines in their place
+>>>>>>> REPLACE"""
+
+_MAX_OUTPUT_BYTES = 16 << 20
+# Prints all paths, then each word of the issue once for each file that has it.
+_INDEX = "git ls-files; echo //; git grep -zowIF -f - | tr '\\0' : | LC_ALL=C sort -u"
+_NO_CODE = re.compile(
+    r"(^|/)(tests?|testing|docs?)/|(^|/)(test_|conftest)|_test\.|"
+    r"\.(md|rst|txt|json|toml|cfg|ini|ya?ml|lock|csv|html|svg)$"
+)
+_THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
+_DIFF = re.compile(
+    r"^(?:diff --git |--- |\*\*\* Begin Patch).*?(?=^```|\Z)", re.DOTALL | re.MULTILINE
+)
+_BLOCK = re.compile(
+    r"^<{5,9} SEARCH[^\n]*\n(.*?)^={5,9}[ \t]*\n(.*?)^>{5,9} REPLACE", re.DOTALL | re.MULTILINE
+)
+_PATH = re.compile(r"^(?!```)[`*# \t]*([^\s`*]*[./][^\s`*]*\w)[`*: \t]*$", re.MULTILINE)
+
+
+class DirectAgent:
+    """Repairs by one reply of a chat model, the baseline without tools.
+
+    The files in the request are chosen without the gold patch: first those whose path or module is
+    in the issue, tracebacks included, then those that share the rarest words with it; tests and
+    prose only where they are named. A reply without a patch, or with one that does not apply,
+    leaves the tree as it was, so the attempt is not resolved. The record has the chat that the
+    model had.
+
+    Args:
+        client: Sends the request.
+        model: The model's name, as the server knows it.
+        sampling: How it samples. Each attempt is sent a seed of its own.
+        max_file_chars: Characters of all files in the request together.
+    """
+
+    name = "direct"
+
+    def __init__(
+        self,
+        client: ModelClient,
+        model: str,
+        sampling: Sampling | None = None,
+        max_file_chars: int = 60_000,
+    ) -> None:
+        self.model = model
+        self._client = client
+        self._sampling = sampling or Sampling()
+        self._max_file_chars = max_file_chars
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the settings of the sampling, the server's address, and the budget for files."""
+        return {
+            "base_url": getattr(self._client, "base_url", type(self._client).__name__),
+            "sampling": self._sampling.body(),
+            "max_file_chars": self._max_file_chars,
+        }
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Asks once, applies the patch, and has it graded.
+
+        Raises:
+            ModelError: There is no reply, after all retries.
+        """
+        issue = live.task.problem_statement
+        files = await live.in_thread(_chosen_files, live.episode, issue, self._max_file_chars)
+        shown = [f"{path}\n```\n{text}\n```" for path, text in files.items()]
+        chat = live.episode.messages
+        chat[:] = [
+            {"role": "system", "content": _SYSTEM},
+            {"role": "user", "content": "\n\n".join([issue, "Files:", *shown])},
+        ]
+        body = {"model": self.model, "seed": live.seed, **self._sampling.body(), "messages": chat}
+        try:
+            reply = await self._client.complete(body)
+        except PromptTooLongError as problem:
+            await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
+            return
+        chat.append({"role": "assistant", "content": _content(reply.action)})
+        outcome = await live.in_thread(_applied, live.episode, chat[-1]["content"])
+        await live.step(Stop(outcome), reply.call)
+
+    async def close(self) -> None:
+        """Closes the connections to the server."""
+        await self._client.close()
+
+
+def _chosen_files(episode: Episode, issue: str, max_chars: int) -> dict[str, str]:
+    """Returns the texts of the likeliest files, by their paths; only the first may be cut."""
+    chosen: dict[str, str] = {}
+    with episode.access() as context:
+        for path in _ranked(context, issue)[:10]:
+            try:
+                file = open_file(context, path)
+            except Refusal:  # too large, or a link to the outside
+                continue
+            text, is_first = well_formed(file.text), not chosen
+            if file.content.is_binary or (len(text) > max_chars and not is_first):
+                continue
+            if len(text) > max_chars:
+                text = text[:max_chars] + "\n[… the rest of this file is left out …]"
+            chosen[path] = text
+            max_chars -= len(text)
+    return chosen
+
+
+def _ranked(context: ToolContext, issue: str) -> list[str]:
+    """Returns the paths of files, the likeliest first."""
+    words = "\n".join(sorted(set(re.findall(r"[A-Za-z_]\w{2,}", issue))))
+    found = context.sandbox.run(_INDEX, stdin=words.encode(), max_output_bytes=_MAX_OUTPUT_BYTES)
+    listed, _, pairs = found.output.partition("//\n")
+    paths, files = listed.split("\n")[:-1], defaultdict[str, list[str]](list)
+    for pair in pairs.split("\n")[:-1]:
+        path, _, word = pair.rpartition(":")
+        files[word].append(path)
+    score = defaultdict[str, float](float)
+    for holders in files.values():
+        for path in holders:
+            score[path] += math.log((1 + len(paths)) / len(holders))
+    named = {path: _num_named(path, issue) for path in paths}
+    wanted = [p for p in paths if named[p] or (score[p] and not _NO_CODE.search(p))]
+    return sorted(wanted, key=lambda path: (-named[path], -score[path], path))
+
+
+def _num_named(path: str, issue: str) -> int:
+    """Returns how many parts at the end of a path stand in the issue, as a path or a module."""
+    parts = path.split("/")
+    for start in range(len(parts)):
+        tail = "/".join(parts[start:])
+        module = tail.removesuffix(".py").replace("/", ".")
+        name = "|".join(map(re.escape, {tail, module if "." in module else tail}))
+        if re.search(rf"(?<![\w.-])(?:{name})(?![\w-])", issue):
+            return len(parts) - start
+    return 0
+
+
+def _content(action: str) -> str:
+    """Returns the text of a reply, which is a message as JSON where it has reasoning or calls."""
+    try:
+        return str(json.loads(action)["content"])
+    except (ValueError, TypeError, KeyError):
+        return str(action)
+
+
+def _applied(episode: Episode, reply: str) -> str:
+    """Applies the patch of a reply to the tree, all of it or nothing; returns the outcome."""
+    text = _THOUGHT.sub("", reply.replace("\r\n", "\n"))
+    try:
+        patch = list(_blocks(text)) or read_patch("".join(_DIFF.findall(text)))
+        with episode.access() as context:
+            apply_patch(context, patch)
+    except Refusal as problem:
+        return f"the reply cannot be used: {problem}"
+    return "the patch is applied"
+
+
+def _blocks(text: str) -> Iterator[FilePatch]:
+    """Reads search/replace blocks; one without a path above it is of the same file as the last."""
+    path, end = "", 0
+    for block in _BLOCK.finditer(text):
+        path = [path, *_PATH.findall(text[end : block.start()])][-1]
+        old, new = (part.split("\n")[:-1] for part in block.groups())
+        lines = (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
+        hunk = Hunk(lines, start=None if old else 0)
+        yield FilePatch(path if old else None, path, (hunk,), is_loose=True)
+        end = block.end()

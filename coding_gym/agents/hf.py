@@ -1,0 +1,318 @@
+"""An agent on a local Hugging Face model, on CPU or GPU: batched, and exact to the token."""
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from importlib import import_module
+from typing import Any
+
+from coding_gym.action import Completion, Stop
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.live_episode import LiveEpisode, ModelError
+from coding_gym.arguments import unknown_name
+from coding_gym.envs.chat_request import chat_request
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.text.chat import get_chat
+from coding_gym.text.chat_history import ChatIds
+from coding_gym.text.neutral import neutralise
+from coding_gym.text.tokenizers import get_tokenizer
+from coding_gym.tools.formats import tells_format
+from coding_gym.trajectory import ModelCall
+
+HISTORIES = ("append", "template")
+"""How a prompt continues the one before: by new ids alone, or the whole chat rendered again."""
+
+_MAX_REPLY_TOKENS = 2048  # where the sampling has no max_tokens
+# Requests that come this close together share a batch; a share of the time that the last one took,
+# so that episodes whose commands run meanwhile do not form batches of their own forever.
+COLLECT_S, COLLECT_SHARE = 0.005, 0.1
+
+Request = tuple[list[int], int, int]
+"""The ids of a prompt, the most tokens of the reply, and the seed."""
+
+Reply = tuple[list[int], list[float]]
+"""Sampled ids, and the log-probability of each."""
+
+
+class HuggingFaceAgent:
+    """Plays episodes by a causal language model of ``transformers`` in this process.
+
+    *Prompts*: with ``history="append"`` a prompt is the one before, the ids that were sampled, and
+    the ids of the new messages, laid out as `TranscriptObservation` and
+    `Trajectory.to_training_example` do; no prompt breaks the prefix. With ``"template"`` the
+    tokenizer's chat template renders the whole chat again, as servers do, and the record counts the
+    prefix breaks. Control tokens in issues and results lose their meaning in both.
+
+    *Replies* end at a stop token, which is kept in their ids. Log-probabilities are the model's
+    own, before temperature and cut-offs. What ``sampling`` does not set is taken from the model's
+    generation config: temperature (else 1; 0 takes the likeliest token), top_p, top_k and min_p.
+
+    *Batches*: requests that wait at the same time are generated together, padded on the left. Each
+    draws from a generator of its own, seeded by the attempt and the turn. Still a reply may depend
+    on its batch: padding and the number of rows change the last bits of the model's numbers, more
+    so with 16-bit weights, and now and then a token. With one episode at a time (concurrency 1), a
+    run on the same machine and versions repeats exactly.
+
+    Args:
+        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded.
+        sampling: How it samples; ``thinking`` and ``reasoning_effort`` are for the template.
+        device: A device of torch; ``"auto"`` takes a GPU where there is one.
+        dtype: A dtype of torch by name; ``"auto"``: the one of the checkpoint.
+        history: One of `HISTORIES`.
+
+    Attributes:
+        tokenizer: The name of the tokenizer that the episodes must have.
+
+    Raises:
+        InvalidArgumentError: There is no such model on this machine, or an argument cannot be used.
+        MissingDependencyError: torch or transformers is not installed.
+        TokenizerError: The model comes without a tokenizer.
+    """
+
+    name = "hf"
+
+    def __init__(
+        self,
+        model: str,
+        sampling: Sampling | None = None,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        history: str = "append",
+    ) -> None:
+        if history not in HISTORIES:
+            raise unknown_name("history", history, HISTORIES)
+        asked = sampling or Sampling()
+        options = {"enable_thinking": asked.thinking, "reasoning_effort": asked.reasoning_effort}
+        self._template_options = {k: v for k, v in options.items() if v is not None}
+        if asked.extra or (self._template_options and history == "append"):
+            raise InvalidArgumentError(
+                "agent 'hf' sends no requests, so no other fields of them, and thinking or "
+                f"reasoning_effort need history='template'; got {asked.body()}"
+            )
+        self.model, self.tokenizer = model, f"hf:{model}"
+        self._history = history
+        self._torch, self._transformers = _package("torch"), _package("transformers")
+        self._model = self._load(device, dtype)
+        self._tokenizer = get_tokenizer(self.tokenizer)
+        own = self._model.generation_config
+        self._model.generation_config = self._transformers.GenerationConfig()
+        given = {k: v for k, v in asdict(asked).items() if v is not None}
+        names = ("temperature", "top_p", "top_k", "min_p")
+        found = {k: v for k in names if (v := getattr(own, k, None)) is not None}
+        self._sampling = replace(asked, **{"temperature": 1.0, **found, **given})
+        ends = own.eos_token_id if isinstance(own.eos_token_id, list) else [own.eos_token_id]
+        self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
+        config = self._model.config.get_text_config()
+        self._context = getattr(config, "max_position_embeddings", None) or sys.maxsize
+        self._waiting: list[tuple[Request, asyncio.Future[Reply | Exception]]] = []
+        self._work: asyncio.Task[None] | None = None
+        self._last_batch_s = 0.0
+        self._is_closed = False
+
+    def _load(self, device: str, dtype: str) -> Any:
+        if device == "auto":
+            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+        load = self._transformers.AutoModelForCausalLM.from_pretrained
+        try:
+            return load(self.model, dtype=dtype, local_files_only=True).to(device).eval()
+        except Exception as problem:  # transformers raises whatever its many file readers do
+            first_line = next(iter(str(problem).splitlines()), "")
+            raise InvalidArgumentError(
+                f"cannot load the model {self.model} as {dtype} on {device} from this machine "
+                f"({type(problem).__name__}: {first_line}); name a folder with a model, or "
+                f"download it first: hf download {self.model}"
+            ) from problem
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the settings of the sampling, and how the model runs."""
+        return {
+            "sampling": self._sampling.body(),
+            "history": self._history,
+            "device": self._model.device.type,
+            "dtype": str(self._model.dtype).removeprefix("torch."),
+        }
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Generates actions until the episode has ended.
+
+        A prompt as long as the model's context ends it, with a grade.
+
+        Raises:
+            ModelError: The model failed, or its chat template does not fit.
+        """
+        episode = live.episode
+        if episode.tokenizer is not self._tokenizer:
+            raise ModelError(
+                "the episodes of agent 'hf' need the tokenizer of its model, got "
+                f"{episode.tokenizer.name!r}; give them tokenizer={self.tokenizer!r}",
+                "refused",
+            )
+        prompt = self._templated(live) if self._history == "template" else self._appended(live)
+        while not live.ended:
+            began = time.perf_counter()
+            ids = await live.in_thread(prompt)
+            if len(ids) >= self._context:
+                await live.step(Stop(f"the prompt has {len(ids)} of {self._context} tokens"))
+                return
+            left = episode.info()["budget"]
+            bounds = (left["response_tokens"], left["tokens"], self._context - len(ids))
+            most = self._sampling.max_tokens or _MAX_REPLY_TOKENS
+            most = max(1, min(most, *(bound for bound in bounds if bound is not None)))
+            reply, logprobs = await self._ask((ids, most, _seed(live.seed, episode.usage.turns)))
+            is_ended = reply[-1] in self._stop_ids
+            text = self._tokenizer.decode(reply[:-1] if is_ended else reply)
+            call = ModelCall(
+                prompt_tokens=len(ids),
+                completion_tokens=len(reply),
+                finish_reason="stop" if is_ended else "length",
+                duration_s=time.perf_counter() - began,
+            )
+            await live.step(Completion(text, reply, logprobs), call, ids)
+
+    def _appended(self, live: LiveEpisode) -> Callable[[], list[int]]:
+        """Returns what makes the next prompt by adding new ids to the last one."""
+        episode = live.episode
+        try:
+            chat = get_chat(self._tokenizer, live.toolset.schemas, live.tool_format)
+        except InvalidArgumentError as problem:
+            raise ModelError(f"{problem}, or history='template'", "refused") from problem
+        history = ChatIds(chat, sys.maxsize)
+
+        def prompt() -> list[int]:
+            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
+            history.extend(episode.messages[history.num_messages :], replies)
+            ids: list[int] = history.ids(asks=True).tolist()
+            return ids
+
+        return prompt
+
+    def _templated(self, live: LiveEpisode) -> Callable[[], list[int]]:
+        """Returns what renders the whole chat as the next prompt."""
+        api = "text" if tells_format(live.tool_format) else "transformers"
+        render = self._tokenizer.backend.apply_chat_template
+        control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
+        options = {"add_generation_prompt": True, "return_dict": False, **self._template_options}
+
+        def prompt() -> list[int]:
+            request = chat_request(live.episode, api)
+            messages = request.get("messages") or request["conversation"]
+            for message in messages:
+                if message["role"] != "assistant":
+                    message["content"] = neutralise(message["content"], control)
+            return list(render(messages, tools=request.get("tools"), **options))
+
+        return prompt
+
+    async def _ask(self, request: Request) -> Reply:
+        """Returns the reply to a request, generated together with others that wait."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append((request, future))
+        if self._work is None or self._work.done():
+            self._is_closed = False
+            self._work = asyncio.create_task(self._generate_waiting())
+        reply: Reply | Exception = await future
+        if isinstance(reply, Exception):
+            raise ModelError(
+                f"the model failed ({reply!r}); where memory is short, lower the concurrency"
+            ) from reply
+        return reply
+
+    async def _generate_waiting(self) -> None:
+        """Generates batch after batch, in one thread at a time, until no request waits."""
+        while self._waiting:
+            await asyncio.sleep(max(COLLECT_S, COLLECT_SHARE * self._last_batch_s))
+            batch, self._waiting = self._waiting, []
+            began = time.perf_counter()
+            replies: Sequence[Reply | Exception]
+            try:
+                replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
+            except Exception as problem:  # noqa: BLE001 - raised to each episode that waits
+                replies = [problem] * len(batch)
+            self._last_batch_s = time.perf_counter() - began
+            for (_, future), reply in zip(batch, replies, strict=True):
+                if not future.done():  # cancelled
+                    future.set_result(reply)
+
+    def _generate(self, requests: Sequence[Request]) -> list[Reply]:
+        """Generates the replies to some requests in one batch."""
+        torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
+        prompts, bounds, seeds = zip(*requests, strict=True)
+        width = max(map(len, prompts))
+        ids = torch.tensor([[pad_id] * (width - len(p)) + p for p in prompts], device=device)
+        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=device)
+        most = torch.tensor(bounds, device=device)
+        logprobs: list[Any] = []
+
+        def is_done(ids: Any, *_: Any, **__: Any) -> Any:
+            return (ids.shape[1] - width >= most) | self._is_closed
+
+        output = self._model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            generation_config=self._transformers.GenerationConfig(
+                do_sample=False,  # the sampler leaves one token to choose
+                max_new_tokens=max(bounds),
+                eos_token_id=self._stop_ids,
+                pad_token_id=pad_id,
+            ),
+            logits_processor=[self._sampler(seeds, logprobs)],
+            stopping_criteria=[is_done],
+        )
+        rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
+        replies = []
+        for sampled, likely, bound in zip(*rows, bounds, strict=True):
+            stops = (n for n, token in enumerate(sampled, 1) if token in self._stop_ids)
+            length = min(next(stops, len(sampled)), bound)
+            replies.append((sampled[:length], likely[:length]))
+        return replies
+
+    def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
+        """Returns a logits processor that draws for each row; it adds to ``logprobs``."""
+        torch, kinds, sampling = self._torch, self._transformers, self._sampling
+        generators = [torch.Generator(self._model.device).manual_seed(seed) for seed in seeds]
+        settings = (
+            (kinds.TemperatureLogitsWarper, float(sampling.temperature or 0)),
+            (kinds.TopKLogitsWarper, sampling.top_k),
+            (kinds.TopPLogitsWarper, sampling.top_p),
+            (kinds.MinPLogitsWarper, sampling.min_p),
+        )
+        warpers = [kind(value) for kind, value in settings if value and value > 0]
+
+        def draw(ids: Any, scores: Any) -> Any:
+            scores[
+                :, self._tokenizer.vocab_size :
+            ] = -torch.inf  # rows of the embedding for no token
+            own = scores.log_softmax(-1)
+            if sampling.temperature:
+                for warp in warpers:
+                    scores = warp(ids, scores)
+                rows = zip(scores.softmax(-1), generators, strict=True)
+                drawn = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
+            else:
+                drawn = scores.argmax(-1, keepdim=True)
+            logprobs.append(own.gather(1, drawn))
+            return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+
+        return draw
+
+    async def close(self) -> None:
+        """Ends a generation that still runs; the model stays loaded."""
+        self._is_closed = True
+
+
+def _seed(attempt_seed: int, turn: int) -> int:
+    digest = hashlib.sha256(f"{attempt_seed}\0{turn}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingDependencyError(
+            f"{name} is not installed; run: pip install 'coding-gym[hf]'"
+        ) from None

@@ -1,0 +1,87 @@
+"""Direct generation against a scripted server: one request, one patch, no tools."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coding_gym.agents.direct import DirectAgent
+from coding_gym.agents.model_client import OpenAIClient
+from coding_gym.agents.players import get_player
+from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.tasks import load_tasks
+from coding_gym.testing.chat_server import Answer, ChatServer, message
+from coding_gym.trajectory import Trajectory
+
+(TASK,) = load_tasks("bundled", task_ids=["cronwise-working-days"])
+PATH = "cronwise/expression.py"
+BLOCK = """\
+<<<<<<< SEARCH
+        if self.any_day and self.any_weekday:
+=======
+        if self.any_day or self.any_weekday:
+>>>>>>> REPLACE
+"""
+
+
+def played(reply: str | Answer, out: Path) -> tuple[Trajectory, list[dict[str, Any]]]:
+    answer = reply if isinstance(reply, Answer) else Answer(message(reply))
+    with ChatServer(lambda _: answer) as server:
+        agent = get_player("direct", model="tiny", base_url=server.base_url, max_retries=0)
+        (record,) = evaluate(agent, out, tasks=[TASK]).trajectories()
+        return record, server.requests
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"The day is wrong.\n```diff\n{TASK.gold_patch}```\nDone.",
+        f"<think>\n```diff\nnot this\n```\n</think>\n{TASK.gold_patch}",
+        f"### `{PATH}`\n```python\n{BLOCK}```\n",
+        f"```\n{PATH}\n{BLOCK}```",
+    ],
+)
+def test_patch_in_the_reply_is_applied_and_graded(reply: str, tmp_path: Path) -> None:
+    record, _ = played(reply, tmp_path / "run")
+    assert record.resolved
+    assert record.usage["model_calls"] == 1
+
+
+def test_request_has_issue_and_files_but_no_tools(tmp_path: Path) -> None:
+    record, (request,) = played("nothing", tmp_path / "run")
+    assert "tools" not in request
+    prompt = request["messages"][1]["content"]
+    assert prompt.startswith(TASK.problem_statement)
+    assert f"\n{PATH}\n" in prompt
+    assert "self.any_day and self.any_weekday" in prompt
+    assert "self.any_day or self.any_weekday" not in prompt
+    assert list(record.messages) == [
+        *request["messages"],
+        {"role": "assistant", "content": "nothing"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot say.",
+        f"{PATH}\n{BLOCK.replace('any_day and', 'no such text and')}",
+        BLOCK,
+        TASK.gold_patch.replace("self.any_day and", "no such text and"),
+        f"{TASK.gold_patch}--- a/absent.py\n+++ b/absent.py\n@@ -1 +1 @@\n-a\n+b\n",
+        Answer({"error": {"message": "This model's maximum context length is 8 tokens"}}, 400),
+    ],
+)
+def test_unusable_reply_is_an_unresolved_attempt(reply: str | Answer, tmp_path: Path) -> None:
+    record, _ = played(reply, tmp_path / "run")
+    assert (record.error_class, record.patch, record.resolved) == ("", "", False)
+    assert record.grade is not None
+    assert record.stop_reason == "stopped"
+
+
+def test_files_stay_within_the_budget(tmp_path: Path) -> None:
+    with ChatServer(lambda _: Answer(message("nothing"))) as server:
+        agent = DirectAgent(OpenAIClient(server.base_url), "tiny", max_file_chars=500)
+        evaluate(agent, tmp_path / "run", tasks=[TASK])
+        (request,) = server.requests
+    assert len(request["messages"][1]["content"]) < len(TASK.problem_statement) + 700

@@ -1,0 +1,199 @@
+"""Whole episodes of a random model of SmolLM2's shape, with few layers, on the CPU."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tokenizers import TEMPLATE
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("trl")
+
+from command_line import run  # noqa: E402 - after the skips
+from tiny_qwen import train_tokenizer  # noqa: E402
+
+from coding_gym.agents.chat import Sampling  # noqa: E402
+from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError  # noqa: E402
+from coding_gym.evaluation.evaluate import evaluate  # noqa: E402
+from coding_gym.rollout import RunFolder  # noqa: E402
+from coding_gym.tasks import load_tasks  # noqa: E402
+from coding_gym.text.tokenizers import Tokenizer, get_tokenizer  # noqa: E402
+from coding_gym.trajectory import Trajectory  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TASKS = load_tasks("bundled", limit=2)
+DROPS_THOUGHTS = TEMPLATE.replace(
+    'message.role + "\\n" + message.content',
+    'message.role + "\\n" + message.content.split("</think>")[-1]',
+)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = train_tokenizer([task.problem_statement for task in TASKS], vocab_size=2048)
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=2112,  # more rows than tokens, as models have them
+        hidden_size=72,
+        intermediate_size=192,
+        num_hidden_layers=2,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=8192,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def with_template(model: str, template: str, folder: Path) -> str:
+    transformers.AutoModelForCausalLM.from_pretrained(model).save_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def played(agent: HuggingFaceAgent, out: Path, **options: Any) -> list[Trajectory]:
+    episode = {"tokenizer": agent.tokenizer, "max_turns": 3, **options.pop("episode", {})}
+    folder = evaluate(agent, out, tasks=TASKS, episode=episode, **options)
+    assert list(folder.errors()) == []
+    return sorted(folder.trajectories(), key=lambda record: record.task_id)
+
+
+def prompts(record: Trajectory) -> Iterator[list[int]]:
+    history: list[int] = []
+    for turn in record.turns:
+        assert turn.model_call is not None
+        prompt = [*history[: turn.model_call.prefix_length], *turn.model_call.prompt_ids]
+        history = [*prompt, *turn.token_ids]
+        yield prompt
+
+
+def test_record_has_the_tokens_that_were_sampled(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = HuggingFaceAgent(model, Sampling(max_tokens=12))
+    generate, seen = transformers.LlamaForCausalLM.generate, []
+
+    def watched(model: Any, **arguments: Any) -> Any:
+        output = generate(model, **arguments)
+        ids, mask = arguments["input_ids"], arguments["attention_mask"]
+        asked = [row[kept == 1].tolist() for row, kept in zip(ids, mask, strict=True)]
+        seen.append([*zip(asked, output[:, ids.shape[1] :].tolist(), strict=True)])
+        return output
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "generate", watched)
+    monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)  # so that both episodes meet
+    records = played(agent, tmp_path / "run", concurrency=2)
+    assert max(map(len, seen)) == 2
+    sampled = [pair for batch in seen for pair in batch]
+    for record in records:
+        assert record.num_prefix_breaks == 0
+        assert len(record.turns) == 3
+        for prompt, turn in zip(prompts(record), record.turns, strict=True):
+            assert (prompt, list(turn.token_ids)) in sampled
+            assert turn.exact
+            assert len(turn.logprobs or ()) == len(turn.token_ids)
+        example = record.to_training_example()
+        whole = [*example["prompt_ids"], *example["completion_ids"]]
+        assert whole == [*list(prompts(record))[-1], *record.turns[-1].token_ids]
+
+
+def test_replies_do_not_depend_on_neighbours_or_runs(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = HuggingFaceAgent(model, Sampling(max_tokens=12, temperature=0.7, top_k=50, top_p=0.9))
+    alone = played(agent, tmp_path / "alone", concurrency=1)
+    monkeypatch.setattr("coding_gym.agents.hf.COLLECT_S", 1.0)
+    together = played(agent, tmp_path / "together", concurrency=2)
+    replies = [[turn.token_ids for turn in record.turns] for record in alone]
+    assert replies == [[turn.token_ids for turn in record.turns] for record in together]
+    assert len({ids for record in replies for ids in record}) == 6
+
+
+def make_sure(patch: pytest.MonkeyPatch, tokenizer: Tokenizer, replies: list[str]) -> None:
+    """Makes models sure of some replies, one after the other."""
+    end = tokenizer.special_tokens["<|im_end|>"]
+    script = iter([i for text in replies for i in (*tokenizer.encode(text), end)])
+    forward = transformers.LlamaForCausalLM.forward
+
+    def sure(model: Any, *arguments: Any, **options: Any) -> Any:
+        output = forward(model, *arguments, **options)
+        output.logits = torch.full_like(output.logits, -1e4)
+        output.logits[..., next(script)] = 0
+        return output
+
+    patch.setattr(transformers.LlamaForCausalLM, "forward", sure)
+
+
+def call(name: str, **arguments: str) -> str:
+    text = json.dumps({"name": name, "arguments": arguments})
+    return f"<think>\nNow {name}.\n</think>\n<tool_call>\n{text}\n</tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("history", "template", "num_breaks"),
+    [("append", DROPS_THOUGHTS, 0), ("template", TEMPLATE, 0), ("template", DROPS_THOUGHTS, 2)],
+)
+def test_prefix_breaks_of_templates_are_counted(
+    history: str,
+    template: str,
+    num_breaks: int,
+    model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = HuggingFaceAgent(with_template(model, template, tmp_path / "model"), history=history)
+    replies = [call("shell", cmd="ls"), call("shell", cmd="pwd"), call("submit")]
+    make_sure(monkeypatch, get_tokenizer(agent.tokenizer), replies * 2)
+    for record in played(agent, tmp_path / "run", concurrency=1, episode={"tool_format": "hermes"}):
+        assert [turn.action for turn in record.turns] == replies
+        assert record.stop_reason == "submitted"
+        assert record.num_prefix_breaks == num_breaks
+        assert {c.model_call.finish_reason for c in record.turns if c.model_call} == {"stop"}
+
+
+def test_prompt_as_long_as_the_context_ends_with_a_grade(model: str, tmp_path: Path) -> None:
+    short = Path(with_template(model, TEMPLATE, tmp_path / "model"))
+    config = json.loads((short / "config.json").read_text())
+    (short / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    for record in played(HuggingFaceAgent(str(short)), tmp_path / "run"):
+        assert record.stop_reason == "stopped"
+        assert record.grade is not None
+        assert "of 64 tokens" in record.turns[-1].action
+
+
+def test_what_cannot_be_played_is_refused(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"hf download some-org/absent"):
+        HuggingFaceAgent("some-org/absent")
+    with pytest.raises(InvalidArgumentError, match=r"history='template'"):
+        HuggingFaceAgent(model, Sampling(thinking=False))
+    folder = evaluate(HuggingFaceAgent(model), tmp_path / "run", tasks=TASKS[:1])
+    (record,) = folder.errors()
+    assert record.error_class == "refused"
+    assert f"tokenizer='hf:{model}'" in record.error
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'coding-gym\[hf\]'"):
+        HuggingFaceAgent(model)
+
+
+def test_command_line_plays_a_local_model(model: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    chosen = ("--agent", "hf", "--model", model, "--device", "cpu", "--dtype", "float32")
+    run("eval", *chosen, "--response-limit", "8", "--max-turns", "2", "-n", "1", "--out", out)
+    (record,) = RunFolder.open(out).trajectories()
+    assert (record.agent, record.model, record.tokenizer) == ("hf", model, f"hf:{model}")
+    assert [len(turn.token_ids) for turn in record.turns] == [8, 8]
