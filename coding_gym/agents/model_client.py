@@ -140,7 +140,8 @@ class OpenAIClient:
         except self._errors.APITimeoutError as problem:
             raise ModelError(f"{self.base_url}: {problem}", "timeout") from None
         except self._errors.APIStatusError as problem:
-            raise status_error(problem.status_code, f"{self.base_url}: {problem}") from None
+            said = f"{problem.status_code} {problem.response.text:.1000}"
+            raise status_error(problem.status_code, f"{self.base_url}: {said}") from None
         except self._errors.APIError as problem:
             raise ModelError(f"{self.base_url}: {problem}") from None
         try:
@@ -158,7 +159,8 @@ class OpenAIClient:
             try:
                 return await self._post({**request, **_TOKEN_FLAGS})
             except self._errors.APIStatusError as problem:
-                named = any(name in str(problem) for name in (*_TOKEN_FLAGS, "extra"))
+                said = problem.response.text
+                named = any(name in said for name in (*_TOKEN_FLAGS, "extra"))
                 if self.capture == "always" or problem.status_code not in (400, 422) or not named:
                     raise
                 self._asks_ids = False

@@ -143,10 +143,19 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
     assert record.num_prefix_breaks == 1
 
 
-def test_server_that_refuses_token_ids_is_asked_without(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"error": {"message": "unknown field return_token_ids"}}),
+        (422, {"detail": "Unexpected fields in the request: {'return_token_ids'}"}),
+    ],
+)
+def test_server_that_refuses_token_ids_is_asked_without(
+    status: int, error: dict[str, Any], tmp_path: Path
+) -> None:
     def strict(body: dict[str, Any]) -> Answer:
         if "return_token_ids" in body:
-            return Answer({"error": {"message": "unknown field return_token_ids"}}, 400)
+            return Answer(error, status)
         return look_then_submit(body)
 
     (record,) = played(strict, tmp_path / "run").trajectories()
