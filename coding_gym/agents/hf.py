@@ -314,5 +314,5 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise MissingDependencyError(
-            f"{name} is not installed; run: pip install 'coding-gym[hf]'"
+            f"{name} is not installed; run: pip install 'coding-gym[hf]' torch"
         ) from None
