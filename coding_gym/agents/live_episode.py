@@ -14,7 +14,7 @@ from coding_gym.episode import Episode, Outcome
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
 from coding_gym.tools import Toolset
-from coding_gym.trajectory import ModelCall
+from coding_gym.trajectory import ModelCall, Trajectory
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -48,6 +48,8 @@ class LiveEpisode:
         model_calls: One for each turn so far; None where the agent asked no model.
         num_prefix_breaks: How many prompts did not continue the prompt and reply before them; None
             as long as no prompt's ids are known.
+        chat: Fields of the record that replace the episode's, from a harness with a loop of its
+            own; its ``turns`` come before those of the episode.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class LiveEpisode:
         self.seed, self.attempt = seed, attempt
         self.model_calls: list[ModelCall | None] = []
         self.num_prefix_breaks: int | None = None
+        self.chat: dict[str, Any] = {}
         self._threads = threads
         self._on_call, self._on_outcome = on_call, on_outcome
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
@@ -102,14 +105,27 @@ class LiveEpisode:
             call: The request whose reply the action is.
             prompt_ids: The ids of its prompt, where they are known.
         """
+        self.count(action, call, prompt_ids)
+        outcome = await self.in_thread(self.episode.step, action)
+        self._on_outcome(outcome)
+        return outcome
+
+    def count(
+        self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()
+    ) -> None:
+        """Counts a turn whose calls are not run by `step`; arguments as there."""
         if call is not None:
             if prompt_ids and isinstance(action, Completion):
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
             self._on_call(call)
         self.model_calls.append(call)
-        outcome = await self.in_thread(self.episode.step, action)
-        self._on_outcome(outcome)
-        return outcome
+
+    def trajectory(self) -> Trajectory:
+        """Returns the record of the episode so far."""
+        record = self.episode.trajectory()
+        return replace(
+            record, **{**self.chat, "turns": (*self.chat.get("turns", ()), *record.turns)}
+        )
 
     def _with_prompt(
         self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]

@@ -36,11 +36,13 @@ class Reply:
             calls or reasoning; a `Completion` where the server gives the ids that it sampled.
         call: The request's figures.
         prompt_ids: The ids of the prompt; none where the server does not give them.
+        message: The message as it was received, without fields that are empty.
     """
 
     action: str
     call: ModelCall
     prompt_ids: tuple[int, ...] = ()
+    message: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ModelClient(Protocol):
@@ -110,7 +112,7 @@ class OpenAIClient:
 
     def __post_init__(self) -> None:
         """Makes the connection pool; nothing is sent yet."""
-        openai = _package("openai")
+        openai = package("openai")
         host = urlsplit(self.base_url).hostname or ""
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not key and host not in _LOOPBACK:
@@ -195,9 +197,8 @@ class LiteLLMClient:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        """Imports LiteLLM, which would download a table of prices otherwise."""
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        self._litellm = _package("litellm")
+        """Imports LiteLLM."""
+        self._litellm = quiet_litellm()
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Sends a request; see `ModelClient.complete`."""
@@ -298,7 +299,7 @@ def read_reply(
         duration_s=duration_s,
         num_retries=num_retries,
     )
-    return Reply(action, call, tuple(prompt_ids))
+    return Reply(action, call, tuple(prompt_ids), message)
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
@@ -308,7 +309,16 @@ def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
     return values if len(values) == num_ids else None
 
 
-def _package(name: str) -> Any:
+def quiet_litellm() -> Any:
+    """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = package("litellm")
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def package(name: str) -> Any:
+    """Returns a package of the extra ``llm``, imported."""
     try:
         return import_module(name)
     except ImportError:

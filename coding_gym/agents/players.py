@@ -4,19 +4,24 @@ from typing import Any
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.direct import DirectAgent
+from coding_gym.agents.harness import HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.live_episode import GeneratorPlayer, Player
+from coding_gym.agents.mini_swe_agent import mini_swe_agent
 from coding_gym.agents.model_client import (
     LiteLLMClient,
     OpenAIClient,
     Prices,
     check_local_server,
 )
+from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 
-MODEL_AGENTS = ("chat", "direct", "hf")
+_HARNESSES = {"nano-agent": nano_agent, "mini-swe-agent": mini_swe_agent}
+
+MODEL_AGENTS = ("chat", "direct", "hf", *_HARNESSES)
 """Agents that ask a model; all others are those of `agent_names`."""
 
 
@@ -86,4 +91,6 @@ def get_player(
         client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
     else:
         client = LiteLLMClient(model_timeout_s, max_retries, prices)
+    if agent in _HARNESSES:
+        return HarnessPlayer(_HARNESSES[agent](), client, model, sampling)
     return (DirectAgent if agent == "direct" else ChatAgent)(client, model, sampling)

@@ -143,7 +143,7 @@ class Runner:
             await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
-        record = episode.trajectory()
+        record = live.trajectory()
         if not error and record.stop_reason is StopReason.GRADING_ERROR:
             error_class = "verifier"
         elif not error and record.stop_reason is StopReason.SANDBOX_ERROR:

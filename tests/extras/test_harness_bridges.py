@@ -1,7 +1,9 @@
 """Unmodified loops of other projects repair a bundled task in our sandbox, and are graded by us."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,12 +12,20 @@ pytest.importorskip("nano.agent", reason="needs the extra `peers`")
 pytest.importorskip("minisweagent", reason="needs the extra `peers`")
 
 import yaml
-from scripted_server import IDLE, calls, serving
 
-from coding_gym.adapters.mini_swe_agent import MiniSweEnvironment
-from coding_gym.adapters.nano import NanoEnvironment
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import HarnessPlayer
+from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.mini_swe_agent import MiniSweEnvironment
+from coding_gym.agents.model_client import Prices
+from coding_gym.agents.nano_agent import NanoEnvironment
+from coding_gym.agents.players import get_player
 from coding_gym.errors import SandboxError
+from coding_gym.evaluation import evaluate
 from coding_gym.grade import GradeReason
+from coding_gym.rollout import RunFolder
+from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
+from coding_gym.trajectory import Trajectory
 
 TASK = "ledgerline-month-overlap"
 FILE = "ledgerline/periods.py"
@@ -23,28 +33,48 @@ WRONG, RIGHT = "or date <= self.end", "or date < self.end"
 FIX = f"sed -i 's/{WRONG}/{RIGHT}/' {FILE}"
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 LOOK = "git log --oneline | head -n 1; cat /etc/shadow; ls /workspace | head -n 3"
+IDLE = message("I would rather not.")
+AGENTS = ("nano-agent", "mini-swe-agent")
 
 # What litellm and its parts warn of is theirs.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(autouse=True)
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is looked up on a network, announced, or written to the home folder."""
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is looked up on a network, announced, or written to the home folder; no key."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        patch.setenv("OPENAI_API_KEY", "none")
         patch.setenv("MSWEA_SILENT_STARTUP", "1")
         patch.setenv("MSWEA_GLOBAL_CONFIG_DIR", str(tmp_path_factory.mktemp("mswea")))
         patch.setenv("MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT", "1")
+        patch.delenv("OPENAI_API_KEY", raising=False)
         yield
+
+
+def serving(*replies: Body) -> ChatServer:
+    """A server that sends these replies in order, and then `IDLE`."""
+    server = ChatServer(
+        lambda _: Answer((*replies, IDLE)[min(len(server.requests) - 1, len(replies))])
+    )
+    return server
+
+
+def shell(command: str) -> Body:
+    return message("Let me see.", {"shell": {"cmd": command}})
+
+
+def bash(command: str) -> Body:
+    return message("Let me see.", {"bash": {"command": command}})
 
 
 def nano_agent(env: NanoEnvironment, url: str, tool_limit: int = 10) -> Any:
     agent = pytest.importorskip("nano.agent", reason="needs the extra `peers`")
-    return agent.Agent(
+    made = agent.Agent(
         "openai/scripted", url, token_limit=100_000, tool_limit=tool_limit, log=False, env=env
     )
+    made.llm_kwargs["api_key"] = "none"
+    return made
 
 
 def mini_agent(env: MiniSweEnvironment, url: str) -> Any:
@@ -58,20 +88,121 @@ def mini_agent(env: MiniSweEnvironment, url: str) -> Any:
     model = models.LitellmModel(
         **config["model"]
         | {"model_name": "openai/scripted", "cost_tracking": "ignore_errors"}
-        | {"model_kwargs": {"api_base": url}},
+        | {"model_kwargs": {"api_base": url, "api_key": "none"}},
     )
     limits = {"step_limit": 10, "cost_limit": 0.0}
     return agents.DefaultAgent(model, env, **config["agent"] | limits)
 
 
+def run(agent: str, base_url: str, out: Path, **options: Any) -> RunFolder:
+    options = {"prices": Prices(input=1e6, output=2e6), "max_retries": 0, **options}
+    player = get_player(agent, model="tiny", base_url=base_url, **options)
+    return evaluate(player, out, tasks="bundled", episode={"task_ids": [TASK], "max_turns": 6})
+
+
+def play(agent: str, answer: Callable[[Body], Answer], out: Path, **options: Any) -> Trajectory:
+    with ChatServer(answer) as server:
+        folder = run(agent, server.base_url, out, **options)
+    (record,) = [*folder.trajectories(), *folder.errors()]
+    return record
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_loop_is_an_agent_of_a_run_with_the_same_records(agent: str, tmp_path: Path) -> None:
+    call = shell if agent == "nano-agent" else bash
+    with serving(call(FIX), call("false"), *[call(DONE)] * (agent != "nano-agent")) as server:
+        sampling = Sampling(temperature=0.25, max_tokens=300)
+        folder = run(agent, server.base_url, tmp_path / "run", sampling=sampling)
+    (record,) = folder.trajectories()
+    assert record.resolved
+    assert RIGHT in record.patch
+    assert record.stop_reason == ("no_tool_call" if agent == "nano-agent" else "submitted")
+    assert (record.agent, record.toolset, record.model) == (agent, agent, "tiny")
+    assert (record.usage["prompt_tokens"], record.usage["completion_tokens"]) == (30, 15)
+    assert record.cost == pytest.approx(60)
+    assert [len(turn.calls) for turn in record.turns[:2]] == [1, 1]
+    assert [turn.results[0].ok for turn in record.turns[:2]] == [True, False]
+    assert record.turns[1].observation == record.turns[1].results[0].content
+    for kept, sent in zip(record.messages, server.requests[2]["messages"], strict=False):
+        assert kept.items() <= sent.items()
+    assert list(record.tools) == server.requests[0]["tools"]
+    for request in server.requests:
+        assert (request["model"], request["seed"]) == ("tiny", record.seed)
+        assert (request["temperature"], request["max_tokens"]) == (0.25, 300)
+    assert folder.config["agent"]["version"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("answer", "error_class"),
+    [
+        (Answer({"error": {"message": "no"}}, 401), "refused"),
+        (Answer({"error": {"message": "no"}}, 500), "model"),
+        (Answer(IDLE, delay_s=60), "timeout"),
+    ],
+)
+def test_fault_of_the_server_has_its_class(
+    agent: str, answer: Answer, error_class: str, tmp_path: Path
+) -> None:
+    record = play(agent, lambda _: answer, tmp_path / "run", model_timeout_s=1)
+    assert record.error_class == error_class
+    assert record.grade is None
+
+
+def test_prompt_that_is_too_long_ends_the_loop_with_a_grade(tmp_path: Path) -> None:
+    full = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
+    record = play("nano-agent", lambda _: full, tmp_path / "run")
+    assert record.stop_reason == "stopped"
+    assert record.grade is not None
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_dead_sandbox_ends_the_loop(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played, started = HarnessPlayer.play, []
+
+    async def noted(player: HarnessPlayer, live: LiveEpisode) -> None:
+        started.append(live.episode)
+        await played(player, live)
+
+    def answer(_: Body) -> Answer:
+        with started[0].access() as context:
+            context.sandbox.close()
+        return Answer(shell("ls") if agent == "nano-agent" else bash("ls"))
+
+    monkeypatch.setattr(HarnessPlayer, "play", noted)
+    record = play(agent, answer, tmp_path / "run")
+    assert record.error_class == "sandbox"
+    assert record.usage["model_calls"] == 1
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_second_interrupt_ends_a_loop_that_waits_for_its_model(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = HarnessPlayer.play
+
+    async def cancelled(player: HarnessPlayer, live: LiveEpisode) -> None:
+        task = asyncio.ensure_future(played(player, live))
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    monkeypatch.setattr(HarnessPlayer, "play", cancelled)
+    with ChatServer(lambda _: Answer(IDLE, delay_s=float("inf"))) as server:
+        assert run(agent, server.base_url, tmp_path / "run").rows() == {}
+
+
 def test_nano_agents_loop_repairs_a_bundled_task() -> None:
     script = [
-        calls(("shell", {"cmd": LOOK})),
-        calls(("apply_patch", {"search": WRONG, "replace": RIGHT, "file": FILE})),
-        calls(("shell", {"cmd": "python -m pytest -q -p no:cacheprovider | tail -n 1"})),
+        shell(LOOK),
+        message(calls={"apply_patch": {"search": WRONG, "replace": RIGHT, "file": FILE}}),
+        shell("python -m pytest -q -p no:cacheprovider | tail -n 1"),
     ]
-    with serving(script) as server, NanoEnvironment(TASK) as env:
-        agent = nano_agent(env, server.url)
+    with serving(*script) as server, NanoEnvironment(TASK) as env:
+        agent = nano_agent(env, server.base_url)
         diff = agent.run(env.task.problem_statement)
         grade = env.grade()
     assert grade.resolved
@@ -86,28 +217,28 @@ def test_nano_agents_loop_repairs_a_bundled_task() -> None:
 
 
 def test_nano_agent_sees_new_files_in_its_diff_and_each_run_begins_at_the_base() -> None:
-    with serving([calls(("shell", {"cmd": "echo x > new.txt"}))]) as server:
+    with serving(shell("echo x > new.txt")) as server:
         env = NanoEnvironment(TASK)
-        agent = nano_agent(env, server.url)
+        agent = nano_agent(env, server.base_url)
         assert "+++ b/new.txt" in agent.run("Add a file.")
         assert not env.is_clean()
         grade = env.grade()
         assert not grade.resolved
-    with serving([IDLE]) as server:
-        assert nano_agent(env, server.url, tool_limit=0).run("Do nothing.") == ""
+    with serving() as server:
+        assert nano_agent(env, server.base_url, tool_limit=0).run("Do nothing.") == ""
         assert env.grade().reason is GradeReason.EMPTY_PATCH
 
 
 def test_mini_swe_agents_loop_repairs_a_bundled_task() -> None:
     script = [
-        calls(("bash", {"command": LOOK})),
-        calls(("bash", {"command": FIX}), ("bash", {"command": f"git diff {FILE}"})),
-        {"role": "assistant", "content": "No call at all."},
-        calls(("bash", {"command": "sleep 60"})),
-        calls(("bash", {"command": DONE})),
+        bash(LOOK),
+        bash(f"{FIX}; git diff {FILE}"),
+        message("No call at all."),
+        bash("sleep 60"),
+        bash(DONE),
     ]
-    with serving(script) as server, MiniSweEnvironment(TASK, timeout=0.2) as env:
-        agent = mini_agent(env, server.url)
+    with serving(*script) as server, MiniSweEnvironment(TASK, timeout=0.2) as env:
+        agent = mini_agent(env, server.base_url)
         end = agent.run(env.task.problem_statement)
         assert end == {"exit_status": "Submitted", "submission": ""}
         assert agent.serialize()["info"]["config"]["environment"]["cwd"] == "/workspace"
@@ -115,19 +246,17 @@ def test_mini_swe_agents_loop_repairs_a_bundled_task() -> None:
     assert grade.resolved
     told = [json.loads(m["content"]) for m in agent.messages if m["role"] == "tool"]
     assert "/etc/shadow: No such file" in told[0]["output"]
-    assert RIGHT in told[2]["output"]
-    assert "timed out after 0.2 seconds" in told[3]["exception_info"]
+    assert RIGHT in told[1]["output"]
+    assert "timed out after 0.2 seconds" in told[2]["exception_info"]
     assert len(server.requests) == len(script)
 
 
-def test_idle_models_are_not_resolved() -> None:
-    with serving([]) as server, NanoEnvironment(TASK) as env:
-        nano_agent(env, server.url, tool_limit=2).run(env.task.problem_statement)
-        assert env.grade().reason is GradeReason.EMPTY_PATCH
-    with serving([]) as server, MiniSweEnvironment(TASK) as mini:
-        end = mini_agent(mini, server.url).run(mini.task.problem_statement)
-        assert end["exit_status"] == "RepeatedFormatError"
-        assert mini.grade().reason is GradeReason.EMPTY_PATCH
+def test_idle_models_are_not_resolved(tmp_path: Path) -> None:
+    for agent, reason in (("nano-agent", "max_tool_calls"), ("mini-swe-agent", "format_errors")):
+        record = play(agent, lambda _: Answer(IDLE), tmp_path / agent)
+        assert record.stop_reason == reason
+        assert record.grade is not None
+        assert record.grade.reason is GradeReason.EMPTY_PATCH
 
 
 def test_prompts_of_mini_swe_agent_know_the_sandbox_and_no_variable_of_the_host() -> None:
@@ -139,9 +268,8 @@ def test_prompts_of_mini_swe_agent_know_the_sandbox_and_no_variable_of_the_host(
 
 
 def test_a_sandbox_that_dies_is_not_blamed_on_the_policy() -> None:
-    script = [calls(("shell", {"cmd": FIX})), calls(("shell", {"cmd": "ls"}))]
-    with serving(script) as server, NanoEnvironment(TASK) as env:
-        agent = nano_agent(env, server.url, tool_limit=1)
+    with serving(shell(FIX), shell("ls")) as server, NanoEnvironment(TASK) as env:
+        agent = nano_agent(env, server.base_url, tool_limit=1)
         start = env.start
 
         def start_and_die() -> None:

@@ -1,4 +1,4 @@
-"""mini-swe-agent's own loop in our sandbox, graded by us.
+"""mini-swe-agent's own loop in an episode: as an agent of runs, and as an environment of one's own.
 
     with MiniSweEnvironment("ledgerline-month-overlap") as env:
         DefaultAgent(LitellmModel(model_name="openai/…"), env, **config["agent"]).run(
@@ -6,30 +6,42 @@
         )
         print(env.grade().resolved)
 
-It has the methods of the ``Environment`` protocol of mini-swe-agent 2. Commands run in ``bash``,
-one process each. Templates are told of the sandbox only: that project's local environment gives
-them every environment variable of the host, keys included.
+`MiniSweEnvironment` has the methods of the ``Environment`` protocol of mini-swe-agent 2. Commands
+run in ``bash``, one process each. Prompts describe the sandbox only: that project's local
+environment gives them every environment variable of the host, keys included.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
-from coding_gym.adapters.harness import HarnessEnvironment
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
+from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
+from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 from coding_gym.task import Task
 from coding_gym.tools.bash import SUBMIT_LINE
+from coding_gym.trajectory import Message, StopReason
 
 _UNAME = ("system", "node", "release", "version", "machine")
 _ASK_UNAME = "for option in -s -n -r -v -m; do uname $option; done"
+_STOP_REASONS = {
+    "Submitted": StopReason.SUBMITTED,
+    "LimitsExceeded": StopReason.MAX_TURNS,
+    "TimeExceeded": StopReason.MAX_TIME,
+    "RepeatedFormatError": StopReason.FORMAT_ERRORS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiniSweConfig:
-    """What is known of the environment, with the names that mini-swe-agent uses.
+    """Settings of the environment, with the names that mini-swe-agent uses.
 
     Attributes:
         cwd: Where commands run.
@@ -50,21 +62,18 @@ class MiniSweEnvironment(HarnessEnvironment):
     """What mini-swe-agent's agents take as ``env``: a sandbox with a task's base tree.
 
     Args:
-        task: A task, its row, or the id of a bundled one.
-        sandbox: As for ``CodingRepair-v0``.
+        task, sandbox: As for `HarnessEnvironment`.
         timeout: Seconds that one command may take.
         env: More environment variables for commands, such as those of a configuration file of
             mini-swe-agent.
 
     Raises:
         MissingDependencyError: mini-swe-agent is not installed.
-        UnknownTaskError, InvalidTaskError, InvalidArgumentError, UnknownNameError: An argument
-            cannot be used.
     """
 
     def __init__(
         self,
-        task: Task | str | Mapping[str, Any],
+        task: Task | str | Mapping[str, Any] | Episode,
         *,
         sandbox: str | Mapping[str, Any] = "auto",
         timeout: float = 30,
@@ -72,14 +81,14 @@ class MiniSweEnvironment(HarnessEnvironment):
     ) -> None:
         super().__init__(task, sandbox=sandbox)
         seconds = positive_seconds("timeout", timeout)
-        self._submitted = _submitted_class()
+        self._submitted = _module("minisweagent.exceptions").Submitted
         self.config = MiniSweConfig(timeout=seconds, env=dict(env or {}))
 
-    def __enter__(self) -> Self:
-        self.open()
+    def open(self) -> None:
+        """Starts an episode; see `HarnessEnvironment.open`."""
+        super().open()
         with self.episode.access() as context:
             self.config = replace(self.config, cwd=context.sandbox.workdir)
-        return self
 
     def execute(
         self, action: Mapping[str, Any], cwd: str = "", *, timeout: float | None = None
@@ -133,13 +142,60 @@ def _failed(output: str, kind: str, said: str) -> dict[str, Any]:
     }
 
 
-def _submitted_class() -> type[Exception]:
-    """Returns the exception by which an environment ends mini-swe-agent's loop."""
+def _module(name: str) -> Any:
+    """Returns a module of mini-swe-agent, imported without its greeting."""
+    os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
     try:
-        exceptions = import_module("minisweagent.exceptions")
+        return import_module(name)
     except ImportError as error:
         raise MissingDependencyError(
             "mini-swe-agent 2 is not installed; run: pip install 'mini-swe-agent>=2'"
         ) from error
-    kind: type[Exception] = exceptions.Submitted
-    return kind
+
+
+def mini_swe_agent() -> Harness:
+    """Returns mini-swe-agent, with its own ``mini.yaml``, as an agent of runs.
+
+    Its step, cost and time limits are the episode's ``max_turns``, ``max_cost`` and
+    ``max_seconds``, and a command may take the episode's ``command_timeout_s``.
+
+    Raises:
+        MissingDependencyError: mini-swe-agent is not installed.
+    """
+    quiet_litellm()
+    package_dir = _module("minisweagent").package_dir
+    agents, models = (
+        _module("minisweagent.agents.default"),
+        _module("minisweagent.models.litellm_model"),
+    )
+    text = (package_dir / "config" / "mini.yaml").read_text(encoding="utf-8")
+    config = import_module("yaml").safe_load(text)
+
+    def make(episode: Episode, client: Any, _sampling: Sampling) -> Any:
+        settings = config["model"] | {"model_name": LITELLM_MODEL, "cost_tracking": "ignore_errors"}
+        model = models.LitellmModel(**settings)
+        model.abort_exceptions = [Exception]  # the run's client has sent the request again already
+        model.query = partial(model.query, client=client)
+        with episode.access() as context:
+            timeout_s = context.command_timeout_s
+        env = MiniSweEnvironment(episode, timeout=timeout_s, env=config["environment"]["env"])
+        env.open()
+        limits = {
+            "step_limit": episode.bounds.max_turns or 0,
+            "cost_limit": episode.bounds.max_cost or 0.0,
+            "wall_time_limit_seconds": int(episode.bounds.max_seconds or 0),
+        }
+        return agents.DefaultAgent(model, env, **config["agent"] | limits)
+
+    return Harness(
+        package="mini-swe-agent",
+        make=make,
+        stop_reason=lambda agent: _STOP_REASONS.get(
+            agent.messages[-1]["extra"]["exit_status"], StopReason.STOPPED
+        ),
+        succeeded=_succeeded,
+    )
+
+
+def _succeeded(message: Message) -> bool:
+    return bool(message["extra"]["returncode"] == 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from faults import raising
 
-from coding_gym.adapters.nano import NanoEnvironment
+from coding_gym.agents.nano_agent import NanoEnvironment
 from coding_gym.errors import EpisodeError, MachineryError, SandboxError
 from coding_gym.grade import GradeReason
 

@@ -1,21 +1,34 @@
-"""nano-agent's own loop in our sandbox, graded by us.
+"""nano-agent's own loop in an episode: as an agent of runs, and as an environment of one's own.
 
     with NanoEnvironment("ledgerline-month-overlap") as env:
         Agent(model="openai/…", api_base="http://…/v1", env=env).run(env.task.problem_statement)
         print(env.grade().resolved)
 
-It has the methods of nano-agent 5's ``Environment``, and imports nothing of it. What is mended
-beside the isolation: new files are in the diff, paths are compared as paths, and files keep their
-line ends and bytes.
+`NanoEnvironment` has the methods of nano-agent 5's ``Environment``. Besides the isolation it
+differs from that project's own: new files are in the diff, paths are compared as paths, and files
+keep their line ends and bytes.
 """
 
-from typing import NamedTuple, Self
+import re
+from importlib import import_module
+from typing import Any, NamedTuple, Self
 
-from coding_gym.adapters.harness import HarnessEnvironment
-from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
+from coding_gym.agents.model_client import quiet_litellm
+from coding_gym.episode import Episode
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError, PatchError
 from coding_gym.tools.files import TextFile, resolve
+from coding_gym.trajectory import Message, StopReason
 
 _OUTSIDE = "Path must be inside the repository"
+# Messages of nano-agent's tools that tell of a failure, behind the warnings that may come first.
+_FAILURE = re.compile(
+    r"(?:(?:Token limit critical|Tokens low|\d+ tools left|Last tool call).*\n)?"
+    r"(?:command failed|shell execution failed|shell tool missing|patch operation failed"
+    r"|invalid `apply_patch`|search string not found|search ambiguous|file .* not found"
+    rf"|Malformed tool arguments|unknown tool|{_OUTSIDE})"
+)
 
 
 class ShellResult(NamedTuple):
@@ -39,12 +52,7 @@ class NanoEnvironment(HarnessEnvironment):
     the base tree.
 
     Args:
-        task: A task, its row, or the id of a bundled one.
-        sandbox: As for ``CodingRepair-v0``.
-
-    Raises:
-        UnknownTaskError, InvalidTaskError, InvalidArgumentError, UnknownNameError: An argument
-            cannot be used.
+        task, sandbox: As for `HarnessEnvironment`.
     """
 
     def __enter__(self) -> Self:
@@ -124,3 +132,52 @@ class NanoEnvironment(HarnessEnvironment):
         if place is None:
             raise ValueError(_OUTSIDE)
         return place
+
+
+def nano_agent() -> Harness:
+    """Returns nano-agent as an agent of runs.
+
+    Its tool, token and time limits are the episode's ``max_tool_calls``, ``max_tokens`` and
+    ``max_seconds``, where these are set.
+
+    Raises:
+        MissingDependencyError: nano-agent is not installed.
+    """
+    quiet_litellm()
+    try:
+        agents = import_module("nano.agent")
+    except ImportError as error:
+        raise MissingDependencyError(
+            "nano-agent is not installed; run: pip install nano-agent==5.0.0 'litellm[mcp]'"
+        ) from error
+
+    def make(episode: Episode, client: Any, sampling: Sampling) -> Any:
+        bounds = episode.bounds
+        tool_limit = 30 if bounds.max_tool_calls is None else bounds.max_tool_calls
+        if bounds.max_turns is not None:  # it stops when fewer than 0 are left
+            tool_limit = min(tool_limit, bounds.max_turns - 1)
+        agent = agents.Agent(
+            LITELLM_MODEL,
+            token_limit=bounds.max_tokens or 8192,
+            tool_limit=tool_limit,
+            time_limit=int(bounds.max_seconds) if bounds.max_seconds else None,
+            response_limit=sampling.max_tokens or 4096,
+            log=False,
+            env=NanoEnvironment(episode),
+        )
+        agent.llm_kwargs["client"] = client
+        return agent
+
+    return Harness(package="nano-agent", make=make, stop_reason=_stop_reason, succeeded=_succeeded)
+
+
+def _stop_reason(agent: Any) -> StopReason:
+    if agent.messages[-1]["role"] == "assistant":
+        return StopReason.NO_TOOL_CALL
+    if agent.remaining_tool_calls < 0:
+        return StopReason.MAX_TOOL_CALLS
+    return StopReason.MAX_TIME if agent.remaining_time <= 0 else StopReason.MAX_TOKENS
+
+
+def _succeeded(message: Message) -> bool:
+    return _FAILURE.match(message["content"]) is None
