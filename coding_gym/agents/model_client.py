@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -128,6 +128,10 @@ class OpenAIClient:
             timeout=self.timeout_s,
             max_retries=self.max_retries,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the arguments: connections stay in their process, and so does an unnamed key."""
+        return OpenAIClient, tuple(getattr(self, each.name) for each in fields(self))
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Sends a request; see `ModelClient.complete`."""

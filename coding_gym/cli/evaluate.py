@@ -27,7 +27,7 @@ from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 _LINE_EVERY_S = 30.0  # where the output is no terminal
-_RUN_ARGUMENTS = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens")
+_RUN_ARGUMENTS = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens", "ray")
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
 _MODEL, _EPISODE, _RUN = "Model", "Episode", "Run"
@@ -128,6 +128,10 @@ def eval_(
     ] = None,
     max_tokens: Annotated[
         int | None, _option("The same for tokens of prompts and replies.", _RUN)
+    ] = None,
+    ray: Annotated[
+        str | None,
+        _option("Play on the nodes of this Ray cluster, such as auto.", _RUN),
     ] = None,
     out: Annotated[Path | None, _option("The new folder of the run.", _RUN, "--out", "-o")] = None,
     resume: Annotated[

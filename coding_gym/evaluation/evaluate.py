@@ -21,6 +21,7 @@ from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
@@ -44,6 +45,7 @@ def evaluate(
     max_cost: float | None = None,
     max_tokens: int | None = None,
     resume: bool = False,
+    ray: str | None = None,
     source: Mapping[str, Any] | None = None,
     notes: Mapping[str, Any] | None = None,
     on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
@@ -70,6 +72,8 @@ def evaluate(
             reached no more episodes begin; those that run are played to their end.
         max_tokens: The same for the tokens of all prompts and replies.
         resume: Whether ``out`` holds a run that is to be continued.
+        ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
+            see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
         source: Arguments of `load_tasks` by which the tasks can be loaded again, for the record.
         notes: Other entries of ``config.json``, such as the command line.
         on_start: Is called before the first episode with the runner, the number of attempts of the
@@ -96,7 +100,8 @@ def evaluate(
         wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks[:most]]
         done = {key for key, row in rows.items() if not row.error_class}
         todo = [one for one in wanted if (one[0].task_id, one[1]) not in done]
-        runner = Runner(
+        make_runner = partial(RayRunner, address=ray) if ray else Runner
+        runner = make_runner(
             factory=factory,
             player=player,
             concurrency=at_least_one("concurrency", concurrency),

@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +18,7 @@ from coding_gym.rollout.run_folder import TOKEN_COUNTS, Key
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory
 
-_THREADS = 64  # commands and grades at one time; an attempt that waits for its model has none
+MAX_THREADS = 64  # commands and grades at one time; an attempt that waits for its model has none
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class Runner:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         waiting = iter(attempts)
-        num_threads = min(self.concurrency, _THREADS)
+        num_threads = min(self.concurrency, MAX_THREADS)
         with (
             ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
             ThreadPoolExecutor(1, "coding_gym-records") as records,
@@ -115,7 +115,7 @@ class Runner:
             finally:
                 await self.player.close()
 
-    async def play(self, task: Task, attempt: int, threads: ThreadPoolExecutor) -> Trajectory:
+    async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record; failures become part of it."""
         began, started_at = time.perf_counter(), datetime.now(UTC)
         episode = self.factory.create(task)

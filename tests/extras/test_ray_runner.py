@@ -1,0 +1,153 @@
+"""A run on a Ray cluster has the results of one machine, whatever becomes of its nodes."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray")
+
+from coding_gym.action import Stop
+from coding_gym.agents.chat import Sampling
+from coding_gym.agents.live_episode import LiveEpisode, Player
+from coding_gym.agents.model_client import Prices
+from coding_gym.agents.players import get_player
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.evaluation import evaluate
+from coding_gym.rollout import RunFolder
+from coding_gym.tasks import load_tasks
+from coding_gym.testing.chat_server import Answer, Body, ChatServer, message
+from coding_gym.trajectory import Trajectory
+
+TASKS = load_tasks("bundled", limit=3)
+ATTEMPTS = 4
+NUM_NODES = 2
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[Any]:
+    """The head of a cluster, without CPUs, so that nothing runs on it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_health_check_period_ms", "500")
+        patch.setenv("RAY_health_check_timeout_ms", "500")
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        yield cluster
+        cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(head: Any) -> Any:
+    """A cluster of two nodes."""
+    while len(head.worker_nodes) < NUM_NODES:
+        head.add_node(num_cpus=2)
+    head.wait_for_nodes()
+    return head
+
+
+class Policy:
+    """Writes the attempt's seed into a file, and submits: each attempt has a patch of its own.
+
+    Args:
+        on_request: Is called with the number of each request, from 0.
+    """
+
+    def __init__(self, on_request: Callable[[int], None] = lambda _: None) -> None:
+        self.begun = Counter[int]()  # episodes, by their seed
+        self._on_request, self._number = on_request, 0
+
+    def __call__(self, body: Body) -> Answer:
+        has_begun = any(each["role"] == "assistant" for each in body["messages"])
+        self.begun[body["seed"]] += not has_begun
+        self._on_request(self._number)
+        self._number += 1
+        calls = {"shell": {"cmd": f"echo {body['seed']} > made.txt"}}
+        return Answer(message(calls={"submit": {}} if has_begun else calls), delay_s=0.5)
+
+
+def run(server: ChatServer, out: Path, ray: str | None, **options: Any) -> RunFolder:
+    prices = Prices(input=1e5, output=0)
+    sampling = Sampling(temperature=1.0)
+    player = get_player(
+        "chat", model="tiny", base_url=server.base_url, sampling=sampling, prices=prices
+    )
+    options = {"tasks": TASKS, "attempts": ATTEMPTS, "seed": 3, **options}
+    return evaluate(player, out, concurrency=4, ray=ray, **options)
+
+
+def results(folder: RunFolder) -> dict[Any, Any]:
+    def result(record: Trajectory) -> tuple[Any, ...]:
+        seen = [turn.observation for turn in record.turns]
+        return record.patch, record.total_reward, record.stop_reason, record.seed, record.cost, seen
+
+    return {(each.task_id, each.attempt): result(each) for each in folder.trajectories()}
+
+
+def test_attempts_of_a_lost_node_are_played_elsewhere(cluster: Any, tmp_path: Path) -> None:
+    def lose_a_node(request: int) -> None:
+        if request == len(TASKS) * ATTEMPTS:  # of two for each attempt
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+
+    policy = Policy(lose_a_node)
+    with ChatServer(policy) as server:
+        spread = run(server, tmp_path / "spread", cluster.address)
+    assert len(cluster.worker_nodes) == NUM_NODES - 1
+    assert max(policy.begun.values()) == 2
+    assert list(spread.errors()) == []
+    assert len(results(spread)) == len(TASKS) * ATTEMPTS
+    with ChatServer(Policy()) as server:
+        assert results(spread) == results(run(server, tmp_path / "alone", None))
+
+
+def test_budget_stops_the_cluster_and_a_resumed_run_completes(cluster: Any, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with ChatServer(Policy()) as server:
+        first = run(server, out, cluster.address, max_tokens=90)  # 30 for each attempt
+        kept = results(first)
+        assert 3 <= len(kept) <= 3 + 4
+        whole = results(run(server, out, cluster.address, resume=True))
+    assert len(whole) == len(TASKS) * ATTEMPTS
+    assert kept.items() <= whole.items()
+
+
+class Choosy:
+    """Submits at once, but on nodes that cannot open a sandbox.
+
+    Args:
+        unusable: A file that the first process makes; with ``None`` no process can.
+    """
+
+    name, model = "choosy", ""
+
+    def __init__(self, unusable: Path | None) -> None:
+        self.unusable = unusable
+
+    def describe(self) -> Mapping[str, Any]:
+        return {}
+
+    async def play(self, live: LiveEpisode) -> None:
+        if self.unusable is not None and not self.unusable.exists():
+            self.unusable.write_text(str(os.getpid()))
+        if self.unusable is None or self.unusable.read_text() == str(os.getpid()):
+            raise SandboxUnavailableError("no user namespaces here")
+        await live.step(Stop("done"))
+
+    async def close(self) -> None:
+        pass
+
+
+def test_node_that_cannot_open_sandboxes_is_left_out(cluster: Any, tmp_path: Path) -> None:
+    import ray
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # nodes do not have this file
+    player: Player = Choosy(tmp_path / "unusable")
+    folder = evaluate(player, tmp_path / "run", tasks=TASKS, attempts=2, ray=cluster.address)
+    assert len(list(folder.trajectories())) == 2 * len(TASKS)
+    with pytest.raises(SandboxUnavailableError, match="no user namespaces here"):
+        evaluate(Choosy(None), tmp_path / "none", tasks=TASKS, ray=cluster.address)
