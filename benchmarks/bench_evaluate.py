@@ -4,7 +4,8 @@
 
 ``of_server_bound`` is the rate of turns as a fraction of the rate at which the server replies where
 nothing else takes time: concurrency / latency. It is counted while all slots are busy: from the
-start to the end of the episode that leaves none waiting. ``rss_mb`` is the largest resident size
+start of the last episode of the first ones (``from_start_…``: from the start of the run) to the end
+of the episode that leaves none waiting. ``rss_mb`` is the largest resident size
 of the process; ``sandboxes_mb`` is the proportional size of its child processes together, once a
 quarter of the episodes has ended. With ``--sleep S`` one episode runs a command that sleeps S
 seconds; ``p95_s`` is the 95th percentile of the durations of episodes.
@@ -75,14 +76,12 @@ def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
         )
         wall_s = time.perf_counter() - began
     # While all slots were busy: up to the end of the episode that left none waiting.
-    last = max(0, len(ends) - options.concurrency)
-    busy_s = ends[last][0] - began
-    calls = [
-        (turn_end, call)
-        for end, trajectory in ends
-        for turn_end, call in turn_ends(end, trajectory)
-        if turn_end <= ends[last][0]
-    ]
+    last = ends[max(0, len(ends) - options.concurrency)][0]
+    begins = sorted(end - trajectory.duration_s for end, trajectory in ends)
+    full = begins[options.concurrency - 1]
+    turns = [one for end, trajectory in ends for one in turn_ends(end, trajectory)]
+    from_start = sum(end <= last for end, _ in turns) / (last - began)
+    while_full = sum(full < end <= last for end, _ in turns) / (last - full)
     bound = options.concurrency / options.latency
     durations = sorted(trajectory.duration_s for _, trajectory in ends)
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -91,9 +90,10 @@ def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
         "latency_s": options.latency,
         "turns": options.turns,
         "episodes": len(ends),
-        "turns_per_s": len(calls) / busy_s,
-        "of_server_bound": len(calls) / busy_s / bound,
-        "reply_median_s": statistics.median(call for _, call in calls),
+        "turns_per_s": while_full,
+        "of_server_bound": while_full / bound,
+        "from_start_of_server_bound": from_start / bound,
+        "reply_median_s": statistics.median(call_s for _, call_s in turns),
         "p95_s": durations[int(0.95 * len(durations))],
         "wall_s": wall_s,
         "rss_mb": usage.ru_maxrss / 1024,
