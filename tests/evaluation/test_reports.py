@@ -118,7 +118,6 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
 
 
 def test_plots_are_files(make_run: MakeRun, tasks: list[Task], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     found = report(make_run("a", every(tasks, "Rf") | {"task-01": "e"}), tasks)
     files = plot(found, tmp_path / "plots", formats=("png", "svg"))
     assert {file.stem for file in files} == {"pass_at_k", "difficulty", "turns", "cost"}
