@@ -40,14 +40,11 @@ class Row(JsonRecord):
         attempt: Number of the attempt, from 0.
         file: Name of the file in the folder.
         offset: Where the line begins, in bytes.
-        length: Bytes of the line.
+        length: Bytes of the line, its end included.
         error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" where there is a verdict.
         resolved: Whether the patch passed.
-        stop_reason: Why the episode ended.
-        turns: Number of turns.
         tokens: Tokens of prompts and replies that the model's server counted.
         cost: Cost of the model; None where unknown.
-        duration_s: Wall time of the episode in seconds.
     """
 
     task_id: str
@@ -57,11 +54,8 @@ class Row(JsonRecord):
     length: int
     error_class: str = ""
     resolved: bool = False
-    stop_reason: str = ""
-    turns: int = 0
     tokens: int = 0
     cost: float | None = None
-    duration_s: float = 0.0
 
     @property
     def key(self) -> Key:
@@ -79,11 +73,8 @@ class Row(JsonRecord):
             length=length,
             error_class=trajectory.error_class,
             resolved=trajectory.resolved,
-            stop_reason=str(trajectory.stop_reason or ""),
-            turns=len(trajectory.turns),
             tokens=sum(trajectory.usage.get(name) or 0 for name in TOKEN_COUNTS),
             cost=trajectory.cost,
-            duration_s=trajectory.duration_s,
         )
 
 
@@ -115,16 +106,14 @@ class RunFolder:
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            has_run, is_empty = (path / CONFIG).exists(), not any(path.iterdir())
+            present = {file.name for file in path.iterdir()}
         except OSError as problem:
             raise InvalidArgumentError(f"cannot make the folder {path}: {problem}") from None
-        if has_run:
+        if present:
+            kind = "holds a run already" if CONFIG in present else "is not empty"
             raise InvalidArgumentError(
-                f"{path} holds a run already; continue it with --resume {path}, or name another "
-                "folder"
+                f"{path} {kind}; name a new folder, or continue a run with --resume"
             )
-        if not is_empty:
-            raise InvalidArgumentError(f"{path} is not empty; name a new folder for the run")
         folder = cls(path, config)
         folder.save_config()
         return folder
@@ -139,19 +128,18 @@ class RunFolder:
         file = Path(path) / CONFIG
         try:
             config = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InvalidArgumentError(f"{path} holds no run: there is no {file}") from None
         except (OSError, ValueError) as problem:
-            raise InvalidArgumentError(f"cannot read {file}: {problem}") from None
-        if not isinstance(config, dict):
-            raise InvalidArgumentError(f"{file} must hold an object, got {config!r:.80}")
+            raise InvalidArgumentError(f"{path} holds no run that can be read: {problem}") from None
         return cls(Path(path), config)
 
     def save_config(self) -> None:
         """Writes ``config.json`` as a whole or not at all."""
-        temporary = self.path / f"{CONFIG}.{os.getpid()}"
-        temporary.write_text(json.dumps(self.config, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(self.path / CONFIG)
+        self._write(CONFIG, json.dumps(self.config, indent=2).encode() + b"\n")
+
+    def _write(self, name: str, content: bytes) -> None:
+        temporary = self.path / f"{name}.{os.getpid()}"
+        temporary.write_bytes(content)
+        temporary.replace(self.path / name)
 
     def rows(self) -> dict[Key, Row]:
         """Returns the row that counts of each attempt: that with a verdict, else the last error."""
@@ -180,20 +168,19 @@ class RunFolder:
         ends: dict[str, int] = {}
         for _, line in _lines(self.path / INDEX):
             row = Row.from_json(json.loads(line))
-            ends[row.file] = max(ends.get(row.file, 0), row.offset + row.length)
+            ends[row.file] = row.offset + row.length
             yield row
-        for file in self._files():
+        for file in (*self._shards(), self.path / ERRORS):
             for offset, line in _lines(file, ends.get(file.name, 0)):
                 record = Trajectory.from_json(json.loads(line))
                 yield Row.of(record, file.name, offset, len(line))
 
-    def _files(self) -> list[Path]:
-        files = [*sorted(self.path.glob("trajectories-*.jsonl")), self.path / ERRORS]
-        return [file for file in files if file.exists()]
+    def _shards(self) -> list[Path]:
+        return sorted(self.path.glob("trajectories-*.jsonl"))
 
     @contextmanager
-    def writer(self) -> Iterator["RunWriter"]:
-        """Opens the folder for adding attempts; one process at a time.
+    def writer(self) -> Iterator[Self]:
+        """Locks the folder for `add`; one process at a time.
 
         Raises:
             InvalidArgumentError: Another process writes to it.
@@ -207,52 +194,34 @@ class RunFolder:
             ) from None
         try:
             self._repair()
-            yield RunWriter(self)
+            yield self
         finally:
             lock.release()
 
     def _repair(self) -> None:
         """Cuts off lines that a killed writer left unfinished, and completes the index."""
         rows = list(self._all_rows())
-        ends = {INDEX: 0}
-        for row in rows:
-            ends[row.file] = row.offset + row.length + 1
-        known = 0
-        for offset, line in _lines(self.path / INDEX):
-            ends[INDEX], known = offset + len(line) + 1, known + 1
-        for file in (self.path / INDEX, *self._files()):
+        ends = {row.file: row.offset + row.length for row in rows}
+        for file in (*self._shards(), self.path / ERRORS):
             if file.exists():
                 os.truncate(file, ends.get(file.name, 0))
-        with (self.path / INDEX).open("ab") as index:
-            index.writelines(_line(row) for row in rows[known:])
+        self._write(INDEX, b"".join(map(_line, rows)))
 
-
-class RunWriter:
-    """Adds attempts to a folder; made by `RunFolder.writer`."""
-
-    def __init__(self, folder: RunFolder) -> None:
-        self._path = folder.path
-        self._number = max(0, len(list(folder.path.glob("trajectories-*.jsonl"))) - 1)
-
-    def add(self, trajectory: Trajectory) -> Row:
-        """Adds one attempt; it is handed to the operating system when this returns."""
-        name = ERRORS if trajectory.error_class else self._shard()
+    def add(self, trajectory: Trajectory) -> None:
+        """Adds one attempt, inside `writer`; the operating system has it when this returns."""
+        name = ERRORS if trajectory.error_class else self._open_shard()
         line = _line(trajectory)
-        with (self._path / name).open("ab") as file:
-            offset = file.tell()
+        with (self.path / name).open("ab") as file:
+            row = Row.of(trajectory, name, file.tell(), len(line))
             file.write(line)
-        row = Row.of(trajectory, name, offset, len(line) - 1)
-        with (self._path / INDEX).open("ab") as index:
+        with (self.path / INDEX).open("ab") as index:
             index.write(_line(row))
-        return row
 
-    def _shard(self) -> str:
-        name = f"trajectories-{self._number:04}.jsonl"
-        file = self._path / name
-        if file.exists() and file.stat().st_size >= _SHARD_BYTES:
-            self._number += 1
-            name = f"trajectories-{self._number:04}.jsonl"
-        return name
+    def _open_shard(self) -> str:
+        shards = self._shards()
+        if shards and shards[-1].stat().st_size < _SHARD_BYTES:
+            return shards[-1].name
+        return f"trajectories-{len(shards):04}.jsonl"
 
 
 def _line(record: JsonRecord) -> bytes:
@@ -260,7 +229,7 @@ def _line(record: JsonRecord) -> bytes:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yields the whole lines of a file from a place on, without their ends, and where they begin.
+    """Yields the whole lines of a file from a place on, and where they begin.
 
     A line that a killed writer left unfinished is the last one, and is left out.
     """
@@ -268,10 +237,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
         return
     with path.open("rb") as file:
         file.seek(start)
-        if start and file.read(1) != b"\n":  # the end of the line before
-            file.seek(start)
-        offset = file.tell()
         for line in file:
-            if line.endswith(b"\n") and line.strip():
-                yield offset, line[:-1]
-            offset += len(line)
+            if line.endswith(b"\n"):
+                yield start, line
+            start += len(line)
