@@ -13,6 +13,7 @@ VALUES += [
     "json_record",
     "addresses",
     "arguments",
+    "optional",
     "row_reader",
     "syntax",
 ]  # what they need

@@ -6,7 +6,7 @@ from typing import Any
 
 from coding_gym.action import Stop
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, PromptTooLongError
+from coding_gym.agents.model_client import ModelClient, PromptTooLongError, Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.tools.formats import tells_format
 
@@ -76,18 +76,22 @@ class ChatAgent:
             ModelError: There is no reply, after all retries.
         """
         api = "text" if tells_format(live.tool_format) else "chat"
-        body = {"model": self.model, "seed": live.seed, **self._sampling.body()}
         while not live.ended:
-            request = {**body, **chat_request(live.episode, api)}
-            limit = live.episode.info()["budget"]["response_tokens"]
-            if limit is not None:
-                request["max_tokens"] = min(limit, body.get("max_tokens") or limit)
-            try:
-                reply = await self._client.complete(request)
-            except PromptTooLongError as problem:
-                await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
-                return
-            await live.step(reply.action, reply.call, reply.prompt_ids)
+            reply = await self._ask(live, chat_request(live.episode, api))
+            if reply is not None:
+                await live.step(reply.action, reply.call, reply.prompt_ids)
+
+    async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply | None:
+        """Returns the reply to a chat; one that the model cannot hold ends the episode."""
+        request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
+        limit = live.episode.info()["budget"]["response_tokens"]
+        if limit is not None:
+            request["max_tokens"] = min(limit, request.get("max_tokens") or limit)
+        try:
+            return await self._client.complete(request)
+        except PromptTooLongError as problem:
+            await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
+            return None
 
     async def close(self) -> None:
         """Closes the connections to the server."""

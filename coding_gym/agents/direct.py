@@ -1,36 +1,35 @@
 """Direct generation: one request with the issue and some files, one patch back, no tools."""
 
-import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
 
 from coding_gym.action import Stop
-from coding_gym.agents.chat import Sampling
+from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, PromptTooLongError
 from coding_gym.episode import Episode
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.files import open_file
-from coding_gym.tools.patches import FilePatch, Hunk, read_patch
+from coding_gym.tools.patches import read_patch
 from coding_gym.tools.patching import apply_patch
 from coding_gym.tools.toolset import Refusal, ToolContext
 
 _SYSTEM = """\
 You repair bugs in software. You are given a report of a problem and files of the repository. Find \
 the cause and reply with the smallest change that repairs it; you have no tools and only this one \
-reply. Do not change tests. Write one unified diff in a block that begins with ```diff, or write a \
-block like this for each change, whose first part is in the file exactly once:
+reply. Do not change tests. Write one patch in a block that begins with ```diff: a unified diff, \
+or a patch like this, which needs no line numbers:
 
-path/of/the/file.py
-<<<<<<< SEARCH
-lines of the file
-=======
-lines in their place
->>>>>>> REPLACE"""
+*** Begin Patch
+*** Update File: path/of/the/file.py
+@@ def a_line_above(the, change):
+ a line that stays
+-a line that goes
++a line that comes
+ a line that stays
+*** End Patch"""
 
+MAX_FILE_CHARS = 60_000  # of all files in the request together
 _MAX_OUTPUT_BYTES = 16 << 20
 # Prints all paths, then each word of the issue once for each file that has it.
 _INDEX = "git ls-files; echo //; git grep -zowIF -f - | tr '\\0' : | LC_ALL=C sort -u"
@@ -39,16 +38,12 @@ _NO_CODE = re.compile(
     r"\.(md|rst|txt|json|toml|cfg|ini|ya?ml|lock|csv|html|svg)$"
 )
 _THOUGHT = re.compile(r"\A.*</think>", re.DOTALL)
-_DIFF = re.compile(
+_PATCH = re.compile(
     r"^(?:diff --git |--- |\*\*\* Begin Patch).*?(?=^```|\Z)", re.DOTALL | re.MULTILINE
 )
-_BLOCK = re.compile(
-    r"^<{5,9} SEARCH[^\n]*\n(.*?)^={5,9}[ \t]*\n(.*?)^>{5,9} REPLACE", re.DOTALL | re.MULTILINE
-)
-_PATH = re.compile(r"^(?!```)[`*# \t]*([^\s`*]*[./][^\s`*]*\w)[`*: \t]*$", re.MULTILINE)
 
 
-class DirectAgent:
+class DirectAgent(ChatAgent):
     """Repairs by one reply of a chat model, the baseline without tools.
 
     The files in the request are chosen without the gold patch: first those whose path or module is
@@ -58,33 +53,10 @@ class DirectAgent:
     model had.
 
     Args:
-        client: Sends the request.
-        model: The model's name, as the server knows it.
-        sampling: How it samples. Each attempt is sent a seed of its own.
-        max_file_chars: Characters of all files in the request together.
+        client, model, sampling: As for `ChatAgent`.
     """
 
     name = "direct"
-
-    def __init__(
-        self,
-        client: ModelClient,
-        model: str,
-        sampling: Sampling | None = None,
-        max_file_chars: int = 60_000,
-    ) -> None:
-        self.model = model
-        self._client = client
-        self._sampling = sampling or Sampling()
-        self._max_file_chars = max_file_chars
-
-    def describe(self) -> Mapping[str, Any]:
-        """Returns the settings of the sampling, the server's address, and the budget for files."""
-        return {
-            "base_url": getattr(self._client, "base_url", type(self._client).__name__),
-            "sampling": self._sampling.body(),
-            "max_file_chars": self._max_file_chars,
-        }
 
     async def play(self, live: LiveEpisode) -> None:
         """Asks once, applies the patch, and has it graded.
@@ -93,31 +65,24 @@ class DirectAgent:
             ModelError: There is no reply, after all retries.
         """
         issue = live.task.problem_statement
-        files = await live.in_thread(_chosen_files, live.episode, issue, self._max_file_chars)
+        files = await live.in_thread(_chosen_files, live.episode, issue)
         shown = [f"{path}\n```\n{text}\n```" for path, text in files.items()]
         chat = live.episode.messages
         chat[:] = [
             {"role": "system", "content": _SYSTEM},
             {"role": "user", "content": "\n\n".join([issue, "Files:", *shown])},
         ]
-        body = {"model": self.model, "seed": live.seed, **self._sampling.body(), "messages": chat}
-        try:
-            reply = await self._client.complete(body)
-        except PromptTooLongError as problem:
-            await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
-            return
-        chat.append({"role": "assistant", "content": _content(reply.action)})
-        outcome = await live.in_thread(_applied, live.episode, chat[-1]["content"])
-        await live.step(Stop(outcome), reply.call)
-
-    async def close(self) -> None:
-        """Closes the connections to the server."""
-        await self._client.close()
+        reply = await self._ask(live, {"messages": chat})
+        if reply is not None:
+            chat.append({"role": "assistant", "content": reply.text})
+            outcome = await live.in_thread(_applied, live.episode, reply.text)
+            await live.step(Stop(outcome), reply.call)
 
 
-def _chosen_files(episode: Episode, issue: str, max_chars: int) -> dict[str, str]:
+def _chosen_files(episode: Episode, issue: str) -> dict[str, str]:
     """Returns the texts of the likeliest files, by their paths; only the first may be cut."""
     chosen: dict[str, str] = {}
+    max_chars = MAX_FILE_CHARS
     with episode.access() as context:
         for path in _ranked(context, issue)[:10]:
             try:
@@ -164,33 +129,12 @@ def _num_named(path: str, issue: str) -> int:
     return 0
 
 
-def _content(action: str) -> str:
-    """Returns the text of a reply, which is a message as JSON where it has reasoning or calls."""
-    try:
-        return str(json.loads(action)["content"])
-    except (ValueError, TypeError, KeyError):
-        return str(action)
-
-
 def _applied(episode: Episode, reply: str) -> str:
     """Applies the patch of a reply to the tree, all of it or nothing; returns the outcome."""
     text = _THOUGHT.sub("", reply.replace("\r\n", "\n"))
     try:
-        patch = list(_blocks(text)) or read_patch("".join(_DIFF.findall(text)))
         with episode.access() as context:
-            apply_patch(context, patch)
+            apply_patch(context, read_patch("".join(_PATCH.findall(text))))
     except Refusal as problem:
         return f"the reply cannot be used: {problem}"
     return "the patch is applied"
-
-
-def _blocks(text: str) -> Iterator[FilePatch]:
-    """Reads search/replace blocks; one without a path above it is of the same file as the last."""
-    path, end = "", 0
-    for block in _BLOCK.finditer(text):
-        path = [path, *_PATH.findall(text[end : block.start()])][-1]
-        old, new = (part.split("\n")[:-1] for part in block.groups())
-        lines = (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
-        hunk = Hunk(lines, start=None if old else 0)
-        yield FilePatch(path if old else None, path, (hunk,), is_loose=True)
-        end = block.end()

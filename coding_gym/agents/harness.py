@@ -4,18 +4,18 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from importlib.metadata import version
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from coding_gym.action import Completion, Stop
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, PromptTooLongError, Reply, package
+from coding_gym.agents.model_client import ModelClient, PromptTooLongError, Reply
 from coding_gym.calls import ExecResult, ToolResult
 from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.episode.transcript import seen_text
-from coding_gym.errors import EpisodeError, GradingError, InvalidArgumentError, SandboxError
+from coding_gym.errors import EpisodeError, GradingError, SandboxError
 from coding_gym.grade import Grade
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -59,16 +59,8 @@ class HarnessEnvironment:
         if isinstance(task, Episode):
             self.task, self._episode = task.task, task
             return
-        if not isinstance(task, Task | str | Mapping):
-            raise InvalidArgumentError(
-                f"task must be a Task, a row or a bundled task's id, got {task!r}"
-            )
-        is_id = isinstance(task, str)
-        self._factory = EpisodeFactory.from_config(
-            tasks="bundled" if is_id else [task],
-            task_ids=[str(task)] if is_id else None,
-            sandbox=sandbox,
-        )
+        tasks = {"task_ids": [task]} if isinstance(task, str) else {"tasks": [task]}
+        self._factory = EpisodeFactory.from_config(**tasks, sandbox=sandbox)
         self.task = self._factory.tasks[0]
 
     @property
@@ -104,16 +96,6 @@ class HarnessEnvironment:
             result = context.sandbox.run(command, **options)
         return replace(result, output=scrub_runner_times(result.output))
 
-    def is_changed(self) -> bool:
-        """Returns whether the working tree differs from the base.
-
-        Raises:
-            EpisodeError: No episode is running.
-            SandboxError: The sandbox died.
-        """
-        with self.episode.access() as context:
-            return context.is_changed()
-
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one; see `Episode.patch`."""
         return self.episode.patch()
@@ -144,12 +126,7 @@ class HarnessEnvironment:
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -217,6 +194,7 @@ class HarnessPlayer(ChatAgent):
             live.chat = requests.record(agent.messages, self._harness.succeeded)
             live.chat["toolset"] = self.name
         await live.step(Stop(f"{self.name} has ended: {reason}"))
+        live.chat["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:
             live.chat["stop_reason"] = reason
 
@@ -231,11 +209,12 @@ class _Requests:
         self._pending: Future[Reply] | None = None
         self._is_stopped = False
         self._tools: list[dict[str, Any]] = []
-        self._replies: list[tuple[int, Reply]] = []  # and the messages that were there before
+        # The messages before each reply, the reply, and whether it has calls.
+        self._replies: list[tuple[int, str, bool]] = []
 
     def client(self) -> Any:
         """Returns a client of the package ``openai`` whose requests come here."""
-        httpx, openai = package("httpx"), package("openai")
+        httpx, openai = import_module("httpx"), import_module("openai")
 
         def answer(request: Any) -> Any:
             return httpx.Response(200, json=self._send(json.loads(request.content)))
@@ -253,7 +232,7 @@ class _Requests:
         if self._pending is not None:
             self._pending.cancel()
 
-    def _send(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _send(self, body: dict[str, Any]) -> Mapping[str, Any]:
         if self.failure is not None:  # LiteLLM tries again
             raise self.failure
         try:
@@ -262,26 +241,10 @@ class _Requests:
             self._pending = asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
             if self._is_stopped:
                 self._pending.cancel()
-            reply = self._pending.result()
+            return self._pending.result().response
         except Exception as failure:
             self.failure = failure
             raise
-        call = reply.call
-        usage = {
-            "prompt_tokens": call.prompt_tokens or 0,
-            "completion_tokens": call.completion_tokens or 0,
-            "total_tokens": (call.prompt_tokens or 0) + (call.completion_tokens or 0),
-        }
-        message = {"role": "assistant", "content": None, **reply.message}
-        choice = {"index": 0, "message": message, "finish_reason": call.finish_reason or "stop"}
-        return {
-            "id": f"chatcmpl-{len(self._replies)}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": self._settings["model"],
-            "choices": [choice],
-            "usage": usage,
-        }
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
         limits = [each["max_tokens"] for each in (body, self._settings) if each.get("max_tokens")]
@@ -289,7 +252,8 @@ class _Requests:
         reply = await self._client.complete(request)
         self._live.count(reply.action, reply.call, reply.prompt_ids)
         self._tools = body.get("tools", [])
-        self._replies.append((len(body["messages"]), reply))
+        has_calls = bool(reply.response["choices"][0]["message"].get("tool_calls"))
+        self._replies.append((len(body["messages"]), reply.action, has_calls))
         return reply
 
     def record(
@@ -312,16 +276,15 @@ class _Requests:
         ]
         turns = []
         encode = self._live.episode.tokenizer.encode
-        ends = [start for start, _ in self._replies[1:]] + [len(messages)]
-        for (start, reply), end in zip(self._replies, ends, strict=False):  # none: one end
-            has_calls = "tool_calls" in reply.message
-            calls = parse_action(reply.action, "auto", self._tools).calls if has_calls else ()
+        ends = [start for start, _, _ in self._replies[1:]] + [len(messages)]
+        replies = zip(self._replies, ends, strict=False)  # without replies there is one end
+        for (start, action, has_calls), end in replies:
+            calls = parse_action(action, "auto", self._tools).calls if has_calls else ()
             results = [
                 ToolResult(each["content"], succeeded(each), each.get("tool_call_id", ""))
                 for each in chat[start:end]
                 if each["role"] == "tool"
             ]
-            action = reply.action
             sampled = action if isinstance(action, Completion) else None
             turns.append(
                 Turn(

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from importlib import import_module
 from typing import Any
 
 from coding_gym.action import Completion, Stop
@@ -14,7 +13,8 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import LiveEpisode, ModelError
 from coding_gym.arguments import unknown_name
 from coding_gym.envs.chat_request import chat_request
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import import_optional
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import neutralise
@@ -95,7 +95,9 @@ class HuggingFaceAgent:
             )
         self.model, self.tokenizer = model, f"hf:{model}"
         self._history = history
-        self._torch, self._transformers = _package("torch"), _package("transformers")
+        install = "'coding-gym[hf]' torch"
+        self._torch = import_optional("torch", install)
+        self._transformers = import_optional("transformers", install)
         self._model = self._load(device, dtype)
         self._tokenizer = get_tokenizer(self.tokenizer)
         own = self._model.generation_config
@@ -307,12 +309,3 @@ class HuggingFaceAgent:
 def _seed(attempt_seed: int, turn: int) -> int:
     digest = hashlib.sha256(f"{attempt_seed}\0{turn}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingDependencyError(
-            f"{name} is not installed; run: pip install 'coding-gym[hf]' torch"
-        ) from None

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from coding_gym.action import Completion, Stop
+from coding_gym.action import Completion
 from coding_gym.agents.protocol import Info, Play
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Outcome
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
 from coding_gym.tools import Toolset
-from coding_gym.trajectory import ModelCall, Trajectory
+from coding_gym.trajectory import ModelCall
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -48,8 +48,7 @@ class LiveEpisode:
         model_calls: One for each turn so far; None where the agent asked no model.
         num_prefix_breaks: How many prompts did not continue the prompt and reply before them; None
             as long as no prompt's ids are known.
-        chat: Fields of the record that replace the episode's, from a harness with a loop of its
-            own; its ``turns`` come before those of the episode.
+        chat: Fields of the record that replace the episode's, from a loop of its own.
     """
 
     def __init__(
@@ -119,13 +118,6 @@ class LiveEpisode:
                 call = self._with_prompt(call, tuple(prompt_ids), action.token_ids)
             self._on_call(call)
         self.model_calls.append(call)
-
-    def trajectory(self) -> Trajectory:
-        """Returns the record of the episode so far."""
-        record = self.episode.trajectory()
-        return replace(
-            record, **{**self.chat, "turns": (*self.chat.get("turns", ()), *record.turns)}
-        )
 
     def _with_prompt(
         self, call: ModelCall, prompt: tuple[int, ...], reply: tuple[int, ...]
@@ -222,8 +214,3 @@ def _send(play: Play, info: Info) -> str | None:
 
 def _info(live: LiveEpisode, text: str) -> Info:
     return {**live.episode.info(), "text": text or live.task.problem_statement}
-
-
-def stop_after(player: Player) -> Stop:
-    """Returns the action that ends an episode whose agent has returned."""
-    return Stop(f"the agent {player.name} has nothing more to say")

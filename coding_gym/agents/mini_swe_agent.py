@@ -13,10 +13,11 @@ environment gives them every environment variable of the host, keys included.
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
+
+from pydantic import BaseModel
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
@@ -24,7 +25,8 @@ from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import import_optional
 from coding_gym.task import Task
 from coding_gym.tools.bash import SUBMIT_LINE
 from coding_gym.trajectory import Message, StopReason
@@ -39,8 +41,7 @@ _STOP_REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MiniSweConfig:
+class MiniSweConfig(BaseModel):
     """Settings of the environment, with the names that mini-swe-agent uses.
 
     Attributes:
@@ -50,12 +51,8 @@ class MiniSweConfig:
     """
 
     cwd: str = ""
-    timeout: float = 30
-    env: Mapping[str, str] = field(default_factory=dict)
-
-    def model_dump(self, mode: str = "python") -> dict[str, Any]:  # noqa: ARG002 - as pydantic's
-        """Returns the fields by name."""
-        return asdict(self)
+    timeout: float
+    env: dict[str, str]
 
 
 class MiniSweEnvironment(HarnessEnvironment):
@@ -88,7 +85,7 @@ class MiniSweEnvironment(HarnessEnvironment):
         """Starts an episode; see `HarnessEnvironment.open`."""
         super().open()
         with self.episode.access() as context:
-            self.config = replace(self.config, cwd=context.sandbox.workdir)
+            self.config.cwd = context.sandbox.workdir
 
     def execute(
         self, action: Mapping[str, Any], cwd: str = "", *, timeout: float | None = None
@@ -145,12 +142,7 @@ def _failed(output: str, kind: str, said: str) -> dict[str, Any]:
 def _module(name: str) -> Any:
     """Returns a module of mini-swe-agent, imported without its greeting."""
     os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(
-            "mini-swe-agent 2 is not installed; run: pip install 'mini-swe-agent>=2'"
-        ) from error
+    return import_optional(name, "'mini-swe-agent>=2'")
 
 
 def mini_swe_agent() -> Harness:
@@ -164,10 +156,8 @@ def mini_swe_agent() -> Harness:
     """
     quiet_litellm()
     package_dir = _module("minisweagent").package_dir
-    agents, models = (
-        _module("minisweagent.agents.default"),
-        _module("minisweagent.models.litellm_model"),
-    )
+    agents = _module("minisweagent.agents.default")
+    models = _module("minisweagent.models.litellm_model")
     text = (package_dir / "config" / "mini.yaml").read_text(encoding="utf-8")
     config = import_module("yaml").safe_load(text)
 

@@ -6,16 +6,18 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from coding_gym.action import Completion
 from coding_gym.agents.live_episode import ModelError
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.optional import import_optional
 from coding_gym.trajectory import ModelCall
 
+_LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "maximum context", "too long")
@@ -36,30 +38,15 @@ class Reply:
             calls or reasoning; a `Completion` where the server gives the ids that it sampled.
         call: The request's figures.
         prompt_ids: The ids of the prompt; none where the server does not give them.
-        message: The message as it was received, without fields that are empty.
+        text: What the message says, without its reasoning and calls.
+        response: The whole response as it was received.
     """
 
     action: str
     call: ModelCall
-    prompt_ids: tuple[int, ...] = ()
-    message: Mapping[str, Any] = field(default_factory=dict)
-
-
-class ModelClient(Protocol):
-    """Sends requests, with retries."""
-
-    async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Returns the reply to a request in the form of OpenAI's chat completions.
-
-        Raises:
-            PromptTooLongError: The prompt is longer than the model's context.
-            ModelError: There is no reply, after all retries.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Closes connections; idempotent."""
-        ...
+    prompt_ids: tuple[int, ...]
+    text: str
+    response: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +82,6 @@ class OpenAIClient:
         max_retries: How often a request is sent again after a failed connection, 408, 409, 429 or
             5xx, with exponential back-off or as the server's ``Retry-After`` says.
         prices: For the cost of requests; a cost that the server reports takes precedence.
-        capture: Whether token ids and log-probabilities are asked for: ``"always"``, ``"never"``,
-            or ``"auto"``, which asks until the server refuses the fields.
 
     Raises:
         InvalidArgumentError: There is no key, and the server is not on this machine.
@@ -108,11 +93,10 @@ class OpenAIClient:
     timeout_s: float = 600.0
     max_retries: int = 8
     prices: Prices | None = None
-    capture: str = "auto"
 
     def __post_init__(self) -> None:
         """Makes the connection pool; nothing is sent yet."""
-        openai = package("openai")
+        self._openai = import_optional("openai", _LLM_EXTRA)
         host = urlsplit(self.base_url).hostname or ""
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not key and host not in _LOOPBACK:
@@ -120,12 +104,11 @@ class OpenAIClient:
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
                 "(any text where the server checks none)"
             )
-        self._asks_ids = self.capture != "never"
-        self._errors = openai
-        self._client = openai.AsyncOpenAI(
+        self._asks_ids = True  # until the server refuses the fields
+        self._client = self._openai.AsyncOpenAI(
             base_url=self.base_url,
             api_key=key or "none",
-            timeout=self.timeout_s,
+            timeout=None,  # all tries together have one
             max_retries=self.max_retries,
         )
 
@@ -134,7 +117,12 @@ class OpenAIClient:
         return OpenAIClient, tuple(getattr(self, each.name) for each in fields(self))
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Sends a request; see `ModelClient.complete`."""
+        """Returns the reply to a request in the form of OpenAI's chat completions.
+
+        Raises:
+            PromptTooLongError: The prompt is longer than the model's context.
+            ModelError: There is no reply, after all retries.
+        """
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -143,31 +131,26 @@ class OpenAIClient:
             raise ModelError(
                 f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
             ) from None
-        except self._errors.APITimeoutError as problem:
-            raise ModelError(f"{self.base_url}: {problem}", "timeout") from None
-        except self._errors.APIStatusError as problem:
+        except self._openai.APIStatusError as problem:
             said = f"{problem.status_code} {problem.response.text:.1000}"
-            raise status_error(problem.status_code, f"{self.base_url}: {said}") from None
-        except self._errors.APIError as problem:
+            raise _status_error(problem.status_code, f"{self.base_url}: {said}") from None
+        except self._openai.APIError as problem:
             raise ModelError(f"{self.base_url}: {problem}") from None
-        try:
-            data = json.loads(response.content)
-        except ValueError:
-            raise ModelError(
-                f"{self.base_url} replied what is not JSON: {response.content!r:.200}"
-            ) from None
+        data: Any = response.content
+        with suppress(ValueError):
+            data = json.loads(data)
         duration_s = time.perf_counter() - began
-        return read_reply(data, self.prices, duration_s, response.retries_taken)
+        return _read_reply(data, self.prices, duration_s, response.retries_taken)
 
     async def _send(self, request: Mapping[str, Any]) -> Any:
         """Returns the response; asks without token ids once the server has refused them."""
         if self._asks_ids:
             try:
                 return await self._post({**request, **_TOKEN_FLAGS})
-            except self._errors.APIStatusError as problem:
+            except self._openai.APIStatusError as problem:
                 said = problem.response.text
                 named = any(name in said for name in (*_TOKEN_FLAGS, "extra"))
-                if self.capture == "always" or problem.status_code not in (400, 422) or not named:
+                if problem.status_code not in (400, 422) or not named:
                     raise
                 self._asks_ids = False
         return await self._post(request)
@@ -205,7 +188,7 @@ class LiteLLMClient:
         self._litellm = quiet_litellm()
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Sends a request; see `ModelClient.complete`."""
+        """Sends a request; see `OpenAIClient.complete`."""
         began = time.perf_counter()
         errors = self._litellm.exceptions
         try:
@@ -221,8 +204,8 @@ class LiteLLMClient:
             raise ModelError(f"{model} did not reply in {self.timeout_s:g} s", "timeout") from None
         except Exception as problem:  # noqa: BLE001 - each provider has its own kinds
             code = getattr(problem, "status_code", 500)
-            raise status_error(code, str(problem)) from None
-        reply = read_reply(response.model_dump(), self.prices, time.perf_counter() - began)
+            raise _status_error(code, str(problem)) from None
+        reply = _read_reply(response.model_dump(), self.prices, time.perf_counter() - began)
         cost = getattr(response, "_hidden_params", {}).get("response_cost")
         if reply.call.cost is None and cost is not None:
             reply = replace(reply, call=replace(reply.call, cost=cost))
@@ -230,6 +213,9 @@ class LiteLLMClient:
 
     async def close(self) -> None:
         """Does nothing: LiteLLM keeps its own connections."""
+
+
+ModelClient = OpenAIClient | LiteLLMClient
 
 
 def check_local_server(base_url: str) -> None:
@@ -251,19 +237,15 @@ def check_local_server(base_url: str) -> None:
         ) from None
 
 
-def status_error(status: int, problem: str) -> ModelError:
+def _status_error(status: int, problem: str) -> ModelError:
     """Returns the error for a server's refusal."""
     if status in (400, 413, 422) and any(words in problem.lower() for words in _TOO_LONG):
         return PromptTooLongError(problem, "refused")
-    if status == 408:
-        return ModelError(problem, "timeout")
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 
 
-def read_reply(
-    data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
-) -> Reply:
-    """Returns the reply that a response's JSON holds.
+def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
+    """Returns the reply that a response holds.
 
     Token ids are read where vLLM and SGLang put them; a reply whose ids are not known is plain
     text, and no ids are invented for it.
@@ -274,15 +256,14 @@ def read_reply(
     try:
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
-        reason = str(choice.get("finish_reason") or "")
-        usage = data.get("usage") or {}
     except (TypeError, KeyError, IndexError, AttributeError):
         raise ModelError(f"the server replied what has no message: {data!r:.200}") from None
+    reason, usage = str(choice.get("finish_reason") or ""), data.get("usage") or {}
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
     text = message.get("content") or ""
     if not isinstance(text, str):  # a list of parts
-        text = "".join(part.get("text") or "" for part in text if isinstance(part, dict))
+        text = "".join(part.get("text") or "" for part in text)
     is_plain = not message.keys() - {"content"}
     action = text if is_plain else json.dumps({"role": "assistant", **message, "content": text})
     prompt_ids = data.get("prompt_token_ids") or choice.get("prompt_token_ids") or ()
@@ -303,7 +284,7 @@ def read_reply(
         duration_s=duration_s,
         num_retries=num_retries,
     )
-    return Reply(action, call, tuple(prompt_ids), message)
+    return Reply(action, call, tuple(prompt_ids), text, data)
 
 
 def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
@@ -316,16 +297,6 @@ def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
 def quiet_litellm() -> Any:
     """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = package("litellm")
+    litellm = import_optional("litellm", _LLM_EXTRA)
     litellm.suppress_debug_info = True
     return litellm
-
-
-def package(name: str) -> Any:
-    """Returns a package of the extra ``llm``, imported."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingDependencyError(
-            f"{name} is not installed; run: pip install 'coding-gym[llm]'"
-        ) from None

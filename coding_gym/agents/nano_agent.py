@@ -10,14 +10,14 @@ keep their line ends and bytes.
 """
 
 import re
-from importlib import import_module
 from typing import Any, NamedTuple, Self
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
 from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError, PatchError
+from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.optional import import_optional
 from coding_gym.tools.files import TextFile, resolve
 from coding_gym.trajectory import Message, StopReason
 
@@ -79,9 +79,10 @@ class NanoEnvironment(HarnessEnvironment):
     def file_exists(self, path: str) -> bool:
         """Returns whether a path leads to something inside the workspace."""
         try:
-            return self._place(path) is not None
-        except TimeoutError:  # a tree of the policy's own making
+            self._inside(path)
+        except (ValueError, TimeoutError):  # of a tree of the policy's own making
             return False
+        return True
 
     def read_file(self, path: str) -> str:
         """Returns a file's text, with line feeds for line ends.
@@ -111,7 +112,8 @@ class NanoEnvironment(HarnessEnvironment):
 
     def is_clean(self) -> bool:
         """Returns whether the working tree is as the base commit has it."""
-        return not self.is_changed()
+        with self.episode.access() as context:
+            return not context.is_changed()
 
     def get_diff(self) -> str:
         """Returns the change so far, new files included; "" where it cannot be put into a patch."""
@@ -120,15 +122,12 @@ class NanoEnvironment(HarnessEnvironment):
         except PatchError:
             return ""
 
-    def _place(self, path: str) -> str | None:
+    def _inside(self, path: str) -> str:
         with self.episode.access() as context:
             try:
-                return resolve(context, path)
+                place = resolve(context, path)
             except (FileNotFoundError, UnicodeEncodeError):
-                return None
-
-    def _inside(self, path: str) -> str:
-        place = self._place(path)
+                place = None
         if place is None:
             raise ValueError(_OUTSIDE)
         return place
@@ -144,12 +143,7 @@ def nano_agent() -> Harness:
         MissingDependencyError: nano-agent is not installed.
     """
     quiet_litellm()
-    try:
-        agents = import_module("nano.agent")
-    except ImportError as error:
-        raise MissingDependencyError(
-            "nano-agent is not installed; run: pip install nano-agent==5.0.0 'litellm[mcp]'"
-        ) from error
+    agents = import_optional("nano.agent", "nano-agent==5.0.0 'litellm[mcp]'")
 
     def make(episode: Episode, client: Any, sampling: Sampling) -> Any:
         bounds = episode.bounds

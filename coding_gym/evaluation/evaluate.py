@@ -136,9 +136,8 @@ async def _interruptible(
             task.cancel()
             return
         _log.warning(
-            "interrupted: the %d running episodes are played to their end; interrupt again to "
-            "discard them",
-            len(runner.running),
+            "interrupted: the running episodes are played to their end; interrupt again to "
+            "discard them"
         )
         runner.stopping = True
 

@@ -1,6 +1,5 @@
 """A run on the nodes of a Ray cluster, with the same results as on one machine."""
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -10,11 +9,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    MissingDependencyError,
-    SandboxUnavailableError,
-)
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.optional import import_optional
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
 from coding_gym.task import Task
@@ -59,10 +55,6 @@ class RayRunner(Runner):
                 raise InvalidArgumentError(f"cannot use {self.address!r}: {problem}") from None
         try:
             await super().run(attempts, on_done)
-            await asyncio.gather(
-                *(node.actor.close.remote() for node in self._nodes.values() if node),
-                return_exceptions=True,  # a node that is lost now has nothing to close
-            )
         finally:
             for node in filter(None, self._nodes.values()):
                 ray.kill(node.actor)
@@ -77,16 +69,6 @@ class RayRunner(Runner):
         threads: Executor,  # noqa: ARG002 - each node has its own
     ) -> Trajectory:
         """Plays one attempt on the node that has the least to do; see `Runner.play`."""
-        self.running.add((task.task_id, attempt))
-        try:
-            record = await self._play(task, attempt)
-        finally:
-            self.running.discard((task.task_id, attempt))
-        self.spent.cost += record.cost or 0.0
-        self.spent.tokens += sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS)
-        return record
-
-    async def _play(self, task: Task, attempt: int) -> Trajectory:
         errors = _import_ray().exceptions
         problem: Exception | None = None
         num_lost = 0
@@ -104,6 +86,8 @@ class RayRunner(Runner):
                 if self._nodes.get(node_id) is node:
                     del self._nodes[node_id]
             else:
+                self.spent.cost += record.cost or 0.0
+                self.spent.tokens += sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS)
                 return record
             finally:
                 node.num_running -= 1
@@ -137,7 +121,7 @@ class RayRunner(Runner):
         return min(usable, key=lambda one: (one[1].num_running / one[1].num_cpus, one[0]))
 
     def _start(self, node_id: str) -> Any:
-        """Starts an actor on a node, with all that it needs in one pickle."""
+        """Starts an actor on a node."""
         ray = _import_ray()
         strategies = import_module("ray.util.scheduling_strategies")
         plain = Runner(
@@ -156,7 +140,7 @@ class RayRunner(Runner):
         variables = {name: os.environ[name] for name in os.environ if _SENT.fullmatch(name)}
         options = {
             "num_cpus": 0,
-            "max_concurrency": max(2, self.concurrency + 1),
+            "max_concurrency": self.concurrency,
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id, soft=False),
         }
         return ray.remote(_Player).options(**options).remote(pickled, variables)
@@ -186,14 +170,6 @@ class _Player:
     async def play(self, task: Task, attempt: int) -> Trajectory:
         return await self._runner.play(task, attempt, self._threads)
 
-    async def close(self) -> None:
-        await self._runner.player.close()
-
 
 def _import_ray() -> Any:
-    try:
-        return import_module("ray")
-    except ImportError:
-        raise MissingDependencyError(
-            "Ray is not installed; run: pip install 'coding-gym[ray]'"
-        ) from None
+    return import_optional("ray", "'coding-gym[ray]'")

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, stop_after
+from coding_gym.action import Stop
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player
 from coding_gym.episode import EpisodeFactory, Outcome
 from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
-from coding_gym.rollout.run_folder import TOKEN_COUNTS, Key
+from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory
 
@@ -57,7 +58,6 @@ class Runner:
         spent: Used so far; a resumed run starts with that of its earlier episodes.
         on_outcome: Is called with the outcome of every action.
         stopping: Set it to begin no more episodes.
-        running: Keys of the episodes that run.
     """
 
     factory: EpisodeFactory
@@ -70,7 +70,6 @@ class Runner:
     spent: Spent = field(default_factory=Spent)
     on_outcome: Callable[[Outcome], None] = lambda _: None
     stopping: bool = False
-    running: set[Key] = field(default_factory=set)
 
     @property
     def stop_reason(self) -> str:
@@ -122,13 +121,12 @@ class Runner:
         seed = attempt_seed(self.seed, task.task_id, attempt)
         live = LiveEpisode(episode, threads, seed, attempt, self.spent.add, self.on_outcome)
         error = error_class = ""
-        self.running.add((task.task_id, attempt))
         try:
             await live.in_thread(episode.start)
             if not episode.error:
                 await self.player.play(live)
             if not episode.ended:
-                await live.step(stop_after(self.player))
+                await live.step(Stop(f"the agent {self.player.name} has nothing more to say"))
         except ModelError as failure:
             error, error_class = str(failure), failure.error_class
         except SandboxUnavailableError:
@@ -138,12 +136,11 @@ class Runner:
         except Exception:  # noqa: BLE001 - the agent's own code: one bad episode never ends a run
             error, error_class = traceback.format_exc(limit=-3), "model"
         finally:
-            self.running.discard((task.task_id, attempt))
             # On a thread of its own: the others may all wait for commands that this ends.
             await asyncio.shield(asyncio.to_thread(episode.close))
         if error:
             _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
-        record = live.trajectory()
+        record = replace(episode.trajectory(), **live.chat)
         if not error and record.stop_reason is StopReason.GRADING_ERROR:
             error_class = "verifier"
         elif not error and record.stop_reason is StopReason.SANDBOX_ERROR:

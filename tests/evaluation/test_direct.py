@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from coding_gym.agents.direct import DirectAgent
-from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.tasks import load_tasks
@@ -15,12 +13,12 @@ from coding_gym.trajectory import Trajectory
 
 (TASK,) = load_tasks("bundled", task_ids=["cronwise-working-days"])
 PATH = "cronwise/expression.py"
-BLOCK = """\
-<<<<<<< SEARCH
-        if self.any_day and self.any_weekday:
-=======
-        if self.any_day or self.any_weekday:
->>>>>>> REPLACE
+ENVELOPE = f"""\
+*** Begin Patch
+*** Update File: {PATH}
+-        if self.any_day and self.any_weekday:
++        if self.any_day or self.any_weekday:
+*** End Patch
 """
 
 
@@ -37,8 +35,8 @@ def played(reply: str | Answer, out: Path) -> tuple[Trajectory, list[dict[str, A
     [
         f"The day is wrong.\n```diff\n{TASK.gold_patch}```\nDone.",
         f"<think>\n```diff\nnot this\n```\n</think>\n{TASK.gold_patch}",
-        f"### `{PATH}`\n```python\n{BLOCK}```\n",
-        f"```\n{PATH}\n{BLOCK}```",
+        f"```diff\n{ENVELOPE}```\n",
+        f"This: {PATH}\n{ENVELOPE}",
     ],
 )
 def test_patch_in_the_reply_is_applied_and_graded(reply: str, tmp_path: Path) -> None:
@@ -65,8 +63,7 @@ def test_request_has_issue_and_files_but_no_tools(tmp_path: Path) -> None:
     "reply",
     [
         "I cannot say.",
-        f"{PATH}\n{BLOCK.replace('any_day and', 'no such text and')}",
-        BLOCK,
+        ENVELOPE.replace("any_day and", "no such text and"),
         TASK.gold_patch.replace("self.any_day and", "no such text and"),
         f"{TASK.gold_patch}--- a/absent.py\n+++ b/absent.py\n@@ -1 +1 @@\n-a\n+b\n",
         Answer({"error": {"message": "This model's maximum context length is 8 tokens"}}, 400),
@@ -79,9 +76,7 @@ def test_unusable_reply_is_an_unresolved_attempt(reply: str | Answer, tmp_path: 
     assert record.stop_reason == "stopped"
 
 
-def test_files_stay_within_the_budget(tmp_path: Path) -> None:
-    with ChatServer(lambda _: Answer(message("nothing"))) as server:
-        agent = DirectAgent(OpenAIClient(server.base_url), "tiny", max_file_chars=500)
-        evaluate(agent, tmp_path / "run", tasks=[TASK])
-        (request,) = server.requests
+def test_files_stay_within_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coding_gym.agents.direct.MAX_FILE_CHARS", 500)
+    _, (request,) = played("nothing", tmp_path / "run")
     assert len(request["messages"][1]["content"]) < len(TASK.problem_statement) + 700
