@@ -1,14 +1,17 @@
 """An agent that applies a given patch to each task: predictions, gold patches, empty ones."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coding_gym.action import Stop
 from coding_gym.agents.live_episode import LiveEpisode
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.tasks.rows import read_jsonl
 
 _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
 # SWE-bench's harness tries these in this order (``run_evaluation.py``, ``GIT_APPLY_CMDS``).
@@ -69,71 +72,43 @@ def _apply(episode: Episode, patch: str) -> str:
         return f"the patch does not apply: {results[0].output.strip()[-500:]}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Prediction(JsonRecord):
+    instance_id: str
+    model_patch: str | None
+    model_name_or_path: str = ""
+
+
 def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     """Reads a predictions file in SWE-bench's form.
 
-    That is JSONL, a JSON list, or a JSON object by ``instance_id``, of objects with
-    ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Several
-    objects of one id are attempts, in their order.
+    That is a ``.json`` file of a list, or of an object by ``instance_id``, or else JSONL, of
+    objects with ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``.
+    Several objects of one id are attempts, in their order.
 
     Returns:
         The patches of each task, and the model's name ("" where rows name none or several).
 
     Raises:
-        InvalidArgumentError: The file cannot be read; the message names row and field.
+        InvalidArgumentError, InvalidTaskError: The file cannot be read; the message names row and
+            field.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except OSError as problem:
-        raise InvalidArgumentError(f"cannot read {path}: {problem.strerror}") from None
     patches: dict[str, list[str]] = {}
     models = set()
-    for number, row in enumerate(_rows(path, text), 1):
-        where = f"{path} row {number}"
-        if not isinstance(row, dict):
-            raise InvalidArgumentError(f"{where} must be an object, got {row!r:.80}")
-        for name in ("instance_id", "model_patch"):
-            if name not in row:
-                raise InvalidArgumentError(f"{where} has no field {name!r}")
-        task_id, patch = row["instance_id"], row["model_patch"] or ""
-        if not isinstance(task_id, str) or not isinstance(patch, str):
-            raise InvalidArgumentError(f"{where}: instance_id and model_patch must be texts")
-        patches.setdefault(task_id, []).append(patch)
-        models.add(str(row.get("model_name_or_path", "")))
+    for where, row in _read_json(path) if path.suffix == ".json" else read_jsonl(path):
+        one = read_record(_Prediction, row, where)
+        patches.setdefault(one.instance_id, []).append(one.model_patch or "")
+        models.add(one.model_name_or_path)
     if not patches:
         raise InvalidArgumentError(f"{path} has no predictions")
     return patches, models.pop() if len(models) == 1 else ""
 
 
-def _rows(path: Path, text: str) -> list[Any]:
+def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    if isinstance(data, list):
-        return data
-    if isinstance(data, dict) and "model_patch" not in data:
-        return [{"instance_id": key, **row} for key, row in data.items() if isinstance(row, dict)]
-    rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except ValueError as problem:
-                raise InvalidArgumentError(f"{path} line {number} is not JSON: {problem}") from None
-    return rows
-
-
-def check_predicted(patches: Patches, task_ids: Sequence[str]) -> None:
-    """Checks that every predicted task is there.
-
-    Raises:
-        UnknownTaskError: A task is not; the message names the first.
-    """
-    missing = sorted(patches.keys() - set(task_ids))
-    if missing:
-        raise UnknownTaskError(
-            f"{len(missing)} predicted tasks are not among the tasks, such as {missing[0]!r}; "
-            "name their source with --tasks"
-        )
+        rows = json.loads(path.read_bytes())
+    except (OSError, ValueError) as problem:
+        raise InvalidArgumentError(f"cannot read {path}: {problem}") from None
+    values = rows.values() if isinstance(rows, dict) else rows
+    yield from ((f"{path} item {number}", row) for number, row in enumerate(values, 1))
