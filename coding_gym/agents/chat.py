@@ -75,7 +75,7 @@ class ChatAgent:
         Raises:
             ModelError: There is no reply, after all retries.
         """
-        api = "text" if tells_format(live.tool_format) else "chat"
+        api = "text" if tells_format(live.episode.tool_format) else "chat"
         while not live.ended:
             reply = await self._ask(live, chat_request(live.episode, api))
             if reply is not None:

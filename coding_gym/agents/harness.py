@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LITELLM_MODEL = "openai/model"
 """The model's name for a harness that calls LiteLLM; requests leave with the real one."""
 
+_JSON = "application/json"
 _KEPT = ("tool_calls", "tool_call_id", "reasoning_content")  # of a message, for the record
 
 
@@ -217,7 +218,8 @@ class _Requests:
         httpx, openai = import_module("httpx"), import_module("openai")
 
         def answer(request: Any) -> Any:
-            return httpx.Response(200, json=self._send(json.loads(request.content)))
+            response = json.dumps(self._send(json.loads(request.content)), default=str)
+            return httpx.Response(200, content=response, headers={"content-type": _JSON})
 
         return openai.OpenAI(
             base_url="http://model",

@@ -110,7 +110,7 @@ class HuggingFaceAgent:
         self._stop_ids = sorted({*ends, *self._tokenizer.end_ids} - {None})
         config = self._model.config.get_text_config()
         self._context = getattr(config, "max_position_embeddings", None) or sys.maxsize
-        self._waiting: list[tuple[Request, asyncio.Future[Reply | Exception]]] = []
+        self._waiting: list[tuple[Request, asyncio.Future[Reply]]] = []
         self._work: asyncio.Task[None] | None = None
         self._last_batch_s = 0.0
         self._is_closed = False
@@ -179,7 +179,7 @@ class HuggingFaceAgent:
         """Returns what makes the next prompt by adding new ids to the last one."""
         episode = live.episode
         try:
-            chat = get_chat(self._tokenizer, live.toolset.schemas, live.tool_format)
+            chat = get_chat(self._tokenizer, episode.toolset.schemas, episode.tool_format)
         except InvalidArgumentError as problem:
             raise ModelError(f"{problem}, or history='template'", "refused") from problem
         history = ChatIds(chat, sys.maxsize)
@@ -194,7 +194,7 @@ class HuggingFaceAgent:
 
     def _templated(self, live: LiveEpisode) -> Callable[[], list[int]]:
         """Returns what renders the whole chat as the next prompt."""
-        api = "text" if tells_format(live.tool_format) else "transformers"
+        api = "text" if tells_format(live.episode.tool_format) else "transformers"
         render = self._tokenizer.backend.apply_chat_template
         control = [token for token in self._tokenizer.special_tokens if len(token) > 1]
         options = {"add_generation_prompt": True, "return_dict": False, **self._template_options}
@@ -211,17 +211,12 @@ class HuggingFaceAgent:
 
     async def _ask(self, request: Request) -> Reply:
         """Returns the reply to a request, generated together with others that wait."""
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting.append((request, future))
         if self._work is None or self._work.done():
             self._is_closed = False
             self._work = asyncio.create_task(self._generate_waiting())
-        reply: Reply | Exception = await future
-        if isinstance(reply, Exception):
-            raise ModelError(
-                f"the model failed ({reply!r}); where memory is short, lower the concurrency"
-            ) from reply
-        return reply
+        return await future
 
     async def _generate_waiting(self) -> None:
         """Generates batch after batch, in one thread at a time, until no request waits."""
@@ -229,14 +224,19 @@ class HuggingFaceAgent:
             await asyncio.sleep(max(COLLECT_S, COLLECT_SHARE * self._last_batch_s))
             batch, self._waiting = self._waiting, []
             began = time.perf_counter()
-            replies: Sequence[Reply | Exception]
             try:
                 replies = await asyncio.to_thread(self._generate, [request for request, _ in batch])
             except Exception as problem:  # noqa: BLE001 - raised to each episode that waits
-                replies = [problem] * len(batch)
+                said = (
+                    f"the model failed ({problem!r}); where memory is short, lower the concurrency"
+                )
+                for _, future in batch:
+                    if not future.done():  # cancelled
+                        future.set_exception(ModelError(said))
+                continue
             self._last_batch_s = time.perf_counter() - began
             for (_, future), reply in zip(batch, replies, strict=True):
-                if not future.done():  # cancelled
+                if not future.done():
                     future.set_result(reply)
 
     def _generate(self, requests: Sequence[Request]) -> list[Reply]:

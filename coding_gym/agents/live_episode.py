@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from coding_gym.action import Completion
 from coding_gym.agents.protocol import Info, Play
+from coding_gym.agents.registry import AgentFactory
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Outcome
 from coding_gym.errors import CodingGymError
 from coding_gym.task import Task
-from coding_gym.tools import Toolset
 from coding_gym.trajectory import ModelCall
 
 _P = ParamSpec("_P")
@@ -75,21 +76,6 @@ class LiveEpisode:
         return self.episode.task
 
     @property
-    def toolset(self) -> Toolset:
-        """The tools that the agent has."""
-        return self.episode.toolset
-
-    @property
-    def tool_format(self) -> str:
-        """How calls are written."""
-        return self.episode.tool_format
-
-    @property
-    def action_space(self) -> ActionText:
-        """A new space of random tool calls, drawn by this attempt's seed."""
-        return ActionText(self.toolset.name, self.tool_format, self.seed)
-
-    @property
     def ended(self) -> bool:
         """Whether the episode is over."""
         return self.episode.ended
@@ -141,17 +127,15 @@ class LiveEpisode:
 
 
 class Player(Protocol):
-    """Plays whole episodes of a run, many at the same time."""
+    """Plays whole episodes of a run, many at the same time.
 
-    @property
-    def name(self) -> str:
-        """The name that ``--agent`` takes."""
-        ...
+    Attributes:
+        name: The name that ``--agent`` takes.
+        model: The model's name; "" where there is none.
+    """
 
-    @property
-    def model(self) -> str:
-        """The model's name; "" where there is none."""
-        ...
+    name: str
+    model: str
 
     def describe(self) -> Mapping[str, Any]:
         """Returns the settings that shape what it does, JSON values without secrets."""
@@ -177,12 +161,12 @@ class GeneratorPlayer:
 
     Args:
         name: The agent's name.
-        factory: Makes an agent for an episode that was just started.
+        factory: Makes an agent for an episode that was just started; see `agent_factory`.
     """
 
     model = ""
 
-    def __init__(self, name: str, factory: Callable[[LiveEpisode], Any]) -> None:
+    def __init__(self, name: str, factory: AgentFactory) -> None:
         self.name = name
         self._factory = factory
 
@@ -192,7 +176,14 @@ class GeneratorPlayer:
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays the actions that the generator yields."""
-        agent = self._factory(live)
+        episode = live.episode
+        seat = SimpleNamespace(
+            task=episode.task,
+            toolset=episode.toolset,
+            tool_format=episode.tool_format,
+            action_space=ActionText(episode.toolset.name, episode.tool_format, live.seed),
+        )
+        agent = self._factory(seat)
         play: Play = agent.play(_info(live, ""))
         action = await live.in_thread(next, play, None)
         while action is not None and not live.ended:

@@ -23,7 +23,6 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
 from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.arguments import positive_seconds
-from coding_gym.calls import ExecResult
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
@@ -101,14 +100,16 @@ class MiniSweEnvironment(HarnessEnvironment):
         try:
             command.encode()
             place = cwd or self.config.cwd
-            env = dict(self.config.env)
-            result = self.run(command, cwd=place, timeout_s=seconds, env=env)
+            result = self.run(command, cwd=place, timeout_s=seconds, env=self.config.env)
         except (InvalidArgumentError, UnicodeEncodeError, AttributeError) as error:
             return _failed("", type(error).__name__, str(error))
         if result.timed_out:
             said = f"Command {command!r} timed out after {seconds:g} seconds"
             return _failed(result.output, "TimeoutExpired", said)
-        self._check_finished(result)
+        first, _, rest = result.output.lstrip().partition("\n")
+        if result.ok and first.strip() == SUBMIT_LINE:
+            extra = {"exit_status": "Submitted", "submission": rest}
+            raise self._submitted({"role": "exit", "content": rest, "extra": extra})
         return {"output": result.output, "returncode": result.exit_code, "exception_info": ""}
 
     def get_template_vars(self, **kwargs: Any) -> dict[str, Any]:
@@ -122,12 +123,6 @@ class MiniSweEnvironment(HarnessEnvironment):
         kind = f"{type(self).__module__}.{type(self).__name__}"
         config = {"environment": self.config.model_dump(mode="json"), "environment_type": kind}
         return {"info": {"config": config}}
-
-    def _check_finished(self, result: ExecResult) -> None:
-        first, _, rest = result.output.lstrip().partition("\n")
-        if result.ok and first.strip() == SUBMIT_LINE:
-            extra = {"exit_status": "Submitted", "submission": rest}
-            raise self._submitted({"role": "exit", "content": rest, "extra": extra})
 
 
 def _failed(output: str, kind: str, said: str) -> dict[str, Any]:

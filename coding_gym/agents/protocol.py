@@ -11,7 +11,7 @@ Play = Generator[str, Info, None]
 
 
 class Seat(Protocol):
-    """What an agent for an episode is made from: a `CodingRepairEnv`, or a `LiveEpisode`."""
+    """What an agent for an episode is made from, such as a `CodingRepairEnv`."""
 
     @property
     def task(self) -> Task:
