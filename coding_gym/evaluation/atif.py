@@ -1,7 +1,7 @@
 """Episodes as ATIF trajectories, the format that Harbor and its readers share."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import json_repair
 
@@ -13,22 +13,12 @@ SCHEMA_VERSION = "ATIF-v1.7"
 """The version that all readers accept; later ones add audio only."""
 
 
-class Reply(NamedTuple):
-    """One of the policy's messages.
+def replies(trajectory: Trajectory) -> Iterator[tuple[int, Turn | None, list[int] | None]]:
+    """Yields the place in ``messages`` of each reply of the policy, its turn, and its prompt's ids.
 
-    Attributes:
-        position: Its place in ``Trajectory.messages``.
-        turn: The turn; None where another project's loop kept only its messages.
-        prompt_ids: The whole prompt as the server tokenized it; None where it gave no ids.
+    The turn is None where another project's loop kept only its messages; the ids are those of the
+    whole prompt, None where the server gave none. A turn that said nothing is left out.
     """
-
-    position: int
-    turn: Turn | None
-    prompt_ids: list[int] | None
-
-
-def replies(trajectory: Trajectory) -> Iterator[Reply]:
-    """Yields the policy's messages in order; a turn that said nothing has none."""
     turns = iter(trajectory.turns)
     history: list[int] = []
     for position, message in enumerate(trajectory.messages):
@@ -40,7 +30,7 @@ def replies(trajectory: Trajectory) -> Iterator[Reply]:
         if turn and call and (call.prefix_length or call.prompt_ids):
             prompt_ids = [*history[: call.prefix_length], *call.prompt_ids]
             history = [*prompt_ids, *turn.token_ids]
-        yield Reply(position, turn, prompt_ids)
+        yield position, turn, prompt_ids
 
 
 def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]:
@@ -57,7 +47,7 @@ def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]
         token_ids: Whether steps hold the token ids and log-probabilities that are exact. Each
             prompt holds the whole chat before it, so they are most of a long episode's size.
     """
-    made = {reply.position: reply for reply in replies(trajectory)}
+    made = {position: (turn, ids) for position, turn, ids in replies(trajectory)}
     steps: list[dict[str, Any]] = []
     agent_step: dict[str, Any] = {}
     for position, message in enumerate(trajectory.messages):
@@ -68,7 +58,7 @@ def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
         if position in made:
-            step |= _agent_fields(message, made[position], token_ids)
+            step |= _agent_fields(message, *made[position], token_ids)
             agent_step = step
         steps.append(step)
     steps[0] |= _known(timestamp=trajectory.started_at or None)
@@ -94,9 +84,10 @@ def _known(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _agent_fields(message: Message, reply: Reply, token_ids: bool) -> dict[str, Any]:
+def _agent_fields(
+    message: Message, turn: Turn | None, prompt_ids: list[int] | None, token_ids: bool
+) -> dict[str, Any]:
     """Returns the fields that only steps of the agent have."""
-    turn = reply.turn
     read = turn.calls if turn else ()
     written = enumerate(message.get("tool_calls") or ())
     calls = [_call(call, read[i] if i < len(read) else None) for i, call in written]
@@ -104,7 +95,7 @@ def _agent_fields(message: Message, reply: Reply, token_ids: bool) -> dict[str, 
         source="agent",
         reasoning_content=message.get("reasoning_content"),
         tool_calls=calls or None,
-        metrics=_metrics(turn, reply.prompt_ids, token_ids) or None if turn else None,
+        metrics=_metrics(turn, prompt_ids, token_ids) or None if turn else None,
         llm_call_count=1 if turn and turn.model_call else None,
         extra={"reward": turn.reward, "duration_s": turn.duration_s} if turn else None,
     )
@@ -151,11 +142,14 @@ def _metrics(turn: Turn, prompt_ids: list[int] | None, token_ids: bool) -> dict[
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
     grade = trajectory.grade
     calls = [turn.model_call for turn in trajectory.turns if turn.model_call]
+    totals = {}
+    for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
+        known = [getattr(call, name) for call in calls]
+        if known and None not in known:
+            totals[f"total_{name}"] = sum(known)
     return _known(
         total_steps=num_steps,
-        total_prompt_tokens=_sum([call.prompt_tokens for call in calls]),
-        total_completion_tokens=_sum([call.completion_tokens for call in calls]),
-        total_cached_tokens=_sum([call.cached_tokens for call in calls]),
+        **totals,
         total_cost_usd=trajectory.cost,
         extra=_known(
             reward=trajectory.total_reward,
@@ -166,9 +160,3 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
             num_prefix_breaks=trajectory.num_prefix_breaks,
         ),
     )
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    """Returns the sum where there are counts and all are known."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None

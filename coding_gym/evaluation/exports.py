@@ -14,7 +14,7 @@ Only ``atif`` holds attempts that ended by an error; the others hold those with 
 import inspect
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,13 @@ from urllib.parse import quote
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.atif import replies, to_atif
+from coding_gym.evaluation.report import run_tasks
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.rollout.run_folder import RunFolder
-from coding_gym.tasks import load_tasks
-from coding_gym.text.tokenizers import Tokenizer, get_tokenizer
 from coding_gym.text.truncate import well_formed
-from coding_gym.trajectory import Message, Trajectory
-
-_TEMPLATE_TOKENS = 8  # around one message, in the chat templates of open models
+from coding_gym.trajectory import Trajectory
 
 
 def export(run: str | Path, format: str, out: str | Path, **options: Any) -> list[Path]:
@@ -88,20 +85,17 @@ def export_swebench(run: RunFolder, out: Path) -> list[Path]:
     """
     agent, task_ids = run.config["agent"], run.config["tasks"]["task_ids"]
     model = agent.get("model") or agent["name"]
-    patches: dict[int, dict[str, str]] = defaultdict(dict)
+    predictions: dict[int, list[str]] = defaultdict(list)
     outcomes: dict[int, dict[str, str]] = defaultdict(dict)
-    for trajectory in run.trajectories():
-        patches[trajectory.attempt][trajectory.task_id] = trajectory.patch
+    for trajectory in sorted(run.trajectories(), key=lambda one: one.task_id):
+        row = {"instance_id": trajectory.task_id, "model_name_or_path": model}
+        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
+        line = json.dumps(row | {"model_patch": trajectory.patch})
+        predictions[trajectory.attempt].append(line)
         outcomes[trajectory.attempt][trajectory.task_id] = _outcome(trajectory)
     paths = []
-    for attempt in sorted(patches):
-        predictions = (
-            {"instance_id": task_id, "model_name_or_path": model, "model_patch": patch}
-            for task_id, patch in sorted(patches[attempt].items())
-        )
-        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
-        lines = map(json.dumps, predictions)
-        paths.append(_write(out / f"predictions-{attempt}.jsonl", lines))
+    for attempt in sorted(predictions):
+        paths.append(_write(out / f"predictions-{attempt}.jsonl", predictions[attempt]))
         report = _report(outcomes[attempt], task_ids)
         paths.append(_write(out / f"report-{attempt}.json", [json.dumps(report, indent=4)]))
     return paths
@@ -134,11 +128,8 @@ def export_hugging_face(
     *,
     dataset: str,
     task: str = "swe_bench_%_resolved",
-    name: str = "",
     notes: str = "",
-    source_url: str = "",
-    source_name: str = "",
-    source_user: str = "",
+    source: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Writes the resolved rate in percent, as the hub displays it beside a model.
 
@@ -152,52 +143,33 @@ def export_hugging_face(
         out: The folder; a copy of the model's repository.
         dataset: The benchmark on the hub, such as ``SWE-bench/SWE-bench_Verified``.
         task: The task's name in the benchmark's ``eval.yaml``.
-        name: The file's name without its ending; by default the benchmark's.
         notes: How the model was evaluated; by default agent, attempts and settings.
-        source_url: Where the evidence is, such as a dataset that holds the run's folder.
-        source_name: Its title.
-        source_user: The user of the hub who publishes it.
+        source: Where the evidence is: its ``url``, and where wanted a ``name`` as its title and the
+            ``user`` of the hub who publishes it.
     """
-    if (source_name or source_user) and not source_url:
-        raise InvalidArgumentError("source_name and source_user need a source_url beside them")
-    resolved: dict[str, list[bool]] = defaultdict(list)
-    for trajectory in run.trajectories():
-        if _outcome(trajectory) != "error":
-            resolved[trajectory.task_id].append(trajectory.resolved)
+    if source and "url" not in source:
+        raise InvalidArgumentError(f"source needs a url, got {source}")
+    resolved = [t.resolved for t in run.trajectories() if _outcome(t) != "error"]
     attempts, task_ids = run.config["attempts"], run.config["tasks"]["task_ids"]
     wanted = len(task_ids) * attempts
-    missing = wanted - sum(map(len, resolved.values()))
-    if missing:
+    if len(resolved) < wanted:
         raise InvalidArgumentError(
-            f"{missing} of {wanted} attempts have no verdict; complete the run with: "
-            f"coding-gym eval --resume {run.path}"
+            f"{wanted - len(resolved)} of {wanted} attempts have no verdict; complete the run "
+            f"with: coding-gym eval --resume {run.path}"
         )
-    rate = sum(map(sum, resolved.values())) / wanted
     described = (
         f"coding_gym, agent {run.config['agent']['name']}, mean of {attempts} attempts at "
         f"{len(task_ids)} tasks, settings {run.config['settings_hash']}"
     )
-    source = {"url": source_url, "name": source_name, "user": source_user}
-    entry: dict[str, Any] = {
+    entry = {
         "dataset": {"id": dataset, "task_id": task},
-        "value": round(100 * rate, 2),
+        "value": round(100 * sum(resolved) / wanted, 2),
         "date": run.config["created_at"],
         "notes": notes or described,
+        **({"source": dict(source)} if source else {}),
     }
-    if source_url:
-        entry["source"] = {key: value for key, value in source.items() if value}
-    file = f"{name or dataset.rpartition('/')[2].lower()}.yaml"
-    return [_write(out / ".eval_results" / file, ["- " + "\n  ".join(_yaml(entry))])]
-
-
-def _yaml(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of a mapping; its scalars are JSON, which YAML reads."""
-    for key, value in fields.items():
-        if isinstance(value, Mapping):
-            yield f"{key}:"
-            yield from (f"  {line}" for line in _yaml(value))
-        else:
-            yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+    file = out / ".eval_results" / f"{dataset.rpartition('/')[2].lower()}.yaml"
+    return [_write(file, [_json([entry])])]  # JSON is YAML
 
 
 def export_sft(
@@ -205,9 +177,6 @@ def export_sft(
     out: Path,
     *,
     min_score: float | None = None,
-    max_tokens: int | None = None,
-    tokenizer: str = "",
-    tasks: str = "",
 ) -> list[Path]:
     """Writes chats for fine-tuning: ``messages`` and ``tools`` in OpenAI's form in each line.
 
@@ -219,15 +188,8 @@ def export_sft(
         run: The run.
         out: The folder.
         min_score: The least score of an episode, from 0 to 1; None keeps those that are resolved.
-        max_tokens: The most tokens of an episode: texts, calls, tools, and eight for each message;
-            None is no limit.
-        tokenizer: Name of the tokenizer that counts; by default the run's.
-        tasks: Source of the tasks, for scores; by default the run's.
     """
-    task_ids = run.config["tasks"]["task_ids"]
-    source = tasks or run.config["tasks"]["source"]
-    found = () if min_score is None else load_tasks(source, task_ids=task_ids, needs_tests=False)
-    by_id = {task.task_id: task for task in found}
+    tasks = {} if min_score is None else {task.task_id: task for task in run_tasks(run)}
     curation_score = get_reward("curation_score")
     lines: dict[str, str] = {}
     for trajectory in run.trajectories():
@@ -237,36 +199,24 @@ def export_sft(
         is_wanted = trajectory.resolved
         if min_score is not None:
             patch = Patch(trajectory.patch)
-            sample = Sample(by_id[trajectory.task_id], trajectory.grade, patch)
+            sample = Sample(tasks[trajectory.task_id], trajectory.grade, patch)
             row["score"] = float(curation_score.value(sample))
             is_wanted = row["score"] >= min_score
-        if is_wanted and max_tokens is not None:
-            counter = get_tokenizer(tokenizer or trajectory.tokenizer)
-            is_wanted = _num_tokens(trajectory, counter) <= max_tokens
         if is_wanted:
             lines.setdefault(_identity(trajectory), _json(row))
     if not lines:
-        raise InvalidArgumentError(f"no episode of {run.path} is good and short enough")
+        raise InvalidArgumentError(f"no episode of {run.path} is good enough")
     return [_write(out / "train.jsonl", lines.values())]
-
-
-def _functions(message: Message) -> list[dict[str, str]]:
-    return [call["function"] for call in message.get("tool_calls") or ()]
 
 
 def _identity(trajectory: Trajectory) -> str:
     """Returns the task and all replies, without the ids of calls, which servers draw anew."""
-    replied = [m for m in trajectory.messages if m["role"] == "assistant"]
-    return json.dumps([trajectory.task_id, [m | {"tool_calls": _functions(m)} for m in replied]])
-
-
-def _num_tokens(trajectory: Trajectory, tokenizer: Tokenizer) -> int:
-    texts = [json.dumps(trajectory.tools)]
-    for message in trajectory.messages:
-        texts += [message["content"], message.get("reasoning_content") or ""]
-        texts += chain.from_iterable(function.values() for function in _functions(message))
-    around = _TEMPLATE_TOKENS * len(trajectory.messages)
-    return around + sum(len(tokenizer.encode(text)) for text in texts)
+    replied = [
+        message | {"tool_calls": [call["function"] for call in message.get("tool_calls") or ()]}
+        for message in trajectory.messages
+        if message["role"] == "assistant"
+    ]
+    return json.dumps([trajectory.task_id, replied])
 
 
 def export_areno(run: RunFolder, out: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from coding_gym.episode.factory import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics
-from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate
+from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
 from coding_gym.grade import GradeReason
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
@@ -20,7 +21,7 @@ from coding_gym.tasks import load_tasks
 FEW_TASKS = 10
 """With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
 
-_LABELS = ("task_id", "attempt", "seed")
+_LABELS = ("task_id", "attempt", "seed", "stop_reason")
 _MAX_NAMED = 5
 
 
@@ -88,6 +89,11 @@ class Report(JsonRecord):
         """The model's name; "-" for agents without one."""
         return self.config.get("agent", {}).get("model") or "-"
 
+    def summary(self) -> str:
+        """Returns the rates with their intervals and the caveats, a line for each."""
+        rates = (f"{name}: {value} ({interval})" for name, value, interval, _ in _rates(self))
+        return "\n".join((*rates, *self.caveats))
+
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
         return _by_task(self.episodes, metric)
@@ -131,40 +137,52 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     """
     run = run if isinstance(run, RunFolder) else RunFolder.open(run)
     caveats: list[str] = []
-    tasks = _tasks(run.config, caveats) if tasks is None else tasks
-    known = {task.task_id: task for task in tasks}
-    errors: dict[str, list[str]] = {}
-    for record in run.errors():
-        errors.setdefault(record.task_id, []).append(record.error_class)
-    classes = Counter(name for names in errors.values() for name in names)
+    if tasks is None:
+        try:
+            tasks = run_tasks(run)
+        except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
+            caveats.append(f"The tasks could not be loaded, so no gold patch is known: {problem}")
+    known = {task.task_id: task for task in tasks or ()}
+    failed = [row for row in run.rows().values() if row.error_class]
+    errors = Counter(row.task_id for row in failed)
+    classes = Counter(row.error_class for row in failed)
     episodes = _episodes(run, known, caveats)
     outcomes = _by_task(episodes, "resolved")
-    ids = sorted(outcomes.keys() | errors.keys())
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
-    rates = statistics.task_rates(outcomes)
+    rates = task_rates(outcomes)
+
+    ids = sorted(outcomes.keys() | errors.keys())
 
     def groups(label: Callable[[str], str]) -> dict[str, Group]:
-        members: dict[str, list[str]] = {}
-        for task_id in ids:
-            members.setdefault(label(task_id), []).append(task_id)
-        return {name: _group(members[name], outcomes, errors) for name in sorted(members)}
+        members = groupby(sorted(ids, key=label), label)
+        return {name: _group([*group], outcomes, errors) for name, group in members}
 
     return Report(
         config=run.config,
         overall=_group(ids, outcomes, errors),
         by_task=groups(str),
-        by_repo=groups(lambda i: (known[i].repo if i in known else "") or "unknown"),
-        by_difficulty=groups(lambda i: (known[i].difficulty if i in known else "") or "unknown"),
+        by_repo=groups(lambda i: getattr(known.get(i), "repo", "") or "unknown"),
+        by_difficulty=groups(lambda i: getattr(known.get(i), "difficulty", "") or "unknown"),
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in ks},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in ks},
-        bootstrap=statistics.bootstrap_interval(rates) if outcomes else (),
+        bootstrap=statistics.bootstrap_interval(rates) if len(rates) > 1 else (),
         metrics=_means(episodes),
         stop_reasons=dict(Counter(episode["stop_reason"] for episode in episodes).most_common()),
         error_classes=dict(classes.most_common()),
         caveats=(*caveats, *_caveats(run.config, outcomes, classes)),
         episodes=tuple(episodes),
     )
+
+
+def run_tasks(run: RunFolder) -> Sequence[Task]:
+    """Loads a run's tasks from where its settings say that they are.
+
+    Raises:
+        CodingGymError: They cannot be loaded.
+    """
+    source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
+    return load_tasks(**source, needs_tests=False)
 
 
 def _episodes(
@@ -181,8 +199,8 @@ def _episodes(
             task = None
         ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
         labels = {name: getattr(record, name) for name in _LABELS}
-        stop_reason = str(record.stop_reason or "unfinished")
-        episodes.append({**labels, "stop_reason": stop_reason, **episode_metrics(record, task)})
+        labels["stop_reason"] = str(record.stop_reason or "unfinished")
+        episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(f"Tasks that changed since the run, not compared with: {_named(changed)}.")
     if ungraded:
@@ -196,16 +214,6 @@ def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, li
         if metric in episode:
             found.setdefault(episode["task_id"], []).append(episode[metric])
     return found
-
-
-def _tasks(config: Mapping[str, Any], caveats: list[str]) -> Sequence[Task]:
-    """Returns the run's tasks, or none and adds a caveat where they cannot be loaded."""
-    source = {name: value for name, value in config.get("tasks", {}).items() if name != "digest"}
-    try:
-        return load_tasks(**source, needs_tests=False)
-    except (CodingGymError, TypeError) as problem:  # a record may hold any arguments
-        caveats.append(f"The tasks could not be loaded, so no gold patch was compared: {problem}")
-        return ()
 
 
 def _caveats(
@@ -230,7 +238,7 @@ def _caveats(
             f"Tasks have {min(sizes)} to {max(sizes)} attempts that count; pass@k and pass^k leave "
             "out tasks with fewer than k."
         )
-    num_resolved = statistics.task_rates(outcomes).sum()
+    num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
         yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."
 
@@ -241,28 +249,25 @@ def _named(ids: Iterable[str]) -> str:
     return ", ".join(names[:_MAX_NAMED]) + more
 
 
-def _group(
-    ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, Sequence[str]]
-) -> Group:
-    part = {task_id: outcomes[task_id] for task_id in ids if task_id in outcomes}
+def _group(ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, int]) -> Group:
+    part = {i: outcomes[i] for i in ids if i in outcomes}
     return Group(
         num_tasks=len(part),
         num_attempts=sum(map(len, part.values())),
         num_resolved=int(sum(map(sum, part.values()))),
-        num_errors=sum(len(errors.get(task_id, ())) for task_id in ids),
+        num_errors=sum(errors.get(i, 0) for i in ids),
         resolved=resolved_rate(part) if part else None,
     )
 
 
 def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     """Means over tasks of each task's mean, in the order of `METRICS`."""
-    others = {name for episode in episodes for name in episode} - METRICS.keys()
+    others = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
     means = {}
-    for name in (*METRICS, *sorted(others - {*_LABELS, "stop_reason"})):
+    for name in (*METRICS, *sorted(others)):
         if values := _by_task(episodes, name):
-            rates = statistics.task_rates(values)
             is_rate = name in RATES
-            means[name] = resolved_rate(values) if is_rate else mean_estimate(rates)
+            means[name] = resolved_rate(values) if is_rate else mean_estimate(task_rates(values))
     return means
 
 

@@ -14,6 +14,7 @@ Analysis for the Behavioral Sciences" (1988).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,10 @@ different numbers of attempts."""
 CONFIDENCE = 0.95
 """How often an interval should contain the true value."""
 
+Values = Sequence[float] | NDArray[np.float64]
+
 _ROUNDING = 1e-12
+_NUM_RESAMPLES, _BATCH = 10_000, 1000  # a batch bounds memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +55,7 @@ class Estimate(JsonRecord):
 
 
 def wilson_interval(
-    num_successes: float,
-    num_trials: float,
-    *,
-    quantile: float | None = None,
-    confidence: float = CONFIDENCE,
+    num_successes: float, num_trials: float, quantile: float | None = None
 ) -> tuple[float, float]:
     """Returns Wilson's score interval of a rate, as its lower and upper end.
 
@@ -63,16 +63,13 @@ def wilson_interval(
         num_successes: Trials that succeeded.
         num_trials: Independent trials, or their effective number; with none the rate may be any.
         quantile: Standard errors on either side; by default the normal distribution's.
-        confidence: Confidence level.
 
     >>> [round(end, 4) for end in wilson_interval(3, 10)]
     [0.1078, 0.6032]
     """
-    from scipy.special import ndtri
-
     if not num_trials:
         return 0.0, 1.0
-    z = float(ndtri((1 + confidence) / 2)) if quantile is None else quantile
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) if quantile is None else quantile
     rate = num_successes / num_trials
     centre = rate + z * z / (2 * num_trials)
     half = z * math.sqrt(rate * (1 - rate) / num_trials + (z / (2 * num_trials)) ** 2)
@@ -81,12 +78,7 @@ def wilson_interval(
     return min(rate, (centre - half) / scale), max(rate, (centre + half) / scale)
 
 
-def rate_estimate(
-    values: Sequence[float] | NDArray[np.float64],
-    num_attempts: int,
-    *,
-    confidence: float = CONFIDENCE,
-) -> Estimate:
+def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one value from 0 to 1 per task, with Wilson's interval for clusters.
 
     The interval is Wilson's for an effective number of trials, rate * (1 - rate) / std_error², at
@@ -101,16 +93,11 @@ def rate_estimate(
     Args:
         values: One value per task, shape (num_tasks,).
         num_attempts: Attempts at all tasks together.
-        confidence: Confidence level.
 
     Raises:
-        InvalidArgumentError: There is no value, or one is not between 0 and 1.
+        InvalidArgumentError: There is no value.
     """
-    mean = mean_estimate(values, confidence=confidence)
-    if min(values) < 0 or max(values) > 1:
-        raise InvalidArgumentError(
-            f"values must be between 0 and 1, got {min(values):g} to {max(values):g}"
-        )
+    mean = mean_estimate(values)
     if mean.std_error is None:
         return mean
     spread = mean.value * (1 - mean.value)
@@ -118,29 +105,27 @@ def rate_estimate(
         num_trials = float(mean.num_tasks)
     else:
         num_trials = spread / max(mean.std_error**2, spread / num_attempts)
-    quantile = _t_quantile(mean.num_tasks, confidence)
-    low, high = wilson_interval(mean.value * num_trials, num_trials, quantile=quantile)
+    quantile = _t_quantile(mean.num_tasks)
+    low, high = wilson_interval(mean.value * num_trials, num_trials, quantile)
     return replace(mean, low=low, high=high)
 
 
-def mean_estimate(
-    values: Sequence[float] | NDArray[np.float64], *, confidence: float = CONFIDENCE
-) -> Estimate:
+def mean_estimate(values: Values) -> Estimate:
     """Returns the mean of one value of any size per task, with Student's t interval.
 
     Args:
         values: One value per task, shape (num_tasks,).
-        confidence: Confidence level.
 
     Raises:
         InvalidArgumentError: There is no value.
     """
-    array = _values(values)
-    mean, num_tasks = float(array.mean()), len(array)
+    if not len(values):
+        raise InvalidArgumentError("there is no task")
+    mean, num_tasks = float(np.mean(values)), len(values)
     if num_tasks < 2:
         return Estimate(value=mean, std_error=None, low=None, high=None, num_tasks=num_tasks)
-    error = float(array.std(ddof=1)) / math.sqrt(num_tasks)
-    half = _t_quantile(num_tasks, confidence) * error
+    error = float(np.std(values, ddof=1)) / math.sqrt(num_tasks)
+    half = _t_quantile(num_tasks) * error
     return Estimate(
         value=mean, std_error=error, low=mean - half, high=mean + half, num_tasks=num_tasks
     )
@@ -157,17 +142,16 @@ def task_rates(outcomes: Outcomes) -> NDArray[np.float64]:
     return np.array([math.fsum(scores) / len(scores) for scores in outcomes.values()])
 
 
-def resolved_rate(outcomes: Outcomes, *, confidence: float = CONFIDENCE) -> Estimate:
+def resolved_rate(outcomes: Outcomes) -> Estimate:
     """Returns the mean over tasks of the share of attempts that resolve the task; pass@1.
 
     Raises:
         InvalidArgumentError: There is no task, or one without attempts.
     """
-    num_attempts = sum(map(len, outcomes.values()))
-    return rate_estimate(task_rates(outcomes), num_attempts, confidence=confidence)
+    return rate_estimate(task_rates(outcomes), sum(map(len, outcomes.values())))
 
 
-def pass_at_k(outcomes: Outcomes, k: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
     """Returns the probability that at least one of k attempts resolves a task.
 
     With c of n attempts resolved it is 1 - C(n - c, k) / C(n, k), without bias. Tasks with fewer
@@ -181,12 +165,10 @@ def pass_at_k(outcomes: Outcomes, k: int, *, confidence: float = CONFIDENCE) -> 
     >>> pass_at_k({"a": [1, 0, 0, 0], "b": [0, 0, 0, 0]}, 2).value
     0.25
     """
-    return _of_draws(
-        outcomes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k), confidence
-    )
+    return _of_draws(outcomes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
 
-def pass_hat_k(outcomes: Outcomes, k: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
     """Returns pass^k, the probability that each of k attempts resolves a task.
 
     With c of n attempts resolved it is C(c, k) / C(n, k), without bias. Tasks with fewer than k
@@ -200,50 +182,37 @@ def pass_hat_k(outcomes: Outcomes, k: int, *, confidence: float = CONFIDENCE) ->
     >>> pass_hat_k({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1]}, 2).value
     0.75
     """
-    return _of_draws(outcomes, k, lambda n, c: math.comb(c, k) / math.comb(n, k), confidence)
+    return _of_draws(outcomes, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
 
 
-def _of_draws(
-    outcomes: Outcomes, k: int, value: Callable[[int, int], float], confidence: float
-) -> Estimate:
+def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
     if k < 1:
         raise InvalidArgumentError(f"k must be at least 1, got {k}")
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts")
-    values = [value(n, c) for n, c in counts]
-    return rate_estimate(values, sum(n for n, _ in counts), confidence=confidence)
+    return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
-def bootstrap_interval(
-    values: Sequence[float] | NDArray[np.float64],
-    *,
-    seed: int = 0,
-    num_resamples: int = 10_000,
-    confidence: float = CONFIDENCE,
-) -> tuple[float, float]:
-    """Returns the percentile bootstrap interval of a mean, resampling whole tasks.
-
-    Equal to ``scipy.stats.bootstrap(method="percentile")`` with the same generator.
+def bootstrap_interval(values: Values, *, seed: int = 0) -> tuple[float, float]:
+    """Returns the percentile bootstrap interval of a mean, resampling whole tasks 10,000 times.
 
     Args:
-        values: One value per task, shape (num_tasks,).
+        values: One value per task, shape (num_tasks,); at least two.
         seed: Seed of the resamples.
-        num_resamples: How many sets of tasks are drawn.
-        confidence: Confidence level.
-
-    Raises:
-        InvalidArgumentError: There is no value.
     """
-    array = _values(values)
-    generator = np.random.default_rng(seed)
-    batch = max(1, 1_000_000 // len(array))  # bounds memory
-    sizes = [min(batch, num_resamples - start) for start in range(0, num_resamples, batch)]
-    means = [
-        array[generator.integers(0, len(array), (size, len(array)))].mean(axis=1) for size in sizes
-    ]
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(np.concatenate(means), [tail, 100 - tail])
+    from scipy.stats import bootstrap
+
+    found = bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=_NUM_RESAMPLES,
+        batch=_BATCH,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        random_state=np.random.default_rng(seed),
+    )
+    low, high = found.confidence_interval
     return float(low), float(high)
 
 
@@ -255,24 +224,23 @@ def mcnemar_exact(num_better: int, num_worse: int) -> float:
     >>> round(mcnemar_exact(1, 5), 5)
     0.21875
     """
-    from scipy.special import bdtr
+    from scipy.stats import binomtest
 
     total = num_better + num_worse
-    return min(1.0, 2 * float(bdtr(min(num_better, num_worse), total, 0.5))) if total else 1.0
+    return float(binomtest(num_better, total).pvalue) if total else 1.0
 
 
-def cohens_d(a: Sequence[float], b: Sequence[float]) -> float | None:
+def cohens_d(a: Values, b: Values) -> float | None:
     """Returns Cohen's d of two equally long samples: mean of b less that of a, standardised.
 
     The unit is the pooled standard deviation, sqrt((var(a) + var(b)) / 2), so the size of the
     effect does not depend on how the pairs correlate. None where neither sample varies, or with
     fewer than two values.
     """
-    first, second = _values(a), _values(b)
-    if len(first) < 2:
+    if len(a) < 2:
         return None
-    pooled = math.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 2)
-    return float(second.mean() - first.mean()) / pooled if pooled else None
+    pooled = math.sqrt((np.var(a, ddof=1) + np.var(b, ddof=1)) / 2)
+    return float(np.mean(b) - np.mean(a)) / pooled if pooled else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,9 +284,7 @@ class PairedDifference(JsonRecord):
     flips: tuple[Flip, ...]
 
 
-def paired_difference(
-    a: Outcomes, b: Outcomes, *, confidence: float = CONFIDENCE
-) -> PairedDifference:
+def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     """Compares two runs by the tasks that both have; attempts need not be equal in number.
 
     The interval is Student's t over one difference per task. Where all differences are equal, as
@@ -335,13 +301,12 @@ def paired_difference(
     if not common:
         raise InvalidArgumentError("the two runs have no task in common")
     first, second = ({task: run[task] for task in common} for run in (a, b))
-    estimates = [resolved_rate(run, confidence=confidence) for run in (first, second)]
     rates_a, rates_b = task_rates(first), task_rates(second)
     differences = rates_b - rates_a
     better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
-    difference = mean_estimate(differences, confidence=confidence)
+    difference = mean_estimate(differences)
     if difference.std_error is not None and difference.std_error < _ROUNDING:
-        share, value = wilson_interval(0, len(common), confidence=confidence)[1], difference.value
+        share, value = wilson_interval(0, len(common))[1], difference.value
         low, high = value - share * (1 + value), value + share * (1 - value)
         difference = replace(difference, low=low, high=high)
     flips = [
@@ -350,24 +315,18 @@ def paired_difference(
         if abs(rate_b - rate_a) > _ROUNDING
     ]
     return PairedDifference(
-        rate_a=estimates[0],
-        rate_b=estimates[1],
+        rate_a=resolved_rate(first),
+        rate_b=resolved_rate(second),
         difference=difference,
         num_better=better,
         num_worse=worse,
         p_value=mcnemar_exact(better, worse),
-        cohens_d=cohens_d(rates_a.tolist(), rates_b.tolist()),
+        cohens_d=cohens_d(rates_a, rates_b),
         flips=tuple(sorted(flips, key=lambda flip: flip.rate_b - flip.rate_a)),
     )
 
 
-def _values(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    if not len(values):
-        raise InvalidArgumentError("there is no task")
-    return np.asarray(values, dtype=np.float64)
-
-
-def _t_quantile(num_values: int, confidence: float) -> float:
+def _t_quantile(num_values: int) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(num_values - 1, (1 + confidence) / 2))
+    return float(stdtrit(num_values - 1, (1 + CONFIDENCE) / 2))

@@ -78,34 +78,32 @@ def test_a_swebench_report_names_each_task_once(run: Path, tmp_path: Path) -> No
 def test_a_result_for_the_hub_needs_every_verdict(
     run: Path, tmp_path: Path, tiny_row: dict[str, Any]
 ) -> None:
-    options = {"dataset": "owner/Benchmark", "source_url": "https://x.org", "source_user": "me"}
+    options = {"dataset": "owner/Benchmark", "source": {"url": "https://x.org", "user": "me"}}
     with pytest.raises(InvalidArgumentError, match="2 of 8 attempts have no verdict"):
         export(run, "hugging-face", tmp_path, **options)
     whole = make_run(tmp_path / "whole", tiny_row, errors=0)
     (path,) = export(whole, "hugging-face", tmp_path, **options)
     assert path == tmp_path / ".eval_results" / "benchmark.yaml"
-    assert path.read_text(encoding="utf-8").splitlines() == [
-        "- dataset:",
-        '    id: "owner/Benchmark"',
-        '    task_id: "swe_bench_%_resolved"',
-        "  value: 33.33",
-        '  date: "2026-01-02T03:04:05+00:00"',
-        '  notes: "coding_gym, agent chat, mean of 2 attempts at 3 tasks, settings abc"',
-        "  source:",
-        '    url: "https://x.org"',
-        '    user: "me"',
+    assert lines(path) == [
+        [
+            {
+                "dataset": {"id": "owner/Benchmark", "task_id": "swe_bench_%_resolved"},
+                "value": 33.33,
+                "date": "2026-01-02T03:04:05+00:00",
+                "notes": "coding_gym, agent chat, mean of 2 attempts at 3 tasks, settings abc",
+                "source": {"url": "https://x.org", "user": "me"},
+            }
+        ]
     ]
 
 
 def test_chats_to_train_on_are_resolved_and_different(run: Path, tmp_path: Path) -> None:
-    (path,) = export(run, "sft", tmp_path, max_tokens=400)
+    (path,) = export(run, "sft", tmp_path)
     (row,) = lines(path)
     assert row["task_id"] == "shapes-area"
     assert [message["role"] for message in row["messages"]][2:4] == ["assistant", "tool"]
     assert row["messages"][1]["content"] == "It adds. \ufffd"
     assert row["tools"][0]["function"]["name"] == "shell"
-    with pytest.raises(InvalidArgumentError, match="good and short enough"):
-        export(run, "sft", tmp_path, max_tokens=100)
 
 
 def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[str, Any]) -> None:
@@ -118,6 +116,8 @@ def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[s
     assert (row["task_id"], row["score"]) == ("shapes-area", pytest.approx(0.6))
     (path,) = export(run, "sft", tmp_path, min_score=0.0)
     assert [row["task_id"] for row in lines(path)] == ["shapes-area", "empty", "wrong"]
+    with pytest.raises(InvalidArgumentError, match="is good enough"):
+        export(run, "sft", tmp_path, min_score=1.0)
 
 
 def test_turns_for_areno_have_ids_where_they_are_exact(run: Path, tmp_path: Path) -> None:
@@ -140,5 +140,5 @@ def test_turns_for_areno_have_ids_where_they_are_exact(run: Path, tmp_path: Path
 def test_unknown_formats_and_options_are_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'atif'"):
         export(run, "atiff", tmp_path)
-    with pytest.raises(InvalidArgumentError, match="its options are min_score, max_tokens"):
+    with pytest.raises(InvalidArgumentError, match="its options are min_score"):
         export(run, "sft", tmp_path, score=0.5)
