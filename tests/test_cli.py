@@ -93,6 +93,15 @@ def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
     assert trajectory.total_reward == 1.0
 
 
+def test_a_run_continues_with_its_options(rows: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run("eval", "--agent", "gold", "--tasks", rows, "--command-timeout", "60", "--out", str(out))
+    text = run("eval", "--resume", str(out), "--attempts", "2")
+    assert "kept 1 of 2 attempts" in text
+    assert "resolved (pass@1): 100.0 %" in text
+    assert "with seed=0, got 1" in run("eval", "--resume", str(out), "--seed", "1", code=2)
+
+
 def test_an_exported_source_is_one_that_can_be_played(rows: str, tmp_path: Path) -> None:
     out = tmp_path / "prepared.jsonl"
     run("tasks", "export", str(out), "--source", rows)

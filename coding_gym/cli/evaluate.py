@@ -1,8 +1,8 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from coding_gym.agents.players import get_player, player_names
 from coding_gym.agents.predictions import PatchAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.runs import summary, write_report
+from coding_gym.cli.runs import write_report
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.statistics import wilson_interval
@@ -27,141 +27,130 @@ from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 _LINE_EVERY_S = 30.0  # where the output is no terminal
-_RUN_ARGUMENTS = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens", "ray")
+_SPEED_PERIOD_S = 600.0
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
-_MODEL, _EPISODE, _RUN = "Model", "Episode", "Run"
+_PLAYER = ("base_url", "max_retries", "device", "dtype", "history", "script")
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
+_EPISODE = ("toolset", "tool_format", "max_turns")
+_RUN = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens", "ray")
 
 
-def _option(help_text: str, panel: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=panel, **more)
+def _continued(context: typer.Context, folder: Path | None) -> Path | None:
+    """Takes what is not on the command line from the run that is continued."""
+    if folder is not None:
+        context.default_map = RunFolder.open(folder).config.get("command", {})
+    return folder
 
 
 def eval_(
-    context: typer.Context,
     agent: Annotated[
         str | None,
-        _option(
-            f"One of {', '.join(player_names())}; 'chat' with --model.", _MODEL, "--agent", "-a"
+        typer.Option(
+            "--agent", "-a", help=f"One of {', '.join(player_names())}; 'chat' with --model."
         ),
     ] = None,
-    model: Annotated[str | None, _option("The model's name.", _MODEL, "--model", "-m")] = None,
-    base_url: Annotated[
-        str | None,
-        _option(
-            "An OpenAI-compatible server, such as http://localhost:8000/v1; its key is "
-            "OPENAI_API_KEY. Without it the model is one of LiteLLM's, such as anthropic/….",
-            _MODEL,
-        ),
-    ] = None,
-    temperature: Annotated[float | None, _option("Sampling temperature.", _MODEL)] = None,
-    top_p: Annotated[float | None, _option("Nucleus sampling.", _MODEL)] = None,
-    top_k: Annotated[int | None, _option("As vLLM and SGLang take it.", _MODEL)] = None,
-    min_p: Annotated[float | None, _option("As vLLM and SGLang take it.", _MODEL)] = None,
-    response_limit: Annotated[int | None, _option("Tokens of one reply.", _MODEL)] = None,
-    reasoning_effort: Annotated[str | None, _option("Such as low.", _MODEL)] = None,
-    thinking: Annotated[
-        bool | None, _option("Chat template's enable_thinking.", _MODEL, "--thinking/--no-thinking")
-    ] = None,
+    model: options.Model = "",
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    top_k: options.TopK = None,
+    min_p: options.MinP = None,
+    response_limit: options.ResponseLimit = None,
+    reasoning_effort: Annotated[str | None, typer.Option(help="Such as low.")] = None,
+    thinking: options.Thinking = None,
     extra_body: Annotated[
-        str | None, _option("JSON object of other fields of the request.", _MODEL)
+        str | None, typer.Option(help="JSON object of other fields of the request.")
     ] = None,
-    input_price: Annotated[float | None, _option("Of a million tokens of prompts.", _MODEL)] = None,
+    input_price: Annotated[
+        float | None, typer.Option(help="Of a million tokens of prompts.")
+    ] = None,
     output_price: Annotated[
-        float | None, _option("Of a million tokens of replies.", _MODEL)
+        float | None, typer.Option(help="Of a million tokens of replies.")
     ] = None,
     cached_price: Annotated[
-        float | None, _option("Of a million cached tokens of prompts.", _MODEL)
+        float | None, typer.Option(help="Of a million cached tokens of prompts.")
     ] = None,
     model_timeout: Annotated[
-        float, _option("Seconds for one reply, retries included.", _MODEL)
+        float, typer.Option(help="Seconds for one reply, retries included.")
     ] = 600.0,
-    max_retries: Annotated[int, _option("Times a request is sent again.", _MODEL)] = 8,
-    device: Annotated[str, _option("For the agent 'hf': such as cpu or cuda.", _MODEL)] = "auto",
-    dtype: Annotated[str, _option("For the agent 'hf': such as bfloat16.", _MODEL)] = "auto",
+    max_retries: Annotated[int, typer.Option(help="Times a request is sent again.")] = 8,
+    device: Annotated[str, typer.Option(help="For the agent 'hf': such as cpu or cuda.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="For the agent 'hf': such as bfloat16.")] = "auto",
     history: Annotated[
         str,
-        _option(
-            "For the agent 'hf': 'append' only adds ids to a prompt, 'template' renders the chat "
-            "again for each turn.",
-            _MODEL,
+        typer.Option(
+            help="For the agent 'hf': 'append' only adds ids to a prompt, 'template' renders the "
+            "chat again for each turn."
         ),
     ] = "append",
-    script: Annotated[
-        str | None, _option("For the agent 'scripted': a JSONL file of actions.", _MODEL)
-    ] = None,
-    toolset: Annotated[str, _option("The tools.", _EPISODE)] = "nano",
-    tool_format: Annotated[
-        str, _option("'auto': native tool calls; else how they are written.", _EPISODE, "--format")
-    ] = "auto",
-    max_turns: Annotated[int, _option("Replies in an episode.", _EPISODE)] = 50,
+    script: options.Script = None,
+    toolset: options.Toolset = "nano",
+    tool_format: options.ToolFormat = "auto",
+    max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
     episode_timeout: Annotated[
-        float | None, _option("Seconds of one episode, the model's included.", _EPISODE)
+        float | None, typer.Option(help="Seconds of one episode, the model's included.")
     ] = None,
-    command_timeout: Annotated[float, _option("Seconds of one command.", _EPISODE)] = 120.0,
+    command_timeout: Annotated[float, typer.Option(help="Seconds of one command.")] = 120.0,
     sandbox: options.Sandbox = "auto",
     source: options.Source = "bundled",
     task: Annotated[
-        list[str] | None, _option("Only this task; may be repeated.", _RUN, "--task", "-t")
+        list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
     ] = None,
     split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: Annotated[
-        int | None, _option("Only the first so many tasks.", _RUN, "-n", "--num-tasks", min=1)
+        int | None,
+        typer.Option("-n", "--num-tasks", min=1, help="Only the first so many tasks."),
     ] = None,
     attempts: Annotated[
-        int | None,
-        _option("Attempts at each task; 1 when left out.", _RUN, "--attempts", "-k", min=1),
-    ] = None,
-    concurrency: Annotated[
-        int, _option("Episodes at one time.", _RUN, "--concurrency", "-c", min=1)
-    ] = 8,
-    seed: Annotated[int, _option("Seed of the run.", _RUN)] = 0,
+        int, typer.Option("--attempts", "-k", min=1, help="Attempts at each task.")
+    ] = 1,
+    concurrency: options.Concurrency = 8,
+    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     golden: Annotated[
         bool,
-        _option("Grade the gold patch and the empty patch of each task instead.", _RUN, "--golden"),
+        typer.Option(
+            "--golden", help="Grade the gold patch and the empty patch of each task instead."
+        ),
     ] = False,
     max_cost: Annotated[
-        float | None, _option("Begin no more episodes once the run has cost this much.", _RUN)
+        float | None, typer.Option(help="Begin no more episodes once the run has cost this much.")
     ] = None,
     max_tokens: Annotated[
-        int | None, _option("The same for tokens of prompts and replies.", _RUN)
+        int | None, typer.Option(help="The same for tokens of prompts and replies.")
     ] = None,
     ray: Annotated[
-        str | None,
-        _option("Play on the nodes of this Ray cluster, such as auto.", _RUN),
+        str | None, typer.Option(help="Play on the nodes of this Ray cluster, such as auto.")
     ] = None,
-    out: Annotated[Path | None, _option("The new folder of the run.", _RUN, "--out", "-o")] = None,
+    out: options.Folder = None,
     resume: Annotated[
         Path | None,
-        _option("Continue this run, with its settings; takes a larger -n or --attempts.", _RUN),
+        typer.Option(
+            is_eager=True,
+            callback=_continued,
+            help="Continue this run, with its settings; takes a larger -n or --attempts.",
+        ),
     ] = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves."""
-    given = {k: v for k, v in locals().items() if k not in ("context", "out", "resume")}
+    given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
     if (resume is None) == (out is None):
         raise InvalidArgumentError("name the folder of the run: --out for a new one, or --resume")
-    if resume is not None:
-        saved = RunFolder.open(resume).config.get("command", {})
-        sources = {name: context.get_parameter_source(name) for name in given}
-        typed = [
-            name for name, source in sources.items() if source and source.name == "COMMANDLINE"
-        ]
-        given |= {name: value for name, value in saved.items() if name not in typed}
     path = Path(resume or out or "")
     run = {
-        "source": _source(given),
-        "task_ids": given["task"] or None,
+        "source": options.task_places(source, split, repositories, environments),
+        "task_ids": task or None,
         "episode": _episode(given),
-        "command": _json(given),
-        **{name: given[name] for name in _RUN_ARGUMENTS},
+        "command": {k: options.as_text(v) for k, v in given.items() if v is not None},
+        **{name: given[name] for name in _RUN},
     }
-    if given["golden"]:
-        check_tasks(path, run, is_resumed=resume is not None)
-        return
-    play_run(_player(given), path, attempts=given["attempts"] or 1, is_resumed=bool(resume), **run)
+    if golden:
+        check_tasks(path, run)
+    else:
+        play_run(_player(given), path, is_resumed=bool(resume), attempts=attempts, **run)
 
 
 def play_run(
@@ -169,7 +158,7 @@ def play_run(
     path: Path,
     *,
     source: Mapping[str, Any],
-    task_ids: Sequence[str] | None = None,
+    task_ids: Sequence[str] | None,
     command: Mapping[str, Any],
     is_resumed: bool,
     **arguments: Any,
@@ -190,20 +179,24 @@ def play_run(
     """
     loaded = load_tasks(**source, task_ids=task_ids)
     console = terminal()
-    with ShownProgress(console) as progress, _hint(console, path):
-        folder = evaluate(
-            player,
-            path,
-            tasks=loaded,
-            resume=is_resumed,
-            source=_json(source),
-            notes={"command": command},
-            on_start=progress.begin,
-            on_done=progress.show,
-            **arguments,
-        )
+    try:
+        with ShownProgress(console) as progress:
+            folder = evaluate(
+                player,
+                path,
+                tasks=loaded,
+                resume=is_resumed,
+                source=source,
+                notes={"command": command},
+                on_start=progress.begin,
+                on_done=progress.show,
+                **arguments,
+            )
+    except KeyboardInterrupt:
+        console.print(f"interrupted; continue with --resume {path}")
+        raise typer.Exit(_INTERRUPTED) from None
     if folder.rows():
-        console.print(summary(write_report(path)), style="bold")
+        console.print(write_report(path).summary(), style="bold")
         console.print(f"report: {path / 'report.md'}")
     if progress.stopped:
         console.print(f"stopped: {progress.stopped}; continue with --resume {path}")
@@ -211,18 +204,10 @@ def play_run(
     return folder
 
 
-@contextmanager
-def _hint(console: Console, path: Path) -> Iterator[None]:
-    """Says how a run that is interrupted twice can be continued."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        console.print(f"interrupted; continue with --resume {path}")
-        raise typer.Exit(_INTERRUPTED) from None
-
-
-def check_tasks(path: Path, run: Mapping[str, Any], *, is_resumed: bool) -> None:
+def check_tasks(path: Path, run: Mapping[str, Any]) -> None:
     """Grades the gold patch and the empty patch of every task, as a gate for a set of tasks.
+
+    Called again for the same folder, it continues where it stopped.
 
     Raises:
         typer.Exit: A gold patch is not resolved, or an empty one is.
@@ -232,6 +217,7 @@ def check_tasks(path: Path, run: Mapping[str, Any], *, is_resumed: bool) -> None
     for name, expected in (("gold", True), ("empty", False)):
         patches = {one.task_id: [one.gold_patch if expected else ""] for one in loaded}
         terminal().rule(f"{name} patches")
+        is_resumed = (path / name / "config.json").exists()
         folder = play_run(PatchAgent(name, patches), path / name, is_resumed=is_resumed, **run)
         rows = folder.rows().values()
         failed += [f"{name}: {row.task_id}" for row in rows if row.resolved is not expected]
@@ -242,39 +228,21 @@ def check_tasks(path: Path, run: Mapping[str, Any], *, is_resumed: bool) -> None
 
 
 def _player(given: Mapping[str, Any]) -> Player:
+    price, output, cached = (given[f"{name}_price"] for name in ("input", "output", "cached"))
+    prices = Prices(input=price or 0.0, output=output or 0.0, cached_input=cached)
+    sampling = Sampling(
+        **{name: given[name] for name in _SAMPLING},
+        max_tokens=given["response_limit"],
+        extra=options.parse_object("--extra-body", given["extra_body"]),
+    )
     return get_player(
         given["agent"] or ("chat" if given["model"] else "template-repair"),
-        model=given["model"] or "",
-        base_url=given["base_url"],
-        sampling=_sampling(given),
-        prices=_prices(given),
+        model=given["model"],
+        sampling=sampling,
+        prices=None if price is None and output is None else prices,
         model_timeout_s=given["model_timeout"],
-        **{name: given[name] for name in ("max_retries", "device", "dtype", "history", "script")},
+        **{name: given[name] for name in _PLAYER},
     )
-
-
-def _source(given: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("source", "split", "repositories", "environments")
-    return {name: given[name] for name in names if given[name] is not None}
-
-
-def _json(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns options as JSON values, paths as seen from anywhere."""
-    return {k: str(v.absolute()) if isinstance(v, Path) else v for k, v in given.items()}
-
-
-def _sampling(given: Mapping[str, Any]) -> Sampling:
-    names = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
-    extra = options.parse_object("--extra-body", given["extra_body"])
-    settings = {name: given[name] for name in names}
-    return Sampling(**settings, max_tokens=given["response_limit"], extra=extra)
-
-
-def _prices(given: Mapping[str, Any]) -> Prices | None:
-    price, output = given["input_price"], given["output_price"]
-    if price is None and output is None:
-        return None
-    return Prices(input=price or 0.0, output=output or 0.0, cached_input=given["cached_price"])
 
 
 def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,9 +252,7 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
     own = {"tokenizer": f"hf:{given['model']}"} if given["agent"] == "hf" else {}
     return {
         **own,
-        "toolset": given["toolset"],
-        "tool_format": given["tool_format"],
-        "max_turns": given["max_turns"],
+        **{name: given[name] for name in _EPISODE},
         "limits": limits,
         "sandbox": options.parse_sandbox(given["sandbox"]),
         "command_timeout_s": given["command_timeout"],
@@ -300,28 +266,27 @@ class ShownProgress(Progress):
         stopped: Why the run began no more episodes before the end, or "".
     """
 
-    def __init__(self, console: Any) -> None:
-        columns = ("{task.percentage:>3.0f}%", "{task.fields[text]}")
+    def __init__(self, console: Console) -> None:
         super().__init__(
             BarColumn(30),
             MofNCompleteColumn(),
-            *(TextColumn(column) for column in columns),
+            TextColumn("{task.percentage:>3.0f}%  {task.fields[text]}"),
             TimeRemainingColumn(),
             console=console,
             transient=True,
+            speed_estimate_period=_SPEED_PERIOD_S,
         )
         self.stopped = ""
         self._bar = self.add_task("attempts", total=None, text="")
-        self._num_resolved = self._num_graded = self._num_errors = self._num_kept = 0
+        self._counts = Counter[str]()
         self._runner: Runner | None = None
-        self._began = self._last_line = time.monotonic()
+        self._last_line = time.monotonic()
 
     def begin(self, runner: Runner, planned: int, rows: Mapping[Key, Row]) -> None:
         """Begins to count; says what a continued run keeps."""
         self._runner = runner
         kept = [row for row in rows.values() if not row.error_class]
-        self._num_graded, self._num_resolved = len(kept), sum(row.resolved for row in kept)
-        self._num_kept = len(kept)
+        self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
         self.update(self._bar, total=planned, completed=len(kept))
         if rows:
             self.console.print(
@@ -331,16 +296,17 @@ class ShownProgress(Progress):
 
     def show(self, trajectory: Trajectory) -> None:
         """Counts an attempt that has ended."""
-        self._num_graded += not trajectory.error_class
-        self._num_resolved += trajectory.resolved
         if trajectory.error_class:
-            self._num_errors += 1
-            last = trajectory.error.strip().splitlines()[-1:] or [""]
+            self._counts["errors"] += 1
+            last = trajectory.error.strip().rpartition("\n")[2]
             self.console.print(
                 f"✘ {trajectory.task_id} #{trajectory.attempt}: {trajectory.error_class}: "
-                f"{last[0]:.160}"
+                f"{last:.160}"
             )
-        self.update(self._bar, advance=1, text=self.summary())
+        else:
+            self._counts.update(graded=1, resolved=trajectory.resolved)
+        self.advance(self._bar)
+        self.update(self._bar, text=self.summary())
         if not self.console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
             (bar,) = self.tasks
@@ -350,15 +316,15 @@ class ShownProgress(Progress):
 
     def summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""
-        resolved, graded = self._num_resolved, self._num_graded
+        resolved, graded = self._counts["resolved"], self._counts["graded"]
         parts = [f"resolved {resolved}/{graded}"]
         if graded:
             low, high = wilson_interval(resolved, graded)
             parts[0] += f" = {100 * resolved / graded:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
-        if self._num_errors:
-            parts.append(f"{self._num_errors} errors")
+        if self._counts["errors"]:
+            parts.append(f"{self._counts['errors']} errors")
         if self._runner is not None and self._runner.spent.cost:
             parts.append(f"cost {self._runner.spent.cost:.2f}")
-        minutes = (time.monotonic() - self._began) / 60
-        parts.append(f"{(graded - self._num_kept + self._num_errors) / minutes:.1f}/min")
+        if speed := self.tasks[0].speed:
+            parts.append(f"{60 * speed:.1f}/min")
         return "  ".join(parts)

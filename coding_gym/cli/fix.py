@@ -26,26 +26,19 @@ _RESERVE_TOKENS = 600  # nano-agent's loop ends below
 def fix(
     problem: Annotated[str, typer.Argument(help="What is wrong, in your own words.")],
     path: Annotated[Path, typer.Option(help="A folder of the git repository.")] = Path(),
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="The model's name.")
-    ] = "openrouter/qwen/qwen3-coder",
-    base_url: Annotated[
-        str | None,
-        typer.Option("--base-url", "--api-base", help="An OpenAI-compatible server."),
-    ] = None,
+    model: options.Model = "openrouter/qwen/qwen3-coder",
+    base_url: options.BaseUrl = None,
     token_limit: Annotated[int, typer.Option(min=1, help="Tokens of the whole chat.")] = 32768,
     tool_limit: Annotated[int, typer.Option(min=1, help="Tool calls.")] = 50,
     time_limit: Annotated[float, typer.Option(min=1, help="Seconds, the model's included.")] = 120,
-    response_limit: Annotated[int, typer.Option(min=1, help="Tokens of one reply.")] = 4096,
-    thinking: Annotated[bool, typer.Option(help="Let the chat template think.")] = False,
-    temperature: Annotated[float, typer.Option(min=0, help="Sampling temperature.")] = 0.7,
-    top_p: Annotated[float, typer.Option(help="Nucleus sampling.")] = 0.95,
-    min_p: Annotated[float | None, typer.Option(help="Floor relative to the best token.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Only the k best tokens.")] = None,
-    toolset: Annotated[str, typer.Option(help="The tools.")] = "nano",
-    tool_format: Annotated[
-        str, typer.Option("--format", help="'auto': native tool calls; else how they are written.")
-    ] = "auto",
+    response_limit: options.ResponseLimit = 4096,
+    thinking: options.Thinking = False,
+    temperature: options.Temperature = 0.7,
+    top_p: options.TopP = 0.95,
+    min_p: options.MinP = None,
+    top_k: options.TopK = None,
+    toolset: options.Toolset = "nano",
+    tool_format: options.ToolFormat = "auto",
     sandbox: options.Sandbox = "auto",
     apply: Annotated[
         bool, typer.Option("--apply", help="Apply the change; the tree must be clean.")

@@ -1,7 +1,7 @@
 """``coding-gym grade``: a file of predictions, to a number with an interval."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,23 +22,16 @@ def grade(
     split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", "-c", min=1, help="Patches at one time.")
-    ] = 2,
+    concurrency: options.Concurrency = 2,
     sandbox: options.Sandbox = "auto",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The folder; by default beside the predictions."),
-    ] = None,
+    out: options.Folder = None,
 ) -> None:
-    """Grade a predictions file by hidden tests; called again, it continues where it stopped."""
+    """Grade a predictions file by hidden tests; called again, it continues where it stopped.
+
+    The folder is beside the predictions, unless --out names one.
+    """
     patches, model = read_predictions(predictions)
-    places: dict[str, Any] = {
-        "source": source,
-        "split": split,
-        "repositories": repositories,
-        "environments": environments,
-    }
+    places = options.task_places(source, split, repositories, environments)
     attempts = max(map(len, patches.values()))
     for made in patches.values():
         made += [""] * (attempts - len(made))
@@ -46,7 +39,7 @@ def grade(
     play_run(
         PatchAgent("predictions", patches, model),
         path,
-        source={name: place for name, place in places.items() if place is not None},
+        source=places,
         task_ids=list(patches),
         command={"predictions": str(predictions.absolute())},
         is_resumed=(path / "config.json").exists(),

@@ -25,6 +25,34 @@ Sandbox = Annotated[
         help='The sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.'
     ),
 ]
+Model = Annotated[str, typer.Option("--model", "-m", help="The model's name.")]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        "--api-base",
+        help="An OpenAI-compatible server, such as http://localhost:8000/v1; its key is "
+        "OPENAI_API_KEY. Without it the model is one of LiteLLM's, such as anthropic/….",
+    ),
+]
+Temperature = Annotated[float | None, typer.Option(min=0, help="Sampling temperature.")]
+TopP = Annotated[float | None, typer.Option(help="Nucleus sampling.")]
+TopK = Annotated[int | None, typer.Option(help="Only the k best tokens.")]
+MinP = Annotated[float | None, typer.Option(help="Floor relative to the best token.")]
+ResponseLimit = Annotated[int | None, typer.Option(min=1, help="Tokens of one reply.")]
+Thinking = Annotated[bool | None, typer.Option(help="Chat template's enable_thinking.")]
+Script = Annotated[
+    str | None, typer.Option(help="For the agent 'scripted': a JSONL file of actions.")
+]
+Toolset = Annotated[str, typer.Option(help="The tools.")]
+ToolFormat = Annotated[
+    str, typer.Option("--format", help="How calls are written; see docs/tool-formats.md.")
+]
+MaxTurns = Annotated[int, typer.Option(min=1, help="Actions of an episode.")]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", "-c", min=1, help="Episodes at one time.")
+]
+Folder = Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")]
 Split = Annotated[str | None, typer.Option(help="Only this split.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="At most so many tasks.")]
 Workers = Annotated[
@@ -49,6 +77,22 @@ Limits = Annotated[
 Trajectories = Annotated[
     Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")
 ]
+
+
+def task_places(
+    source: str, split: str | None, repositories: Path | None, environments: Path | None
+) -> dict[str, Any]:
+    """Returns the arguments of `load_tasks` that were given, files as seen from any folder."""
+    places = {"source": source, "split": split}
+    places |= {"repositories": as_text(repositories), "environments": as_text(environments)}
+    return {name: place for name, place in places.items() if place is not None}
+
+
+def as_text(value: Any) -> Any:
+    """Returns a path as text, absolute where there is such a file; other values as they are."""
+    if isinstance(value, Path):
+        return str(value.absolute() if value.exists() else value)
+    return value
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:

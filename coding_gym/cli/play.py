@@ -18,14 +18,10 @@ def play(
         str, typer.Option("--agent", "-a", help=f"One of {', '.join(agent_names())}.")
     ] = "template-repair",
     source: options.Source = "bundled",
-    script: Annotated[
-        str | None, typer.Option(help="For the agent 'scripted': a JSONL file of actions.")
-    ] = None,
-    toolset: Annotated[str, typer.Option(help="The tools.")] = "nano",
-    tool_format: Annotated[
-        str, typer.Option("--format", help="How calls are written; see docs/tool-formats.md.")
-    ] = "auto",
-    max_turns: Annotated[int, typer.Option(min=1, help="Actions of the episode.")] = 50,
+    script: options.Script = None,
+    toolset: options.Toolset = "nano",
+    tool_format: options.ToolFormat = "auto",
+    max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,

@@ -2,14 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from coding_gym.cli.console import terminal
-from coding_gym.errors import InvalidArgumentError
-from coding_gym.evaluation import EXPORTS, compare, export, leaderboard, plot, report
-from coding_gym.evaluation.report import Report
+from coding_gym.cli.options import parse_object
+from coding_gym.evaluation import (
+    EXPORTS,
+    Comparison,
+    Report,
+    compare,
+    export,
+    leaderboard,
+    plot,
+    report,
+)
 
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")]
@@ -24,7 +32,7 @@ def show_report(
 ) -> None:
     """Print the report of a run, and write report.md and report.json into its folder."""
     made = write_report(run)
-    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
+    _print(made, as_json=as_json)
     if plots:
         for path in plot(made, run):
             terminal(stderr=True).print(f"wrote {path}")
@@ -38,25 +46,8 @@ def write_report(run: Path) -> Report:
     return made
 
 
-def summary(made: Report) -> str:
-    """Returns the rates of a report in a few lines, each with its interval."""
-    rates = {"resolved": made.overall.resolved}
-    rates |= {f"pass@{k}": rate for k, rate in made.pass_at_k.items() if k != "1"}
-    lines = [
-        f"{name:<9} {_percent(rate.value)} (95 % interval {_percent(rate.low)} to "
-        f"{_percent(rate.high)})"
-        for name, rate in rates.items()
-        if rate is not None
-    ]
-    lines += [
-        f"not counted: {count} attempts ended by a {name} error"
-        for name, count in made.error_classes.items()
-    ]
-    return "\n".join(lines) or "no attempt has a verdict"
-
-
-def _percent(value: float | None) -> str:
-    return "?" if value is None else f"{100 * value:.1f} %"
+def _print(made: Report | Comparison, *, as_json: bool) -> None:
+    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
 
 
 def compare_runs(
@@ -66,7 +57,7 @@ def compare_runs(
 ) -> None:
     """Compare two runs on the tasks that both have: paired difference, McNemar's test, flips."""
     made = compare(first, second)
-    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
+    _print(made, as_json=as_json)
 
 
 def print_leaderboard(
@@ -84,21 +75,13 @@ def export_run(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder; by default in the run's own.")
     ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE of the format, VALUE as JSON or text; may be repeated."),
+    options: Annotated[
+        str | None,
+        typer.Option(
+            help="Options of the format as a JSON object, such as '{\"min_score\": 0.6}'."
+        ),
     ] = None,
 ) -> None:
     """Write a run in the format of another tool."""
-    for path in export(run, form, out or run / form, **dict(map(_option, option or []))):
+    for path in export(run, form, out or run / form, **parse_object("--options", options)):
         terminal().print(str(path))
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise InvalidArgumentError(f"--option must be NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value

@@ -64,7 +64,7 @@ class Comparison(JsonRecord):
             ("Cohen's d", number(paired.cohens_d)),
         ]
         changes = [(name, *cells(change)) for name, change in self.metrics.items()]
-        flips = [(f.task_id, number(f.rate_a), number(f.rate_b)) for f in paired.flips]
+        flips = [(task, *map(number, rates)) for task, rates in paired.flips.items()]
         return "\n\n".join(
             [
                 f"# {self.run_b} against {self.run_a}",

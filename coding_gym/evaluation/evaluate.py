@@ -197,10 +197,8 @@ def versions() -> dict[str, str]:
     """Returns the versions of Python, the system and the packages that a run depends on."""
     found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.release()}"}
     for name in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -59,13 +59,7 @@ def export(run: str | Path, format: str, out: str | Path, **options: Any) -> lis
 
 
 def export_atif(run: RunFolder, out: Path, *, token_ids: bool = True) -> list[Path]:
-    """Writes each attempt as an ATIF trajectory, for Harbor's viewer and others.
-
-    Args:
-        run: The run.
-        out: The folder.
-        token_ids: See `coding_gym.evaluation.atif.to_atif`.
-    """
+    """Writes each attempt as an ATIF trajectory, for Harbor's viewer and others; see `to_atif`."""
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
         if trajectory.messages:  # none where the episode could not start
@@ -169,7 +163,7 @@ def export_hugging_face(
         **({"source": dict(source)} if source else {}),
     }
     file = out / ".eval_results" / f"{dataset.rpartition('/')[2].lower()}.yaml"
-    return [_write(file, [_json([entry])])]  # JSON is YAML
+    return [_write(file, [_json([entry], indent=2)])]  # JSON is YAML
 
 
 def export_sft(
@@ -262,9 +256,9 @@ def _areno_turns(trajectory: Trajectory, prompt_index: int) -> list[dict[str, An
     return turns
 
 
-def _json(value: Any) -> str:
+def _json(value: Any, indent: int | None = None) -> str:
     """Returns JSON that strict readers accept: texts of models may hold lone surrogates."""
-    return well_formed(json.dumps(value, ensure_ascii=False))
+    return well_formed(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:

@@ -11,38 +11,27 @@ COLUMNS += ("code similarity", "test similarity", "tokens used / limit", "tool c
 COLUMNS += ("attempts", "errors")
 
 
-def leaderboard(runs: str | Path | Iterable[str | Path | Report]) -> str:
+def leaderboard(runs: str | Path | Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
     Similarities are means and standard deviations over tasks of nano-agent's score
     (`patch_similarity`); tokens and tool calls are means over tasks.
 
     Args:
-        runs: Folders of runs, folders that hold such, or reports; or one folder.
+        runs: A folder that holds the folders of runs, or reports.
 
     Raises:
         InvalidArgumentError: There is no run.
     """
-    reports: list[Report] = []
-    for one in [runs] if isinstance(runs, str | Path) else runs:
-        reports += [one] if isinstance(one, Report) else map(report, _run_folders(one))
-    if not reports:
-        raise InvalidArgumentError("there is no run to rank")
-    reports.sort(key=_rank)
+    if isinstance(runs, str | Path):
+        folders = [config.parent for config in Path(runs).glob("*/config.json")]
+        if not folders:
+            raise InvalidArgumentError(f"no folder in {runs} holds a run")
+        runs = map(report, folders)
+    reports = sorted(runs, key=_rank)
     table = markdown_table(COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
     notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
     return "\n".join([table, *([""] if notes else []), *notes, ""])
-
-
-def _run_folders(folder: str | Path) -> list[Path]:
-    """Returns the folder itself where it holds a run, else those directly in it that do."""
-    folder = Path(folder)
-    if (folder / "config.json").is_file():
-        return [folder]
-    found = sorted(config.parent for config in folder.glob("*/config.json"))
-    if not found:
-        raise InvalidArgumentError(f"{folder} holds no run, nor do the folders in it")
-    return found
 
 
 def _mean(one: Report, *names: str) -> float | None:

@@ -1,6 +1,6 @@
 """Plots of a report, drawn with matplotlib."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +9,15 @@ from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.statistics import Estimate
 
 
-def plot(report: Report, folder: str | Path, *, formats: Sequence[str] = ("png",)) -> list[Path]:
+def plot(report: Report, folder: str | Path) -> list[Path]:
     """Draws pass@k and pass^k, the resolved rate by difficulty, and histograms of turns and cost.
 
     Args:
         report: The report.
         folder: Where the files go; it is made as needed.
-        formats: Their formats, such as ``"png"`` and ``"svg"``.
 
     Returns:
-        The files: ``pass_at_k``, ``difficulty``, ``turns``, and ``cost`` where it is known.
+        PNG files: ``pass_at_k``, ``difficulty``, ``turns``, and ``cost`` where it is known.
 
     Raises:
         MissingDependencyError: matplotlib is not installed.
@@ -27,9 +26,8 @@ def plot(report: Report, folder: str | Path, *, formats: Sequence[str] = ("png",
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in _figures(report):
-        for suffix in formats:
-            files.append(folder / f"{name}.{suffix}")
-            figure.savefig(files[-1], dpi=120)
+        files.append(folder / f"{name}.png")
+        figure.savefig(files[-1], dpi=120)
     return files
 
 

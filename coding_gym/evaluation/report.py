@@ -1,5 +1,6 @@
 """The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ FEW_TASKS = 10
 """With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason")
-_MAX_NAMED = 5
+_MAX_NAMED = 240  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,9 @@ class Report(JsonRecord):
 
     def summary(self) -> str:
         """Returns the rates with their intervals and the caveats, a line for each."""
-        rates = (f"{name}: {value} ({interval})" for name, value, interval, _ in _rates(self))
+        rates = (
+            f"{name}: {value} ({interval})" for name, value, interval, _ in _rates(self) if value
+        )
         return "\n".join((*rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
@@ -244,9 +247,7 @@ def _caveats(
 
 
 def _named(ids: Iterable[str]) -> str:
-    names = sorted(ids)
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
+    return textwrap.shorten(", ".join(sorted(ids)), _MAX_NAMED, placeholder=" …")
 
 
 def _group(ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, int]) -> Group:

@@ -132,22 +132,12 @@ def mean_estimate(values: Values) -> Estimate:
 
 
 def task_rates(outcomes: Outcomes) -> NDArray[np.float64]:
-    """Returns each task's mean over its attempts, shape (num_tasks,).
-
-    Raises:
-        InvalidArgumentError: A task has no attempts.
-    """
-    if empty := [task for task, scores in outcomes.items() if not scores]:
-        raise InvalidArgumentError(f"task {empty[0]!r} has no attempts; leave it out")
+    """Returns each task's mean over its attempts, shape (num_tasks,)."""
     return np.array([math.fsum(scores) / len(scores) for scores in outcomes.values()])
 
 
 def resolved_rate(outcomes: Outcomes) -> Estimate:
-    """Returns the mean over tasks of the share of attempts that resolve the task; pass@1.
-
-    Raises:
-        InvalidArgumentError: There is no task, or one without attempts.
-    """
+    """Returns the mean over tasks of the share of attempts that resolve the task; pass@1."""
     return rate_estimate(task_rates(outcomes), sum(map(len, outcomes.values())))
 
 
@@ -160,7 +150,7 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
     Source: Chen et al. 2021, equation 1.
 
     Raises:
-        InvalidArgumentError: No task has k attempts, or k is less than 1.
+        InvalidArgumentError: No task has k attempts.
 
     >>> pass_at_k({"a": [1, 0, 0, 0], "b": [0, 0, 0, 0]}, 2).value
     0.25
@@ -177,7 +167,7 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
     Source: Yao et al. 2024, section 4.
 
     Raises:
-        InvalidArgumentError: No task has k attempts, or k is less than 1.
+        InvalidArgumentError: No task has k attempts.
 
     >>> pass_hat_k({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1]}, 2).value
     0.75
@@ -186,8 +176,6 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
 
 
 def _of_draws(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
-    if k < 1:
-        raise InvalidArgumentError(f"k must be at least 1, got {k}")
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts")
@@ -244,21 +232,6 @@ def cohens_d(a: Values, b: Values) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flip(JsonRecord):
-    """A task on which two runs differ.
-
-    Attributes:
-        task_id: The task.
-        rate_a: Share of run a's attempts that resolve it.
-        rate_b: Share of run b's attempts that resolve it.
-    """
-
-    task_id: str
-    rate_a: float
-    rate_b: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference(JsonRecord):
     """How run b differs from run a on the tasks that both have attempted.
 
@@ -271,7 +244,8 @@ class PairedDifference(JsonRecord):
         p_value: Of McNemar's exact test over these two numbers. With several attempts it is the
             exact sign test over tasks, of which McNemar's is the case of one attempt.
         cohens_d: Standardised difference of the tasks' rates; None where neither varies.
-        flips: The tasks that differ, largest loss first.
+        flips: The share of attempts that resolve each task that differs, of a and of b, by task id,
+            largest loss first.
     """
 
     rate_a: Estimate
@@ -281,7 +255,7 @@ class PairedDifference(JsonRecord):
     num_worse: int
     p_value: float
     cohens_d: float | None
-    flips: tuple[Flip, ...]
+    flips: Mapping[str, tuple[float, float]]
 
 
 def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
@@ -295,7 +269,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     Source: Miller 2024, section 4 (paired differences, clustered by task).
 
     Raises:
-        InvalidArgumentError: The runs have no task in common, or one has no attempts.
+        InvalidArgumentError: The runs have no task in common.
     """
     common = sorted(a.keys() & b.keys())
     if not common:
@@ -309,11 +283,11 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         share, value = wilson_interval(0, len(common))[1], difference.value
         low, high = value - share * (1 + value), value + share * (1 - value)
         difference = replace(difference, low=low, high=high)
-    flips = [
-        Flip(task_id=task, rate_a=float(rate_a), rate_b=float(rate_b))
-        for task, rate_a, rate_b in zip(common, rates_a, rates_b, strict=True)
-        if abs(rate_b - rate_a) > _ROUNDING
-    ]
+    flips = {
+        common[i]: (float(rates_a[i]), float(rates_b[i]))
+        for i in np.argsort(differences, kind="stable")
+        if abs(differences[i]) > _ROUNDING
+    }
     return PairedDifference(
         rate_a=resolved_rate(first),
         rate_b=resolved_rate(second),
@@ -322,7 +296,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         num_worse=worse,
         p_value=mcnemar_exact(better, worse),
         cohens_d=cohens_d(rates_a, rates_b),
-        flips=tuple(sorted(flips, key=lambda flip: flip.rate_b - flip.rate_a)),
+        flips=flips,
     )
 
 

@@ -84,16 +84,14 @@ def test_a_result_for_the_hub_needs_every_verdict(
     whole = make_run(tmp_path / "whole", tiny_row, errors=0)
     (path,) = export(whole, "hugging-face", tmp_path, **options)
     assert path == tmp_path / ".eval_results" / "benchmark.yaml"
-    assert lines(path) == [
-        [
-            {
-                "dataset": {"id": "owner/Benchmark", "task_id": "swe_bench_%_resolved"},
-                "value": 33.33,
-                "date": "2026-01-02T03:04:05+00:00",
-                "notes": "coding_gym, agent chat, mean of 2 attempts at 3 tasks, settings abc",
-                "source": {"url": "https://x.org", "user": "me"},
-            }
-        ]
+    assert json.loads(path.read_text(encoding="utf-8")) == [
+        {
+            "dataset": {"id": "owner/Benchmark", "task_id": "swe_bench_%_resolved"},
+            "value": 33.33,
+            "date": "2026-01-02T03:04:05+00:00",
+            "notes": "coding_gym, agent chat, mean of 2 attempts at 3 tasks, settings abc",
+            "source": options["source"],
+        }
     ]
 
 
