@@ -260,11 +260,7 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ShownProgress(Progress):
-    """A bar with the rate so far; where the output is no terminal, a line now and then.
-
-    Attributes:
-        stopped: Why the run began no more episodes before the end, or "".
-    """
+    """A bar with the rate so far; where the output is no terminal, a line now and then."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -276,7 +272,6 @@ class ShownProgress(Progress):
             transient=True,
             speed_estimate_period=_SPEED_PERIOD_S,
         )
-        self.stopped = ""
         self._bar = self.add_task("attempts", total=None, text="")
         self._counts = Counter[str]()
         self._runner: Runner | None = None
@@ -311,8 +306,11 @@ class ShownProgress(Progress):
             self._last_line = time.monotonic()
             (bar,) = self.tasks
             self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {self.summary()}")
-        if self._runner is not None:
-            self.stopped = self._runner.stop_reason
+
+    @property
+    def stopped(self) -> str:
+        """Why the run began no more episodes before the end, or ""."""
+        return self._runner.stop_reason if self._runner is not None else ""
 
     def summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""

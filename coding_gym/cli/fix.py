@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from coding_gym.task import GitTree, Task
 from coding_gym.trajectory import Trajectory
 
 _RESERVE_TOKENS = 600  # nano-agent's loop ends below
+_MAX_LINES = 12  # of an action and its results, without --verbose
 
 
 def fix(
@@ -93,20 +93,14 @@ def fix(
         grading="none",
     )
     runner = Runner(factory=factory, player=player, on_outcome=_printer(console, verbose=verbose))
-    record = asyncio.run(_play(runner))
+    records: list[Trajectory] = []
+    asyncio.run(runner.run([(factory.tasks[0], 0)], records.append))
+    (record,) = records
     if log:
         file = platformdirs.user_state_path("coding-gym") / "fix.jsonl"
         append_trajectory(file, record)
         console.print(f"record: {file}")
     _finish(repository, record, console, apply=apply)
-
-
-async def _play(runner: Runner) -> Trajectory:
-    with ThreadPoolExecutor(1) as threads:
-        try:
-            return await runner.play(runner.factory.tasks[0], 0, threads)
-        finally:
-            await runner.player.close()
 
 
 def _finish(repository: Any, record: Trajectory, console: Console, *, apply: bool) -> None:
@@ -164,12 +158,9 @@ def _task(repository: Any, problem: str) -> Task:
 
 def _printer(console: Console, *, verbose: bool) -> Callable[[Outcome], None]:
     def show(outcome: Outcome) -> None:
-        text = transcript.render(outcome.messages)
-        console.print(text if verbose else "\n".join(_short(text)))
+        lines = transcript.render(outcome.messages).splitlines()
+        if not verbose and len(lines) > _MAX_LINES:
+            lines[_MAX_LINES:] = [f"… {len(lines) - _MAX_LINES} more lines"]
+        console.print("\n".join(lines))
 
     return show
-
-
-def _short(text: str, most: int = 12) -> list[str]:
-    lines = text.splitlines()
-    return lines if len(lines) <= most else [*lines[:most], f"… {len(lines) - most} more lines"]
