@@ -79,17 +79,18 @@ def export_swebench(run: RunFolder, out: Path) -> list[Path]:
     """
     agent, task_ids = run.config["agent"], run.config["tasks"]["task_ids"]
     model = agent.get("model") or agent["name"]
-    predictions: dict[int, list[str]] = defaultdict(list)
+    predictions: dict[int, dict[str, str]] = defaultdict(dict)
     outcomes: dict[int, dict[str, str]] = defaultdict(dict)
-    for trajectory in sorted(run.trajectories(), key=lambda one: one.task_id):
+    for trajectory in run.trajectories():
         row = {"instance_id": trajectory.task_id, "model_name_or_path": model}
         # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
         line = json.dumps(row | {"model_patch": trajectory.patch})
-        predictions[trajectory.attempt].append(line)
+        predictions[trajectory.attempt][trajectory.task_id] = line
         outcomes[trajectory.attempt][trajectory.task_id] = _outcome(trajectory)
     paths = []
     for attempt in sorted(predictions):
-        paths.append(_write(out / f"predictions-{attempt}.jsonl", predictions[attempt]))
+        lines = [line for _, line in sorted(predictions[attempt].items())]
+        paths.append(_write(out / f"predictions-{attempt}.jsonl", lines))
         report = _report(outcomes[attempt], task_ids)
         paths.append(_write(out / f"report-{attempt}.json", [json.dumps(report, indent=4)]))
     return paths
