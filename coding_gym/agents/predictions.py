@@ -1,5 +1,6 @@
 """An agent that applies a given patch to each task: predictions, gold patches, empty ones."""
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,8 +45,9 @@ class PatchAgent:
         self._patches = patches
 
     def describe(self) -> Mapping[str, Any]:
-        """Returns nothing: the patches are the records' own."""
-        return {}
+        """Returns a digest of the patches, so that a run continues with the same ones only."""
+        text = json.dumps(self._patches, sort_keys=True)
+        return {"patches": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
     async def play(self, live: LiveEpisode) -> None:
         """Applies the patch of this attempt."""
@@ -87,11 +89,11 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     Several objects of one id are attempts, in their order.
 
     Returns:
-        The patches of each task, and the model's name ("" where rows name none or several).
+        The patches of each task, and the model's name ("" where rows name none).
 
     Raises:
-        InvalidArgumentError, InvalidTaskError: The file cannot be read; the message names row and
-            field.
+        InvalidArgumentError, InvalidTaskError: The file cannot be read, and the message names row
+            and field; or it has patches of several models, or more of some tasks than of others.
     """
     path = Path(path)
     patches: dict[str, list[str]] = {}
@@ -102,7 +104,18 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
         models.add(one.model_name_or_path)
     if not patches:
         raise InvalidArgumentError(f"{path} has no predictions")
-    return patches, models.pop() if len(models) == 1 else ""
+    if len(models) > 1:
+        raise InvalidArgumentError(
+            f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); give "
+            "each model a file of its own"
+        )
+    fewest, most = (pick(patches, key=lambda key: len(patches[key])) for pick in (min, max))
+    if len(patches[fewest]) < len(patches[most]):
+        raise InvalidArgumentError(
+            f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "
+            f"{fewest}; give each instance as many, an empty one where an attempt made none"
+        )
+    return patches, models.pop()
 
 
 def _read_json(path: Path) -> Iterator[tuple[str, Any]]:

@@ -32,9 +32,6 @@ def grade(
     """
     patches, model = read_predictions(predictions)
     places = options.task_places(source, split, repositories, environments)
-    attempts = max(map(len, patches.values()))
-    for made in patches.values():
-        made += [""] * (attempts - len(made))
     path = out or predictions.with_suffix(".graded")
     play_run(
         PatchAgent("predictions", patches, model),
@@ -44,6 +41,6 @@ def grade(
         command={"predictions": str(predictions.absolute())},
         is_resumed=(path / "config.json").exists(),
         episode={"sandbox": options.parse_sandbox(sandbox)},
-        attempts=attempts,
+        attempts=len(next(iter(patches.values()))),
         concurrency=concurrency,
     )

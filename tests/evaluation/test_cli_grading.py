@@ -1,0 +1,67 @@
+"""``grade`` and ``eval --golden`` by the command line: only what still holds is kept."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_tasks import made_task
+from typer.testing import CliRunner, Result
+
+from coding_gym.cli.app import app
+from coding_gym.rollout import RunFolder, runner
+from coding_gym.tasks import load_tasks
+from coding_gym.trajectory import StopReason
+
+TASKS = load_tasks("bundled", limit=2)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def test_predictions_that_changed_get_no_old_verdict(tmp_path: Path) -> None:
+    file = tmp_path / "made.jsonl"
+    for patch, said in ((TASKS[0].gold_patch, None), ("no patch", "was made with agent=")):
+        file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": patch}))
+        result = run("grade", file)
+        assert (str(result.exception) if result.exception else "").find(said or "") >= 0
+        assert bool(result.exit_code) is (said is not None)
+
+
+def test_patches_of_unequal_number_are_refused(tmp_path: Path) -> None:
+    rows = [{"instance_id": TASKS[n].task_id, "model_patch": ""} for n in (0, 0, 1)]
+    file = tmp_path / "made.json"
+    file.write_text(json.dumps(rows))
+    assert "give each instance as many" in str(run("grade", file).exception)
+
+
+def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:
+    sound = {"test_hidden.py": "def test_sum():\n    assert 1 + 1 == 2\n"}
+    failing = ("test_hidden.py::test_sum",)
+    task = made_task("whole", {"a.py": "x = 1\n"}, {"a.py": "x = 2\n"}, sound, fail_to_pass=failing)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(task.to_row()))
+    result = run("eval", "--golden", "--tasks", rows, "--out", tmp_path / "gate")
+    assert "empty: whole" in result.output
+
+
+def test_golden_is_no_pass_without_verdicts_and_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(self: runner.LiveEpisode) -> runner.Trajectory:
+        record = self.episode.trajectory()
+        return replace(record, grade=None, stop_reason=StopReason.SANDBOX_ERROR)
+
+    out = tmp_path / "gate"
+    with monkeypatch.context() as patched:
+        patched.setattr(runner.LiveEpisode, "trajectory", lost)
+        broken = run("eval", "--golden", "--task", TASKS[0].task_id, "--out", out)
+    assert broken.exit_code == 1
+    assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
+    for folder in (out, out / "gold"):
+        assert run("eval", "--resume", folder).exit_code == 0
+    assert [len(list(RunFolder.open(out / name).trajectories())) for name in ("gold", "empty")] == [
+        1,
+        1,
+    ]
