@@ -21,13 +21,15 @@ from coding_gym.cli.runs import write_report
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.statistics import wilson_interval
-from coding_gym.rollout.run_folder import Key, Row, RunFolder
+from coding_gym.rollout.run_folder import CONFIG, Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.trajectory import Trajectory
 
 _LINE_EVERY_S = 30.0  # where the output is no terminal
 _SPEED_PERIOD_S = 600.0
+_GATES = ("gold", "empty")  # folders of a run with --golden
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
 _PLAYER = ("base_url", "max_retries", "device", "dtype", "history", "script")
@@ -39,7 +41,9 @@ _RUN = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens", "ray")
 def _continued(context: typer.Context, folder: Path | None) -> Path | None:
     """Takes what is not on the command line from the run that is continued."""
     if folder is not None:
-        context.default_map = RunFolder.open(folder).config.get("command", {})
+        is_gate = not (folder / CONFIG).exists() and (folder / _GATES[0] / CONFIG).exists()
+        saved = RunFolder.open(folder / _GATES[0] if is_gate else folder)
+        context.default_map = saved.config.get("command", {})
     return folder
 
 
@@ -148,7 +152,7 @@ def eval_(
         **{name: given[name] for name in _RUN},
     }
     if golden:
-        check_tasks(path, run)
+        check_tasks(path.parent if resume and path.name in _GATES else path, run)
     else:
         play_run(_player(given), path, is_resumed=bool(resume), attempts=attempts, **run)
 
@@ -205,22 +209,25 @@ def play_run(
 
 
 def check_tasks(path: Path, run: Mapping[str, Any]) -> None:
-    """Grades the gold patch and the empty patch of every task, as a gate for a set of tasks.
+    """Grades every gold patch, and the base with a file that nothing uses: a gate for tasks.
+
+    An empty patch would not be run, and so would tell nothing of the hidden tests.
 
     Called again for the same folder, it continues where it stopped.
 
     Raises:
-        typer.Exit: A gold patch is not resolved, or an empty one is.
+        typer.Exit: A gold patch is not resolved, an empty one is, or either has no verdict.
     """
     loaded = load_tasks(**run["source"], task_ids=run["task_ids"])
     failed: list[str] = []
-    for name, expected in (("gold", True), ("empty", False)):
-        patches = {one.task_id: [one.gold_patch if expected else ""] for one in loaded}
+    for name, expected in zip(_GATES, (True, False), strict=True):
+        patches = {one.task_id: [one.gold_patch if expected else NO_REPAIR.text] for one in loaded}
         terminal().rule(f"{name} patches")
-        is_resumed = (path / name / "config.json").exists()
+        is_resumed = (path / name / CONFIG).exists()
         folder = play_run(PatchAgent(name, patches), path / name, is_resumed=is_resumed, **run)
         rows = folder.rows().values()
-        failed += [f"{name}: {row.task_id}" for row in rows if row.resolved is not expected]
+        wrong = [row for row in rows if row.error_class or row.resolved is not expected]
+        failed += [f"{name}: {row.task_id} {row.error_class}".rstrip() for row in wrong]
     if failed:
         terminal().print("not as expected:\n" + "\n".join(failed))
         raise typer.Exit(1)
