@@ -94,7 +94,9 @@ def evaluate(
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     config = _config(player, episode or {}, source, factory.tasks[:most], attempts, seed)
     config = {**(notes or {}), **config}
-    folder = _continued(out, config) if resume else RunFolder.create(out, config)
+    folder = (
+        _continued(out, config, factory.tasks[:most]) if resume else RunFolder.create(out, config)
+    )
     with folder.writer() as writer:
         rows = folder.rows()
         wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks[:most]]
@@ -165,7 +167,6 @@ def _config(
     attempts: int,
     seed: int,
 ) -> dict[str, Any]:
-    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
     created = datetime.now(UTC)
     config = {
         "run_id": f"{created:%Y%m%d-%H%M%S}-{player.name}",
@@ -174,7 +175,7 @@ def _config(
         "tasks": {
             **source,
             "task_ids": [task.task_id for task in tasks],
-            "digest": hashlib.sha256(rows.encode()).hexdigest()[:16],
+            "digest": _digest(tasks),
         },
         "attempts": attempts,
         "seed": seed,
@@ -193,6 +194,11 @@ def settings_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def _digest(tasks: Sequence[Task]) -> str:
+    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
+    return hashlib.sha256(rows.encode()).hexdigest()[:16]
+
+
 def versions() -> dict[str, str]:
     """Returns the versions of Python, the system and the packages that a run depends on."""
     found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.release()}"}
@@ -202,7 +208,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _continued(out: str | Path, config: dict[str, Any]) -> RunFolder:
+def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -> RunFolder:
     """Opens a run that is continued, and adds tasks and attempts to its settings."""
     folder = RunFolder.open(out)
     for name in ("agent", "episode", "seed"):
@@ -223,3 +229,9 @@ def _continued(out: str | Path, config: dict[str, Any]) -> RunFolder:
     folder.config = {**config, **kept, "attempts": attempts}
     folder.save_config()
     return folder
+    by_id = {task.task_id: task for task in tasks}
+    if _digest([by_id[task_id] for task_id in old_ids]) != folder.config["tasks"]["digest"]:
+        raise InvalidArgumentError(
+            f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
+            "of other tasks; name a new folder"
+        )

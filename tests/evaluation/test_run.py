@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,9 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], seed=1, resume=True)
     with pytest.raises(InvalidArgumentError, match="holds a run already"):
         evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    changed = replace(TASKS[0], problem_statement="Another problem.")
+    with pytest.raises(InvalidArgumentError, match="tasks have changed"):
+        evaluate(gold(), tmp_path / "run", tasks=[changed, TASKS[1]], resume=True)
     with pytest.raises(InvalidArgumentError, match="ask for at least the same tasks"):
         evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
 
