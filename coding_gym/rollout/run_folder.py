@@ -95,6 +95,7 @@ class RunFolder:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.config = dict(config)
+        self._failure: OSError | None = None
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
@@ -194,6 +195,7 @@ class RunFolder:
             ) from None
         try:
             self._repair()
+            self._failure = None
             yield self
         finally:
             lock.release()
@@ -208,7 +210,21 @@ class RunFolder:
         self._write(INDEX, b"".join(map(_line, rows)))
 
     def add(self, trajectory: Trajectory) -> None:
-        """Adds one attempt, inside `writer`; the operating system has it when this returns."""
+        """Adds one attempt, inside `writer`; the operating system has it when this returns.
+
+        Raises:
+            OSError: It cannot be written, or one before could not: behind a line that was cut off
+                no other may follow.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._add(trajectory)
+        except OSError as failure:
+            self._failure = failure
+            raise
+
+    def _add(self, trajectory: Trajectory) -> None:
         name = ERRORS if trajectory.error_class else self._open_shard()
         line = _line(trajectory)
         with (self.path / name).open("ab") as file:

@@ -19,7 +19,7 @@ from coding_gym.agents.model_client import OpenAIClient, Prices
 from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
-from coding_gym.rollout import RunFolder
+from coding_gym.rollout import RunFolder, run_folder
 from coding_gym.tasks import load_tasks
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
@@ -294,3 +294,24 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
     with ChatServer(interrupting) as server:
         folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
     assert len(list(folder.trajectories())) == 1
+def test_no_record_follows_one_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    (record,) = folder.trajectories()
+    written = iter([b"whole\n", OSError("no space left")])
+
+    def line(_: object) -> bytes:
+        if isinstance(part := next(written), OSError):
+            raise part
+        return part
+
+    with folder.writer() as writer:
+        with monkeypatch.context() as full:
+            full.setattr(run_folder, "_line", line)
+            with pytest.raises(OSError, match="no space left"):
+                writer.add(replace(record, attempt=1))
+        with pytest.raises(OSError, match="no space left"):
+            writer.add(replace(record, attempt=2))
+
+
