@@ -152,7 +152,9 @@ class OpenAIClient:
                 named = any(name in said for name in (*_TOKEN_FLAGS, "extra"))
                 if problem.status_code not in (400, 422) or not named:
                     raise
-                self._asks_ids = False
+            response = await self._post(request)
+            self._asks_ids = False  # they were what it refused
+            return response
         return await self._post(request)
 
     async def _post(self, body: Mapping[str, Any]) -> Any:
