@@ -21,6 +21,7 @@ _LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "maximum context", "too long")
+_NO_KEY = "none"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
 
@@ -84,7 +85,8 @@ class OpenAIClient:
         prices: For the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
-        InvalidArgumentError: There is no key, and the server is not on this machine.
+        InvalidArgumentError: There is no key, and the server is not on this machine; or the address
+            holds a secret.
         MissingDependencyError: The ``openai`` package is not installed.
     """
 
@@ -97,7 +99,13 @@ class OpenAIClient:
     def __post_init__(self) -> None:
         """Makes the connection pool; nothing is sent yet."""
         self._openai = import_optional("openai", _LLM_EXTRA)
-        host = urlsplit(self.base_url).hostname or ""
+        address = urlsplit(self.base_url)
+        host = address.hostname or ""
+        if address.username or address.query:
+            raise InvalidArgumentError(
+                "base_url is written to records, so it may hold no user, password or query; set "
+                "the environment variable OPENAI_API_KEY"
+            )
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not key and host not in _LOOPBACK:
             raise InvalidArgumentError(
@@ -107,7 +115,7 @@ class OpenAIClient:
         self._asks_ids = True  # until the server refuses the fields
         self._client = self._openai.AsyncOpenAI(
             base_url=self.base_url,
-            api_key=key or "none",
+            api_key=key or _NO_KEY,
             timeout=None,  # all tries together have one
             max_retries=self.max_retries,
         )
@@ -132,7 +140,10 @@ class OpenAIClient:
                 f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
             ) from None
         except self._openai.APIStatusError as problem:
-            said = f"{problem.status_code} {problem.response.text:.1000}"
+            text = problem.response.text
+            if self._client.api_key != _NO_KEY:
+                text = text.replace(self._client.api_key, "[key]")
+            said = f"{problem.status_code} {text:.1000}"
             raise _status_error(problem.status_code, f"{self.base_url}: {said}") from None
         except self._openai.APIError as problem:
             raise ModelError(f"{self.base_url}: {problem}") from None

@@ -90,6 +90,30 @@ def test_server_fault_is_an_error_of_its_class(
 
 
 def test_busy_server_is_asked_again(tmp_path: Path) -> None:
+def test_keys_are_in_no_record(tmp_path: Path) -> None:
+    def echo(_: dict[str, Any]) -> Answer:
+        return refuse(401, "bad key sk-secret")({})
+
+    (record,) = played(echo, tmp_path / "run", api_key="sk-secret").errors()
+    assert "bad key [key]" in record.error
+    with pytest.raises(InvalidArgumentError, match="may hold no user, password or query"):
+        OpenAIClient(base_url="http://me:sk-secret@localhost/v1")
+
+
+def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) -> None:
+    def strict(body: dict[str, Any]) -> Answer:
+        if not replies(body) and len(asked) < 2:
+            asked.append(body)
+            return refuse(400, "extra long")(body)
+        return Answer(message(calls={"submit": {}}, ids=([1], [2])))
+
+    asked: list[dict[str, Any]] = []
+    with ChatServer(strict) as server:
+        agent = chat(server)
+        evaluate(agent, tmp_path / "run", tasks=TASKS[:1], attempts=2, concurrency=1)
+        assert "return_token_ids" in server.requests[-1]
+
+
     statuses = iter([429, 503, 200, 200])
 
     def busy(body: dict[str, Any]) -> Answer:
