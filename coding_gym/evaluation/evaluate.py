@@ -123,7 +123,15 @@ def evaluate(
         # On a thread of its own where an event loop runs already, as in a notebook.
         with ThreadPoolExecutor(1) as thread:
             play = partial(asyncio.run, _interruptible(runner, todo, keep))
-            thread.submit(play).result() if _has_loop() else play()
+            if not _has_loop():
+                play()
+                return folder
+            future = thread.submit(play)
+            try:
+                future.result()
+            except KeyboardInterrupt:  # that thread receives no signals
+                runner.stopping = True
+                future.result()
     return folder
 
 
