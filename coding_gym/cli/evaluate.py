@@ -316,8 +316,10 @@ class ShownProgress(Progress):
 
     @property
     def stopped(self) -> str:
-        """Why the run began no more episodes before the end, or ""."""
-        return self._runner.stop_reason if self._runner is not None else ""
+        """Why the run ended before all attempts were played, or ""."""
+        (bar,) = self.tasks
+        is_complete = bar.total is not None and bar.completed >= bar.total
+        return "" if self._runner is None or is_complete else self._runner.stop_reason
 
     def summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""

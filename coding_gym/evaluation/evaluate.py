@@ -112,8 +112,9 @@ def evaluate(
             max_cost=max_cost,
             max_tokens=max_tokens,
         )
-        runner.spent.cost = sum(row.cost or 0.0 for row in rows.values())
-        runner.spent.tokens = sum(row.tokens for row in rows.values())
+        for row in folder.all_rows():  # errors cost as much
+            runner.spent.cost += row.cost or 0.0
+            runner.spent.tokens += row.tokens
         on_start(runner, len(wanted), rows)
 
         def keep(trajectory: Trajectory) -> None:
@@ -193,6 +194,11 @@ def _config(
     return {**config, "settings_hash": settings_hash(config)}
 
 
+def _digest(tasks: Sequence[Task]) -> str:
+    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
+    return hashlib.sha256(rows.encode()).hexdigest()[:16]
+
+
 def settings_hash(config: Mapping[str, Any]) -> str:
     """Returns a digest of the settings that shape a run's result: agent, episodes and seed.
 
@@ -200,11 +206,6 @@ def settings_hash(config: Mapping[str, Any]) -> str:
     """
     shaping = {name: config[name] for name in ("agent", "episode", "seed")}
     return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _digest(tasks: Sequence[Task]) -> str:
-    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
-    return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
 
 def versions() -> dict[str, str]:
@@ -232,14 +233,14 @@ def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -
             f"the run in {folder.path} has tasks that are not asked for now, such as "
             f"{missing[0]!r}; ask for at least the same tasks"
         )
-    kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
-    attempts = max(folder.config["attempts"], config["attempts"])
-    folder.config = {**config, **kept, "attempts": attempts}
-    folder.save_config()
-    return folder
     by_id = {task.task_id: task for task in tasks}
     if _digest([by_id[task_id] for task_id in old_ids]) != folder.config["tasks"]["digest"]:
         raise InvalidArgumentError(
             f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
             "of other tasks; name a new folder"
         )
+    kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
+    attempts = max(folder.config["attempts"], config["attempts"])
+    folder.config = {**config, **kept, "attempts": attempts}
+    folder.save_config()
+    return folder

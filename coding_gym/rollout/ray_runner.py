@@ -11,7 +11,6 @@ from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_optional
-from coding_gym.rollout.run_folder import TOKEN_COUNTS
 from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
@@ -86,8 +85,9 @@ class RayRunner(Runner):
                 if self._nodes.get(node_id) is node:
                     del self._nodes[node_id]
             else:
-                self.spent.cost += record.cost or 0.0
-                self.spent.tokens += sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS)
+                for turn in record.turns:
+                    if turn.model_call is not None:
+                        self.spent.add(turn.model_call)
                 return record
             finally:
                 node.num_running -= 1

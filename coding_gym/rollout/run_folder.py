@@ -145,7 +145,7 @@ class RunFolder:
     def rows(self) -> dict[Key, Row]:
         """Returns the row that counts of each attempt: that with a verdict, else the last error."""
         rows: dict[Key, Row] = {}
-        for row in self._all_rows():
+        for row in self.all_rows():
             if row.key not in rows or rows[row.key].error_class:
                 rows[row.key] = row
         return rows
@@ -164,8 +164,8 @@ class RunFolder:
         """Yields the last record of each attempt that ended by an error and has no verdict."""
         yield from (self.read(row) for row in self.rows().values() if row.error_class)
 
-    def _all_rows(self) -> Iterator[Row]:
-        """Yields the rows of the index, then those of lines that the index does not have."""
+    def all_rows(self) -> Iterator[Row]:
+        """Yields the rows of all lines, those of attempts that were played again too."""
         ends: dict[str, int] = {}
         for _, line in _lines(self.path / INDEX):
             row = Row.from_json(json.loads(line))
@@ -202,7 +202,7 @@ class RunFolder:
 
     def _repair(self) -> None:
         """Cuts off lines that a killed writer left unfinished, and completes the index."""
-        rows = list(self._all_rows())
+        rows = list(self.all_rows())
         ends = {row.file: row.offset + row.length for row in rows}
         for file in (*self._shards(), self.path / ERRORS):
             if file.exists():

@@ -31,15 +31,21 @@ class Spent:
     Attributes:
         cost: In the currency of the prices.
         tokens: Tokens of prompts and replies.
+        is_cost_known: Whether the cost of every request is.
+        is_usage_known: Whether the tokens of every request are.
     """
 
     cost: float = 0.0
     tokens: int = 0
+    is_cost_known: bool = True
+    is_usage_known: bool = True
 
     def add(self, call: ModelCall) -> None:
         """Counts one request."""
         self.cost += call.cost or 0.0
         self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
+        self.is_cost_known &= call.cost is not None
+        self.is_usage_known &= None not in (call.prompt_tokens, call.completion_tokens)
 
 
 @dataclass(kw_only=True)
@@ -78,6 +84,10 @@ class Runner:
             return f"max_cost of {self.max_cost:g} is reached"
         if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
             return f"max_tokens of {self.max_tokens} are reached"
+        if self.max_cost is not None and not self.spent.is_cost_known:
+            return "max_cost cannot be kept: the cost of requests is not known; give prices"
+        if self.max_tokens is not None and not self.spent.is_usage_known:
+            return "max_tokens cannot be kept: the server does not report its tokens"
         return "interrupted" if self.stopping else ""
 
     async def run(

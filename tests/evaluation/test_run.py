@@ -89,7 +89,6 @@ def test_server_fault_is_an_error_of_its_class(
     assert not record.resolved
 
 
-def test_busy_server_is_asked_again(tmp_path: Path) -> None:
 def test_keys_are_in_no_record(tmp_path: Path) -> None:
     def echo(_: dict[str, Any]) -> Answer:
         return refuse(401, "bad key sk-secret")({})
@@ -114,6 +113,7 @@ def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) ->
         assert "return_token_ids" in server.requests[-1]
 
 
+def test_busy_server_is_asked_again(tmp_path: Path) -> None:
     statuses = iter([429, 503, 200, 200])
 
     def busy(body: dict[str, Any]) -> Answer:
@@ -259,6 +259,30 @@ def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
     assert 60 <= sum(costs) <= 60 + 2 * 20
 
 
+@pytest.mark.parametrize("budget", [{"max_tokens": 100}, {"max_cost": 1.0}])
+def test_budget_that_cannot_be_counted_stops_the_run(
+    budget: dict[str, Any], tmp_path: Path
+) -> None:
+    silent = {name: value for name, value in SUBMIT.items() if name != "usage"}
+    with ChatServer(lambda _: Answer(silent)) as server:
+        folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
+    assert len(folder.rows()) == 1
+
+
+def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
+    spent: list[int] = []
+    with ChatServer(lambda b: refuse(401)(b) if replies(b) else Answer(LOOK)) as server:
+        for is_resumed in (False, True, True):
+            evaluate(
+                chat(server),
+                tmp_path / "run",
+                tasks=TASKS[:1],
+                resume=is_resumed,
+                on_start=lambda runner, *_: spent.append(runner.spent.tokens),
+            )
+    assert spent == [0, 15, 30]
+
+
 def test_torn_lines_are_cut_off_and_the_index_is_made_again(tmp_path: Path) -> None:
     folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:2])
     shard, index = tmp_path / "run/trajectories-0000.jsonl", tmp_path / "run/index.jsonl"
@@ -271,6 +295,27 @@ def test_torn_lines_are_cut_off_and_the_index_is_made_again(tmp_path: Path) -> N
     assert len(list(folder.trajectories())) == 2
     assert len(index.read_text().splitlines()) == 2
     assert all(json.loads(line) for line in shard.read_text().splitlines())
+
+
+def test_no_record_follows_one_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    (record,) = folder.trajectories()
+    written = iter([b"whole\n", OSError("no space left")])
+
+    def line(_: object) -> bytes:
+        if isinstance(part := next(written), OSError):
+            raise part
+        return part
+
+    with folder.writer() as writer:
+        with monkeypatch.context() as full:
+            full.setattr(run_folder, "_line", line)
+            with pytest.raises(OSError, match="no space left"):
+                writer.add(replace(record, attempt=1))
+        with pytest.raises(OSError, match="no space left"):
+            writer.add(replace(record, attempt=2))
 
 
 _RUN = """
@@ -318,24 +363,3 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
     with ChatServer(interrupting) as server:
         folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
     assert len(list(folder.trajectories())) == 1
-def test_no_record_follows_one_that_could_not_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
-    (record,) = folder.trajectories()
-    written = iter([b"whole\n", OSError("no space left")])
-
-    def line(_: object) -> bytes:
-        if isinstance(part := next(written), OSError):
-            raise part
-        return part
-
-    with folder.writer() as writer:
-        with monkeypatch.context() as full:
-            full.setattr(run_folder, "_line", line)
-            with pytest.raises(OSError, match="no space left"):
-                writer.add(replace(record, attempt=1))
-        with pytest.raises(OSError, match="no space left"):
-            writer.add(replace(record, attempt=2))
-
-
