@@ -1,6 +1,7 @@
 """``coding-gym fix``: a model repairs a repository of one's own, in a sealed copy of it."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,7 +111,10 @@ def _finish(repository: Any, record: Trajectory, console: Console, *, apply: boo
     if not record.patch:
         console.print("nothing was changed")
         raise typer.Exit(1)
-    typer.echo(record.patch, nl=False)
+    if sys.stdout.isatty():  # where its characters could hide lines
+        terminal().print(record.patch, end="")
+    else:
+        typer.echo(record.patch.encode("utf-8", "surrogateescape"), nl=False)
     if apply:
         _apply(repository, record.patch)
         console.print("applied; see: git diff")

@@ -52,6 +52,17 @@ def test_fix_applies_on_request(repository: Path) -> None:
     assert not (repository.parent / "state").exists()
 
 
+def test_fix_prints_bytes_that_are_no_text_as_they_are(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = {"shell": {"cmd": r"printf '# \351\n' >> a.py"}}
+    monkeypatch.setattr(f"{__name__}._EDIT", command)
+    result = fix(repository, "--apply", "--no-log")
+    assert result.exit_code == 0, result.output
+    assert b"+# \xe9\n" in result.stdout_bytes
+    assert (repository / "a.py").read_bytes().endswith(b"# \xe9\n")
+
+
 def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:
     (repository / "new.txt").write_text("mine")
     result = fix(repository, "--apply")
