@@ -124,4 +124,6 @@ def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"cannot read {path}: {problem}") from None
     values = rows.values() if isinstance(rows, dict) else rows
+    if isinstance(values, str | int | float | None):
+        raise InvalidArgumentError(f"{path} must hold a list or an object, got {values!r:.80}")
     yield from ((f"{path} item {number}", row) for number, row in enumerate(values, 1))

@@ -29,11 +29,22 @@ def test_predictions_that_changed_get_no_old_verdict(tmp_path: Path) -> None:
         assert bool(result.exit_code) is (said is not None)
 
 
-def test_patches_of_unequal_number_are_refused(tmp_path: Path) -> None:
-    rows = [{"instance_id": TASKS[n].task_id, "model_patch": ""} for n in (0, 0, 1)]
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [{"instance_id": TASKS[n].task_id, "model_patch": ""} for n in (0, 0, 1)],
+            "give each instance as many",
+        ),
+        ({TASKS[0].task_id: {"model_patch": ""}, TASKS[1].task_id: "diff"}, "row 2 must be an"),
+    ],
+)
+def test_predictions_that_would_be_counted_wrongly_are_refused(
+    rows: object, said: str, tmp_path: Path
+) -> None:
     file = tmp_path / "made.json"
     file.write_text(json.dumps(rows))
-    assert "give each instance as many" in str(run("grade", file).exception)
+    assert said in str(run("grade", file).exception)
 
 
 def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:
