@@ -141,6 +141,7 @@ def eval_(
 ) -> None:
     """Play an agent on many tasks and report how many it resolves."""
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
+    given["source"] = options.located(source)
     if (resume is None) == (out is None):
         raise InvalidArgumentError("name the folder of the run: --out for a new one, or --resume")
     path = Path(resume or out or "")

@@ -83,7 +83,7 @@ def task_places(
     source: str, split: str | None, repositories: Path | None, environments: Path | None
 ) -> dict[str, Any]:
     """Returns the arguments of `load_tasks` that were given, files as seen from any folder."""
-    places = {"source": source, "split": split}
+    places = {"source": located(source), "split": split}
     places |= {"repositories": as_text(repositories), "environments": as_text(environments)}
     return {name: place for name, place in places.items() if place is not None}
 
@@ -93,6 +93,12 @@ def as_text(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value.absolute() if value.exists() else value)
     return value
+
+
+def located(source: str) -> str:
+    """Returns a source of tasks as a record names it: a path of this machine from any folder."""
+    is_path = source not in ("bundled", "polyglot") and Path(source).exists()
+    return str(Path(source).absolute()) if is_path else source
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:

@@ -47,6 +47,18 @@ def test_predictions_that_would_be_counted_wrongly_are_refused(
     assert said in str(run("grade", file).exception)
 
 
+def test_run_finds_its_tasks_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text(json.dumps(TASKS[0].to_row()))
+    made = run("eval", "--agent", "noop", "--tasks", "rows.jsonl", "--out", tmp_path / "run")
+    assert made.exit_code == 0
+    monkeypatch.chdir("/")
+    assert "could not be loaded" not in run("report", tmp_path / "run").output
+    assert run("eval", "--resume", tmp_path / "run").exit_code == 0
+
+
 def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:
     sound = {"test_hidden.py": "def test_sum():\n    assert 1 + 1 == 2\n"}
     failing = ("test_hidden.py::test_sum",)
