@@ -91,6 +91,7 @@ def evaluate(
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
     most = None if num_tasks is None else at_least_one("num_tasks", num_tasks)
     at_least_one("attempts", attempts)
+    at_least_one("concurrency", concurrency)  # before there is a folder
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     config = _config(player, episode or {}, source, factory.tasks[:most], attempts, seed)
     config = {**(notes or {}), **config}
@@ -106,7 +107,7 @@ def evaluate(
         runner = make_runner(
             factory=factory,
             player=player,
-            concurrency=at_least_one("concurrency", concurrency),
+            concurrency=concurrency,
             seed=seed,
             run_id=folder.config["run_id"],
             max_cost=max_cost,
