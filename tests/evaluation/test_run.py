@@ -19,7 +19,7 @@ from coding_gym.agents.model_client import OpenAIClient, Prices
 from coding_gym.agents.players import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
-from coding_gym.rollout import RunFolder, run_folder
+from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
 from coding_gym.testing.chat_server import Answer, ChatServer, message
 
@@ -297,25 +297,20 @@ def test_torn_lines_are_cut_off_and_the_index_is_made_again(tmp_path: Path) -> N
     assert all(json.loads(line) for line in shard.read_text().splitlines())
 
 
-def test_no_record_follows_one_that_could_not_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_record_follows_one_that_could_not_be_written(tmp_path: Path) -> None:
     folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
     (record,) = folder.trajectories()
-    written = iter([b"whole\n", OSError("no space left")])
-
-    def line(_: object) -> bytes:
-        if isinstance(part := next(written), OSError):
-            raise part
-        return part
-
+    index = tmp_path / "run/index.jsonl"
     with folder.writer() as writer:
-        with monkeypatch.context() as full:
-            full.setattr(run_folder, "_line", line)
-            with pytest.raises(OSError, match="no space left"):
-                writer.add(replace(record, attempt=1))
-        with pytest.raises(OSError, match="no space left"):
+        whole = index.rename(tmp_path / "index")
+        index.mkdir()
+        with pytest.raises(IsADirectoryError):
+            writer.add(replace(record, attempt=1))
+        index.rmdir()
+        whole.rename(index)
+        with pytest.raises(IsADirectoryError):
             writer.add(replace(record, attempt=2))
+    assert [attempt for _, attempt in folder.rows()] == [0, 1]
 
 
 _RUN = """
