@@ -9,9 +9,10 @@ from made_tasks import made_task
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
-from coding_gym.rollout import RunFolder, runner
+from coding_gym.episode import Episode
+from coding_gym.rollout import RunFolder
 from coding_gym.tasks import load_tasks
-from coding_gym.trajectory import StopReason
+from coding_gym.trajectory import StopReason, Trajectory
 
 TASKS = load_tasks("bundled", limit=2)
 
@@ -36,7 +37,7 @@ def test_predictions_that_changed_get_no_old_verdict(tmp_path: Path) -> None:
             [{"instance_id": TASKS[n].task_id, "model_patch": ""} for n in (0, 0, 1)],
             "give each instance as many",
         ),
-        ({TASKS[0].task_id: {"model_patch": ""}, TASKS[1].task_id: "diff"}, "row 2 must be an"),
+        ({"a": {"instance_id": "a", "model_patch": ""}, "b": "diff"}, "item 2 must be an object"),
     ],
 )
 def test_predictions_that_would_be_counted_wrongly_are_refused(
@@ -72,13 +73,14 @@ def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:
 def test_golden_is_no_pass_without_verdicts_and_is_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(self: runner.LiveEpisode) -> runner.Trajectory:
-        record = self.episode.trajectory()
-        return replace(record, grade=None, stop_reason=StopReason.SANDBOX_ERROR)
+    recorded = Episode.trajectory
+
+    def lost(episode: Episode) -> Trajectory:
+        return replace(recorded(episode), grade=None, stop_reason=StopReason.SANDBOX_ERROR)
 
     out = tmp_path / "gate"
     with monkeypatch.context() as patched:
-        patched.setattr(runner.LiveEpisode, "trajectory", lost)
+        patched.setattr(Episode, "trajectory", lost)
         broken = run("eval", "--golden", "--task", TASKS[0].task_id, "--out", out)
     assert broken.exit_code == 1
     assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
