@@ -74,7 +74,8 @@ def get_player(
     if agent not in MODEL_AGENTS:
         if model or base_url:
             raise InvalidArgumentError(
-                f"agent {agent!r} asks no model, got model={model!r}; use the agent 'chat'"
+                f"agent {agent!r} asks no model, got model={model!r} and base_url={base_url!r}; "
+                "use the agent 'chat'"
             )
         return GeneratorPlayer(agent, agent_factory(agent, script=script))
     if not model:

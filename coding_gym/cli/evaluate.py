@@ -143,7 +143,9 @@ def eval_(
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
     given["source"] = options.located(source)
     if (resume is None) == (out is None):
-        raise InvalidArgumentError("name the folder of the run: --out for a new one, or --resume")
+        raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
+    if not (agent or model or golden):
+        raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
     path = Path(resume or out or "")
     run = {
         "source": options.task_places(source, split, repositories, environments),
@@ -155,7 +157,9 @@ def eval_(
     if golden:
         check_tasks(path.parent if resume and path.name in _GATES else path, run)
     else:
-        play_run(_player(given), path, is_resumed=bool(resume), attempts=attempts, **run)
+        played = play_run(_player(given), path, is_resumed=bool(resume), attempts=attempts, **run)
+        if all(row.error_class for row in played.rows().values()):
+            raise typer.Exit(1)
 
 
 def play_run(
@@ -204,7 +208,8 @@ def play_run(
         console.print(write_report(path).summary(), style="bold")
         console.print(f"report: {path / 'report.md'}")
     if progress.stopped:
-        console.print(f"stopped: {progress.stopped}; continue with --resume {path}")
+        console.print(f"stopped: {progress.stopped}")
+        console.print(f"continue with --resume {path}, and a larger bound where one was reached")
         raise typer.Exit(_INTERRUPTED)
     return folder
 
@@ -244,7 +249,7 @@ def _player(given: Mapping[str, Any]) -> Player:
         extra=options.parse_object("--extra-body", given["extra_body"]),
     )
     return get_player(
-        given["agent"] or ("chat" if given["model"] else "template-repair"),
+        given["agent"] or "chat",
         model=given["model"],
         sampling=sampling,
         prices=None if price is None and output is None else prices,

@@ -54,6 +54,10 @@ def fix(
     The copy has what the last commit has, and no network. Nothing of yours is changed without
     --apply.
     """
+    if not problem.strip():
+        raise InvalidArgumentError("say what is wrong: the problem must not be empty")
+    if not path.is_dir():
+        raise InvalidArgumentError(f"--path must be a folder, got {str(path)!r}")
     repository = _repository(path)
     changes = repository.git.status("--porcelain")
     console = terminal(stderr=True)

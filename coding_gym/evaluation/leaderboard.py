@@ -6,9 +6,9 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
 
-COLUMNS: tuple[str, ...] = ("rank", "version", "model", "agent", "resolved", "95 % interval")
-COLUMNS += ("code similarity", "test similarity", "tokens used / limit", "tool calls / limit")
-COLUMNS += ("attempts", "errors")
+COLUMNS: tuple[str, ...] = ("rank", "run", "version", "model", "agent", "resolved")
+COLUMNS += ("95 % interval", "code similarity", "test similarity", "tokens used / limit")
+COLUMNS += ("tool calls / limit", "tasks", "attempts", "errors")
 
 
 def leaderboard(runs: str | Path | Iterable[Report]) -> str:
@@ -49,6 +49,7 @@ def _row(one: Report) -> tuple[object, ...]:
     limits = one.config.get("episode", {}).get("limits") or {}
     tokens = _mean(one, "prompt_tokens", "completion_tokens")
     return (
+        one.name,
         one.config.get("versions", {}).get("coding-gym", "-"),
         one.model,
         one.config.get("agent", {}).get("name", "-"),
@@ -57,6 +58,7 @@ def _row(one: Report) -> tuple[object, ...]:
         _with_deviation(one, "test_similarity"),
         f"{number(tokens)} / {number(limits.get('max_tokens'))}",
         f"{number(_mean(one, 'tool_calls'))} / {number(limits.get('max_tool_calls'))}",
+        one.overall.num_tasks,
         one.overall.num_attempts,
         one.overall.num_errors,
     )

@@ -1,9 +1,10 @@
 """The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
 
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -91,11 +92,19 @@ class Report(JsonRecord):
         return self.config.get("agent", {}).get("model") or "-"
 
     def summary(self) -> str:
-        """Returns the rates with their intervals and the caveats, a line for each."""
-        rates = (
-            f"{name}: {value} ({interval})" for name, value, interval, _ in _rates(self) if value
+        """Returns who played what, the rates with their intervals, and the caveats, as lines."""
+        everything, agent = self.overall, self.config.get("agent", {}).get("name", "")
+        first = (
+            f"{agent} {self.config.get('agent', {}).get('model', '')}".rstrip()
+            + f": {everything.num_resolved} of {everything.num_attempts} attempts resolved at "
+            f"{everything.num_tasks} tasks; {everything.num_errors} more ended by an error"
         )
-        return "\n".join((*rates, *self.caveats))
+        rates = (
+            f"{name}: {value} (95 % interval {interval})"
+            for name, value, interval, _ in _rates(self)
+            if value
+        )
+        return "\n".join((first, *rates, *self.caveats))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns a measure of every attempt that has it, by task id; ``"resolved"`` for scores."""
@@ -268,7 +277,11 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     for name in (*METRICS, *sorted(others)):
         if values := _by_task(episodes, name):
             is_rate = name in RATES
-            means[name] = resolved_rate(values) if is_rate else mean_estimate(task_rates(values))
+            mean = resolved_rate(values) if is_rate else mean_estimate(task_rates(values))
+            most = 1.0 if is_rate or METRICS.get(name, "").endswith("0 to 1") else math.inf
+            ends = {end: getattr(mean, end) for end in ("low", "high")}  # none is below 0
+            known = {k: min(max(v, 0.0), most) for k, v in ends.items() if v is not None}
+            means[name] = replace(mean, **known)
     return means
 
 

@@ -173,7 +173,12 @@ class RunFolder:
             yield row
         for file in (*self._shards(), self.path / ERRORS):
             for offset, line in _lines(file, ends.get(file.name, 0)):
-                record = Trajectory.from_json(json.loads(line))
+                try:
+                    record = Trajectory.from_json(json.loads(line))
+                except ValueError as problem:
+                    raise InvalidArgumentError(
+                        f"{file}: no trajectory begins at byte {offset}: {problem}"
+                    ) from None
                 yield Row.of(record, file.name, offset, len(line))
 
     def _shards(self) -> list[Path]:

@@ -110,8 +110,8 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     runs = {"weak": "f", "strong": "R", "broken": "e"}
     folders = [make_run(name, every(tasks, letter)) for name, letter in runs.items()]
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
-    assert [row.split(" | ")[2] for row in rows] == ["model-strong", "model-weak", "model-broken"]
-    assert "| 1.000 ± 0.000 | 0.000 ± 0.000 | 220 / 16,384 | 3 / 100 | 12 | 0 |" in rows[0]
+    assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
+    assert "| 1.000 ± 0.000 | 0.000 ± 0.000 | 220 / 16,384 | 3 / 100 | 12 | 12 | 0 |" in rows[0]
     assert leaderboard(tmp_path).count("model-") == 3  # of a folder of folders
     with pytest.raises(InvalidArgumentError, match="holds a run"):
         leaderboard(tmp_path / "weak" / "logs")

@@ -217,12 +217,10 @@ def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
     with ChatServer(half) as server:
         client = chat(server)
         folder = evaluate(client, tmp_path / "run", tasks=TASKS[:2], attempts=2)
-        address = server.base_url
     before = {record.started_at for record in folder.trajectories()}
     assert len(list(folder.errors())) == 2
     with ChatServer(look_then_submit) as server:
         agent = chat(server)
-        agent.describe = lambda: {**ChatAgent.describe(agent), "base_url": address}  # type: ignore[method-assign]
         folder = evaluate(agent, tmp_path / "run", tasks=TASKS, attempts=2, resume=True)
     after = list(folder.trajectories())
     assert sorted((r.task_id, r.attempt) for r in after) == sorted(
