@@ -22,6 +22,7 @@ _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, rea
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "maximum context", "too long")
 _NO_KEY = "none"
+_REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
 
@@ -113,9 +114,14 @@ class OpenAIClient:
                 "(any text where the server checks none)"
             )
         self._asks_ids = True  # until the server refuses the fields
-        self._client = self._openai.AsyncOpenAI(
+        self._key = key or _NO_KEY
+        self._pools = [self._new_pool()]
+        self._num_waiting = [0]  # requests of each pool
+
+    def _new_pool(self) -> Any:
+        return self._openai.AsyncOpenAI(
             base_url=self.base_url,
-            api_key=key or _NO_KEY,
+            api_key=self._key,
             timeout=None,  # all tries together have one
             max_retries=self.max_retries,
         )
@@ -141,8 +147,8 @@ class OpenAIClient:
             ) from None
         except self._openai.APIStatusError as problem:
             text = problem.response.text
-            if self._client.api_key != _NO_KEY:
-                text = text.replace(self._client.api_key, "[key]")
+            if self._key != _NO_KEY:
+                text = text.replace(self._key, "[key]")
             said = f"{problem.status_code} {text:.1000}"
             raise _status_error(problem.status_code, f"{self.base_url}: {said}") from None
         except self._openai.APIError as problem:
@@ -169,13 +175,23 @@ class OpenAIClient:
         return await self._post(request)
 
     async def _post(self, body: Mapping[str, Any]) -> Any:
-        # As extra fields: the client would walk through all messages of every request.
-        create = self._client.chat.completions.with_raw_response.create
-        return await create(model=body["model"], messages=[], extra_body=dict(body))
+        waiting = self._num_waiting
+        number = next((i for i, n in enumerate(waiting) if n < _REQUESTS_PER_POOL), len(waiting))
+        if number == len(waiting):
+            self._pools.append(self._new_pool())
+            waiting.append(0)
+        waiting[number] += 1
+        try:
+            # As extra fields: the client would walk through all messages of every request.
+            create = self._pools[number].chat.completions.with_raw_response.create
+            return await create(model=body["model"], messages=[], extra_body=dict(body))
+        finally:
+            waiting[number] -= 1
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._client.close()
+        for pool in self._pools:
+            await pool.close()
 
 
 @dataclass

@@ -45,7 +45,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     if api not in APIS:
         raise unknown_name("API", api, APIS)
     episode = env.unwrapped.episode if hasattr(env, "unwrapped") else env
-    messages: list[Message] = deepcopy(episode.messages)
+    messages = [_copy(message) for message in episode.messages]
     explained = tells_format(episode.tool_format)
     _make_ids_unique(messages)
     schemas = [] if explained else deepcopy(list(episode.toolset.schemas))
@@ -59,6 +59,13 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     items = [item for message in messages for item in _response_items(message)]
     tools = [{"type": "function", **schema["function"]} for schema in schemas]
     return {"input": items} | ({"tools": tools} if tools else {})
+
+
+def _copy(message: Message) -> Message:
+    calls = message.get("tool_calls")
+    if not calls:
+        return dict(message)
+    return {**message, "tool_calls": [{**c, "function": dict(c["function"])} for c in calls]}
 
 
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:

@@ -143,7 +143,7 @@ class Episode:
         self._patch = Patch()
         self._closed = False
         self._warm: WarmStart | None = None
-        self._was_warmed = not factory.is_graded
+        self._was_warmed = not (factory.is_graded and factory.starts_ahead)
         self._lock = threading.Lock()  # guards the two below
         self._num_under_way, self._is_stepping = 0, False
         self._count: ChatCount | ContentCount | None = None

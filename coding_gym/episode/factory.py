@@ -41,6 +41,8 @@ class EpisodeFactory:
         sandbox: Where commands run.
         command_timeout_s: Seconds that one command may take.
         grading: One of `GRADINGS`.
+        starts_ahead: Whether the sandbox of the grade is opened while the episode runs, which makes
+            its end quicker and takes memory.
 
     Raises:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
@@ -55,6 +57,7 @@ class EpisodeFactory:
     sandbox: SandboxOptions = field(default_factory=SandboxOptions)
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
+    starts_ahead: bool = True
 
     def __post_init__(self) -> None:
         """Refuses limits that the tokenizer cannot count."""

@@ -4,12 +4,14 @@ import asyncio
 import hashlib
 import json
 import logging
+import os
 import platform
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -92,6 +94,8 @@ def evaluate(
     most = None if num_tasks is None else at_least_one("num_tasks", num_tasks)
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
+    # With more episodes than cores a grade that waits ahead of time makes the run no faster.
+    factory = replace(factory, starts_ahead=concurrency <= (os.cpu_count() or 1))
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     config = _config(player, episode or {}, source, factory.tasks[:most], attempts, seed)
     config = {**(notes or {}), **config}
