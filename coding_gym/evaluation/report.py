@@ -301,7 +301,7 @@ def number(value: float | None) -> str:
 
 def percent(value: float) -> str:
     """Returns a rate in percent."""
-    return f"{100 * value:.1f} %"
+    return f"{round(100 * value, 1) + 0.0:.1f} %"  # no minus in front of a zero
 
 
 def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -> tuple[str, str]:
