@@ -17,7 +17,7 @@ from coding_gym.agents.model_client import (
 from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, MissingDependencyError
 
 _HARNESSES = {"nano-agent": nano_agent, "mini-swe-agent": mini_swe_agent}
 
@@ -91,7 +91,12 @@ def get_player(
         check_local_server(base_url)
         client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
     else:
-        client = LiteLLMClient(model_timeout_s, max_retries, prices)
+        try:
+            client = LiteLLMClient(model_timeout_s, max_retries, prices)
+        except MissingDependencyError as problem:
+            raise MissingDependencyError(
+                f"{problem}; or give base_url (--base-url), the address of the model's server"
+            ) from None
     if agent in _HARNESSES:
         return HarnessPlayer(_HARNESSES[agent](), client, model, sampling)
     return (DirectAgent if agent == "direct" else ChatAgent)(client, model, sampling)

@@ -246,8 +246,12 @@ def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -
             f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
             "of other tasks; name a new folder"
         )
+    if config["attempts"] < folder.config["attempts"]:
+        raise InvalidArgumentError(
+            f"the run in {folder.path} has {folder.config['attempts']} attempts at each task, got "
+            f"{config['attempts']}; ask for at least as many"
+        )
     kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
-    attempts = max(folder.config["attempts"], config["attempts"])
-    folder.config = {**config, **kept, "attempts": attempts}
+    folder.config = {**config, **kept}
     folder.save_config()
     return folder

@@ -243,6 +243,9 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
     changed = replace(TASKS[0], problem_statement="Another problem.")
     with pytest.raises(InvalidArgumentError, match="tasks have changed"):
         evaluate(gold(), tmp_path / "run", tasks=[changed, TASKS[1]], resume=True)
+    evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)
+    with pytest.raises(InvalidArgumentError, match="ask for at least as many"):
+        evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], resume=True)
     with pytest.raises(InvalidArgumentError, match="ask for at least the same tasks"):
         evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
 
