@@ -27,6 +27,7 @@ from making import pss_bytes, tree
 from coding_gym.agents.chat import ChatAgent
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
 
 
@@ -68,7 +69,7 @@ def measure(base_url: str, options: argparse.Namespace) -> dict[str, float]:
         evaluate(
             ChatAgent(OpenAIClient(base_url), "waiting"),
             Path(folder) / "run",
-            num_tasks=num_tasks,
+            tasks=load_tasks(limit=num_tasks),
             attempts=attempts,
             episode={"max_turns": options.turns + 1},
             concurrency=options.concurrency,

@@ -26,7 +26,7 @@ app = typer.Typer(
     help="Repair bugs in sealed sandboxes: evaluate models, grade patches, validate tasks.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
 )
 app.command()(demo.demo)
 app.command()(play.play)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,127 +17,124 @@ from coding_gym.agents.players import get_player, player_names
 from coding_gym.agents.predictions import PatchAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.cli.runs import write_report
+from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
+from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.statistics import wilson_interval
-from coding_gym.rollout.run_folder import CONFIG, Key, Row, RunFolder
+from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.trajectory import Trajectory
 
 _LINE_EVERY_S = 30.0  # where the output is no terminal
 _SPEED_PERIOD_S = 600.0
-_GATES = ("gold", "empty")  # folders of a run with --golden
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
 _PLAYER = ("base_url", "max_retries", "device", "dtype", "history", "script")
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
 _EPISODE = ("toolset", "tool_format", "max_turns")
-_RUN = ("num_tasks", "concurrency", "seed", "max_cost", "max_tokens", "ray")
+_RUN = ("concurrency", "seed", "max_cost", "max_tokens", "ray")
 
 
-def _continued(context: typer.Context, folder: Path | None) -> Path | None:
-    """Takes what is not on the command line from the run that is continued."""
+def _saved(context: typer.Context, folder: Path | None) -> Path | None:
+    """Makes the options of the run that is resumed the defaults of this command."""
     if folder is not None:
-        is_gate = not (folder / CONFIG).exists() and (folder / _GATES[0] / CONFIG).exists()
-        saved = RunFolder.open(folder / _GATES[0] if is_gate else folder)
-        context.default_map = saved.config.get("command", {})
+        context.default_map = RunFolder.open(folder).config.get("command", {})
     return folder
 
 
 def eval_(
     agent: Annotated[
         str | None,
-        typer.Option(
-            "--agent", "-a", help=f"One of {', '.join(player_names())}; 'chat' with --model."
-        ),
+        option(MODEL, "--agent", "-a", help=f"{', '.join(player_names())}; 'chat' with --model."),
     ] = None,
     model: options.Model = "",
     base_url: options.BaseUrl = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    top_k: options.TopK = None,
-    min_p: options.MinP = None,
-    response_limit: options.ResponseLimit = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="Such as low.")] = None,
-    thinking: options.Thinking = None,
-    extra_body: Annotated[
-        str | None, typer.Option(help="JSON object of other fields of the request.")
-    ] = None,
     input_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens of prompts.")
+        float | None, option(MODEL, help="Price of a million tokens of prompts, for the cost.")
     ] = None,
     output_price: Annotated[
-        float | None, typer.Option(help="Of a million tokens of replies.")
+        float | None, option(MODEL, help="Price of a million tokens of replies.")
     ] = None,
     cached_price: Annotated[
-        float | None, typer.Option(help="Of a million cached tokens of prompts.")
+        float | None, option(MODEL, help="Price of a million cached tokens of prompts.")
     ] = None,
-    model_timeout: Annotated[
-        float, typer.Option(help="Seconds for one reply, retries included.")
-    ] = 600.0,
-    max_retries: Annotated[int, typer.Option(help="Times a request is sent again.")] = 8,
-    device: Annotated[str, typer.Option(help="For the agent 'hf': such as cpu or cuda.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="For the agent 'hf': such as bfloat16.")] = "auto",
+    max_retries: Annotated[int, option(MODEL, help="Times a failed request is sent again.")] = 8,
+    device: Annotated[str, option(MODEL, help="For 'hf': such as cpu or cuda.")] = "auto",
+    dtype: Annotated[str, option(MODEL, help="For 'hf': such as bfloat16.")] = "auto",
     history: Annotated[
         str,
-        typer.Option(
-            help="For the agent 'hf': 'append' only adds ids to a prompt, 'template' renders the "
-            "chat again for each turn."
+        option(
+            MODEL,
+            help="For 'hf': 'append' only adds ids to a prompt, 'template' renders the chat again "
+            "for each turn.",
         ),
     ] = "append",
     script: options.Script = None,
     toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
-    max_turns: options.MaxTurns = 50,
-    limits: options.Limits = None,
-    episode_timeout: Annotated[
-        float | None, typer.Option(help="Seconds of one episode, the model's included.")
-    ] = None,
-    command_timeout: Annotated[float, typer.Option(help="Seconds of one command.")] = 120.0,
-    sandbox: options.Sandbox = "auto",
     source: options.Source = "bundled",
     task: Annotated[
-        list[str] | None, typer.Option("--task", "-t", help="Only this task; may be repeated.")
+        list[str] | None, option(TASKS, "--task", "-t", help="Only this task; may be repeated.")
     ] = None,
     split: options.Split = None,
     repositories: options.Repositories = None,
     environments: options.Environments = None,
     num_tasks: Annotated[
-        int | None,
-        typer.Option("-n", "--num-tasks", min=1, help="Only the first so many tasks."),
+        int | None, option(TASKS, "-n", "--num-tasks", min=1, help="Only the first n tasks.")
     ] = None,
-    attempts: Annotated[
-        int, typer.Option("--attempts", "-k", min=1, help="Attempts at each task.")
-    ] = 1,
-    concurrency: options.Concurrency = 8,
-    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
     golden: Annotated[
-        bool,
-        typer.Option(
-            "--golden", help="Grade the gold patch and the empty patch of each task instead."
-        ),
+        bool, option(TASKS, "--golden", help="Check tasks: grade the gold patch and an empty one.")
     ] = False,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    top_k: options.TopK = None,
+    min_p: options.MinP = None,
+    response_limit: options.ResponseLimit = None,
+    reasoning_effort: Annotated[
+        str | None, option(SAMPLING, help="For models that take it, such as low.")
+    ] = None,
+    thinking: options.Thinking = None,
+    extra_body: Annotated[
+        str | None, option(SAMPLING, help="Other fields of the request, a JSON object.")
+    ] = None,
+    max_turns: options.MaxTurns = 50,
+    limits: options.Limits = None,
+    episode_timeout: Annotated[
+        float | None, option(LIMITS, help="Seconds of one episode, the model's included.")
+    ] = None,
+    command_timeout: Annotated[float, option(LIMITS, help="Seconds of one command.")] = 120.0,
+    model_timeout: Annotated[
+        float, option(LIMITS, help="Seconds of one reply, retries included.")
+    ] = 600.0,
     max_cost: Annotated[
-        float | None, typer.Option(help="Begin no more episodes once the run has cost this much.")
+        float | None, option(LIMITS, help="Begin no more episodes once the run costs this much.")
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(help="The same for tokens of prompts and replies.")
+        int | None, option(LIMITS, help="The same for tokens of prompts and replies.")
     ] = None,
+    attempts: Annotated[
+        int, option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k.")
+    ] = 1,
+    concurrency: options.Concurrency = 8,
+    seed: Annotated[int, option(RUN, help="Every attempt's seed derives from it.")] = 0,
+    sandbox: options.Sandbox = "auto",
     ray: Annotated[
-        str | None, typer.Option(help="Play on the nodes of this Ray cluster, such as auto.")
+        str | None, option(RUN, help="Address of a Ray cluster to play on, or 'auto'.")
     ] = None,
-    out: options.Folder = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            RUN,
             is_eager=True,
-            callback=_continued,
-            help="Continue this run, with its settings; takes a larger -n or --attempts.",
+            callback=_saved,
+            help="Continue the run in this folder, with its settings; -n and --attempts may grow.",
         ),
     ] = None,
+    out: options.Folder = None,
 ) -> None:
     """Play an agent on many tasks and report how many it resolves."""
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
@@ -146,56 +143,53 @@ def eval_(
         raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
     if not (agent or model or golden):
         raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
-    path = Path(resume or out or "")
-    run = {
-        "source": options.task_places(source, split, repositories, environments),
-        "task_ids": task or None,
-        "episode": _episode(given),
-        "command": {k: options.as_text(v) for k, v in given.items() if v is not None},
+    play_run(
+        _gate if golden else lambda _: _player(given),
+        resume or out or Path(),
+        places=options.task_places(source, split, repositories, environments),
+        chosen={"task_ids": task or None, "limit": num_tasks},
+        command={k: options.as_text(v) for k, v in given.items() if v is not None},
+        show=_print_gate if golden else print_result,
+        resume=resume is not None,
+        episode=_episode(given),
+        attempts=2 if golden else attempts,
         **{name: given[name] for name in _RUN},
-    }
-    if golden:
-        check_tasks(path.parent if resume and path.name in _GATES else path, run)
-    else:
-        played = play_run(_player(given), path, is_resumed=bool(resume), attempts=attempts, **run)
-        if all(row.error_class for row in played.rows().values()):
-            raise typer.Exit(1)
+    )
 
 
 def play_run(
-    player: Player,
+    make_player: Callable[[Sequence[Task]], Player],
     path: Path,
     *,
-    source: Mapping[str, Any],
-    task_ids: Sequence[str] | None,
+    places: Mapping[str, Any],
+    chosen: Mapping[str, Any],
     command: Mapping[str, Any],
-    is_resumed: bool,
+    show: Callable[[RunFolder], bool] = print_result,
     **arguments: Any,
-) -> RunFolder:
+) -> None:
     """Plays a run with a progress bar, and prints its result.
 
     Args:
-        player: The agent.
+        make_player: Returns the agent for the tasks.
         path: The folder of the run.
-        source: Arguments of `load_tasks`.
-        task_ids: Only these tasks.
+        places: Arguments of `load_tasks` that say where the tasks are, for the record.
+        chosen: Others that choose among them.
         command: The options of the command, for the record.
-        is_resumed: Whether the folder holds the run already.
+        show: Prints the result; returns whether the command succeeds.
         **arguments: Others of `evaluate`.
 
     Raises:
-        typer.Exit: The run was interrupted, or a budget ended it.
+        typer.Exit: The run was interrupted, a budget ended it, or it is no success.
     """
-    loaded = load_tasks(**source, task_ids=task_ids)
+    loaded = load_tasks(**places, **chosen)
     console = terminal()
     try:
-        with ShownProgress(console) as progress:
+        with _ShownProgress(console) as progress:
             folder = evaluate(
-                player,
+                make_player(loaded),
                 path,
                 tasks=loaded,
-                resume=is_resumed,
-                source=source,
+                source=places,
                 notes={"command": command},
                 on_start=progress.begin,
                 on_done=progress.show,
@@ -204,40 +198,33 @@ def play_run(
     except KeyboardInterrupt:
         console.print(f"interrupted; continue with --resume {path}")
         raise typer.Exit(_INTERRUPTED) from None
-    if folder.rows():
-        console.print(write_report(path).summary(), style="bold")
-        console.print(f"report: {path / 'report.md'}")
-    if progress.stopped:
-        console.print(f"stopped: {progress.stopped}")
+    is_success = show(folder)
+    if progress.runner.stop_reason and not progress.finished:
+        console.print(f"stopped: {progress.runner.stop_reason}")
         console.print(f"continue with --resume {path}, and a larger bound where one was reached")
         raise typer.Exit(_INTERRUPTED)
-    return folder
-
-
-def check_tasks(path: Path, run: Mapping[str, Any]) -> None:
-    """Grades every gold patch, and the base with a file that nothing uses: a gate for tasks.
-
-    An empty patch would not be run, and so would tell nothing of the hidden tests.
-
-    Called again for the same folder, it continues where it stopped.
-
-    Raises:
-        typer.Exit: A gold patch is not resolved, an empty one is, or either has no verdict.
-    """
-    loaded = load_tasks(**run["source"], task_ids=run["task_ids"])
-    failed: list[str] = []
-    for name, expected in zip(_GATES, (True, False), strict=True):
-        patches = {one.task_id: [one.gold_patch if expected else NO_REPAIR.text] for one in loaded}
-        terminal().rule(f"{name} patches")
-        is_resumed = (path / name / CONFIG).exists()
-        folder = play_run(PatchAgent(name, patches), path / name, is_resumed=is_resumed, **run)
-        rows = folder.rows().values()
-        wrong = [row for row in rows if row.error_class or row.resolved is not expected]
-        failed += [f"{name}: {row.task_id} {row.error_class}".rstrip() for row in wrong]
-    if failed:
-        terminal().print("not as expected:\n" + "\n".join(failed))
+    if not is_success:
         raise typer.Exit(1)
-    terminal().print("every gold patch is resolved, and no empty one")
+
+
+def _gate(tasks: Sequence[Task]) -> PatchAgent:
+    """Returns an agent whose first attempt is the gold patch and whose second repairs nothing.
+
+    An empty patch is not run, and so checks no hidden test: a file that nothing uses stands for it.
+    """
+    return PatchAgent("golden", {one.task_id: [one.gold_patch, NO_REPAIR.text] for one in tasks})
+
+
+def _print_gate(folder: RunFolder) -> bool:
+    """Prints the tasks whose gold patch is not resolved, or whose empty one is."""
+    failed = [
+        f"{('gold', 'empty')[row.attempt]}: {row.task_id} {row.error_class}".rstrip()
+        for row in folder.rows().values()
+        if row.error_class or row.resolved is (row.attempt == 1)
+    ]
+    passed = "every gold patch is resolved, and no empty one"
+    terminal().print("\n".join(["not as expected:", *failed]) if failed else passed)
+    return not failed
 
 
 def _player(given: Mapping[str, Any]) -> Player:
@@ -272,8 +259,10 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class ShownProgress(Progress):
+class _ShownProgress(Progress):
     """A bar with the rate so far; where the output is no terminal, a line now and then."""
+
+    runner: Runner
 
     def __init__(self, console: Console) -> None:
         super().__init__(
@@ -287,12 +276,11 @@ class ShownProgress(Progress):
         )
         self._bar = self.add_task("attempts", total=None, text="")
         self._counts = Counter[str]()
-        self._runner: Runner | None = None
         self._last_line = time.monotonic()
 
     def begin(self, runner: Runner, planned: int, rows: Mapping[Key, Row]) -> None:
-        """Begins to count; says what a continued run keeps."""
-        self._runner = runner
+        """Begins to count; prints how many attempts a resumed run keeps."""
+        self.runner = runner
         kept = [row for row in rows.values() if not row.error_class]
         self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
         self.update(self._bar, total=planned, completed=len(kept))
@@ -313,31 +301,22 @@ class ShownProgress(Progress):
             )
         else:
             self._counts.update(graded=1, resolved=trajectory.resolved)
-        self.advance(self._bar)
-        self.update(self._bar, text=self.summary())
+        self.update(self._bar, advance=1, text=self._summary())
         if not self.console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
             (bar,) = self.tasks
-            self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {self.summary()}")
+            self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {bar.fields['text']}")
 
-    @property
-    def stopped(self) -> str:
-        """Why the run ended before all attempts were played, or ""."""
-        (bar,) = self.tasks
-        is_complete = bar.total is not None and bar.completed >= bar.total
-        return "" if self._runner is None or is_complete else self._runner.stop_reason
-
-    def summary(self) -> str:
+    def _summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""
         resolved, graded = self._counts["resolved"], self._counts["graded"]
-        parts = [f"resolved {resolved}/{graded}"]
-        if graded:
-            low, high = wilson_interval(resolved, graded)
-            parts[0] += f" = {100 * resolved / graded:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+        low, high = wilson_interval(resolved, graded)
+        rate = f"{resolved / (graded or 1):.1%} ({low:.1%} to {high:.1%})"
+        parts = [f"resolved {resolved}/{graded} = {rate}"]
         if self._counts["errors"]:
             parts.append(f"{self._counts['errors']} errors")
-        if self._runner is not None and self._runner.spent.cost:
-            parts.append(f"cost {self._runner.spent.cost:.2f}")
+        if self.runner.spent.cost:
+            parts.append(f"cost {self.runner.spent.cost:.2f}")
         if speed := self.tasks[0].speed:
             parts.append(f"{60 * speed:.1f}/min")
         return "  ".join(parts)

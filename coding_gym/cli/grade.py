@@ -31,15 +31,14 @@ def grade(
     The folder is beside the predictions, unless --out names one.
     """
     patches, model = read_predictions(predictions)
-    places = options.task_places(source, split, repositories, environments)
     path = out or predictions.with_suffix(".graded")
     play_run(
-        PatchAgent("predictions", patches, model),
+        lambda _: PatchAgent("predictions", patches, model),
         path,
-        source=places,
-        task_ids=list(patches),
+        places=options.task_places(source, split, repositories, environments),
+        chosen={"task_ids": list(patches)},
         command={"predictions": str(predictions.absolute())},
-        is_resumed=(path / "config.json").exists(),
+        resume=(path / "config.json").exists(),
         episode={"sandbox": options.parse_sandbox(sandbox)},
         attempts=len(next(iter(patches.values()))),
         concurrency=concurrency,

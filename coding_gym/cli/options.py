@@ -10,9 +10,19 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.trajectory import Trajectory
 
+MODEL, TASKS, SAMPLING, LIMITS = "Model", "Tasks", "Sampling", "Limits"
+RUN, OUTPUT = "Run", "Output"
+
+
+def option(heading: str, *names: str, **settings: Any) -> Any:
+    """Returns an option that ``--help`` lists under a heading; settings as for `typer.Option`."""
+    return typer.Option(*names, rich_help_panel=heading, **settings)
+
+
 Source = Annotated[
     str,
-    typer.Option(
+    option(
+        TASKS,
         "--tasks",
         "--source",
         "-s",
@@ -21,61 +31,69 @@ Source = Annotated[
 ]
 Sandbox = Annotated[
     str,
-    typer.Option(
-        help='The sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.'
+    option(
+        RUN,
+        help='Sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.',
     ),
 ]
-Model = Annotated[str, typer.Option("--model", "-m", help="The model's name.")]
+Model = Annotated[str, option(MODEL, "--model", "-m", help="The model's name.")]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
+    option(
+        MODEL,
         "--base-url",
         "--api-base",
-        help="An OpenAI-compatible server, such as http://localhost:8000/v1; its key is "
-        "OPENAI_API_KEY. Without it the model is one of LiteLLM's, such as anthropic/….",
+        help="Address of an OpenAI-compatible server, such as http://localhost:8000/v1 of vLLM or "
+        "llama.cpp on this machine; its key is OPENAI_API_KEY. Without it LiteLLM calls the remote "
+        "provider that the model's prefix names, such as anthropic/… or openrouter/….",
     ),
 ]
-Temperature = Annotated[float | None, typer.Option(min=0, help="Sampling temperature.")]
-TopP = Annotated[float | None, typer.Option(help="Nucleus sampling.")]
-TopK = Annotated[int | None, typer.Option(help="Only the k best tokens.")]
-MinP = Annotated[float | None, typer.Option(help="Floor relative to the best token.")]
-ResponseLimit = Annotated[int | None, typer.Option(min=1, help="Tokens of one reply.")]
-Thinking = Annotated[bool | None, typer.Option(help="Chat template's enable_thinking.")]
+Temperature = Annotated[float | None, option(SAMPLING, min=0, help="Sampling temperature.")]
+TopP = Annotated[float | None, option(SAMPLING, help="Nucleus sampling: probability mass kept.")]
+TopK = Annotated[int | None, option(SAMPLING, help="Only the k most likely tokens.")]
+MinP = Annotated[
+    float | None, option(SAMPLING, help="Least probability, relative to the likeliest token.")
+]
+ResponseLimit = Annotated[int | None, option(SAMPLING, min=1, help="Most tokens of one reply.")]
+Thinking = Annotated[bool | None, option(SAMPLING, help="enable_thinking of the chat template.")]
 Script = Annotated[
-    str | None, typer.Option(help="For the agent 'scripted': a JSONL file of actions.")
+    str | None, option(MODEL, help="For the agent 'scripted': a JSONL file of actions.")
 ]
-Toolset = Annotated[str, typer.Option(help="The tools.")]
+Toolset = Annotated[str, option(MODEL, help="The tools of the agent; see docs/toolsets.md.")]
 ToolFormat = Annotated[
-    str, typer.Option("--format", help="How calls are written; see docs/tool-formats.md.")
+    str, option(MODEL, "--format", help="How calls are written; see docs/tool-formats.md.")
 ]
-MaxTurns = Annotated[int, typer.Option(min=1, help="Actions of an episode.")]
+MaxTurns = Annotated[int, option(LIMITS, min=1, help="Most actions of an episode.")]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", "-c", min=1, help="Episodes at one time.")
+    int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
 ]
-Folder = Annotated[Path | None, typer.Option("--out", "-o", help="The folder of the run.")]
-Split = Annotated[str | None, typer.Option(help="Only this split.")]
-Limit = Annotated[int | None, typer.Option(min=1, help="At most so many tasks.")]
+Folder = Annotated[Path | None, option(OUTPUT, "--out", "-o", help="The folder of the run.")]
+Split = Annotated[str | None, option(TASKS, help="Only this split.")]
+Limit = Annotated[int | None, option(TASKS, min=1, help="At most so many tasks.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Tasks at one time; by default one per core.")
+    int | None, option(RUN, min=1, help="Tasks at the same time; by default one per core.")
 ]
 Repositories = Annotated[
-    Path | None, typer.Option(help="A folder of local clones for the rows' repositories.")
+    Path | None, option(TASKS, help="A folder of local clones for the rows' repositories.")
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        TASKS,
         help="A JSONL file with interpreter and install_commands by instance_id, or 'swebench' for "
-        "the tables of SWE-bench's harness."
+        "the tables of SWE-bench's harness.",
     ),
 ]
 Limits = Annotated[
     str | None,
-    typer.Option(
-        help="Limits of an episode as JSON, such as '{\"max_tool_calls\": 100}'; docs/limits.md."
+    option(
+        LIMITS,
+        help="Other limits of an episode as JSON, such as '{\"max_tool_calls\": 100}'; see "
+        "docs/limits.md.",
     ),
 ]
 Trajectories = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Append trajectories to this JSONL file.")
+    Path | None, option(OUTPUT, "--out", "-o", help="Append trajectories to this JSONL file.")
 ]
 
 
@@ -107,12 +125,7 @@ def parse_sandbox(text: str) -> str | dict[str, Any]:
     Raises:
         InvalidArgumentError, UnknownNameError: It cannot be used.
     """
-    value: str | dict[str, Any] = text
-    if text.lstrip().startswith("{"):
-        try:
-            value = json.loads(text)
-        except ValueError as problem:
-            raise InvalidArgumentError(f"--sandbox is not JSON: {problem}, got {text!r}") from None
+    value = parse_object("--sandbox", text) if text.lstrip().startswith("{") else text
     SandboxOptions.parse(value)
     return value
 

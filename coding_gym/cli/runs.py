@@ -18,6 +18,7 @@ from coding_gym.evaluation import (
     plot,
     report,
 )
+from coding_gym.rollout import RunFolder
 
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")]
@@ -44,6 +45,14 @@ def write_report(run: Path) -> Report:
     (run / "report.md").write_text(made.to_markdown() + "\n", encoding="utf-8")
     (run / "report.json").write_text(json.dumps(made.to_json()) + "\n", encoding="utf-8")
     return made
+
+
+def print_result(run: RunFolder) -> bool:
+    """Writes the report of a run and prints its summary; returns whether there is a verdict."""
+    made = write_report(run.path)
+    terminal().print(made.summary(), style="bold")
+    terminal().print(f"report: {run.path / 'report.md'}")
+    return bool(made.episodes)
 
 
 def _print(made: Report | Comparison, *, as_json: bool) -> None:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import platform
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +39,6 @@ def evaluate(
     *,
     tasks: str | Sequence[Any] = "bundled",
     episode: Mapping[str, Any] | None = None,
-    num_tasks: int | None = None,
     attempts: int = 1,
     concurrency: int = 4,
     seed: int = 0,
@@ -53,12 +51,11 @@ def evaluate(
     on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = lambda _: None,
 ) -> RunFolder:
-    """Plays every task some times, and keeps a record of every attempt in a folder.
+    """Plays every task a number of times and records every attempt in a folder.
 
-    A run that was cut off, by Ctrl-C, a budget or SIGKILL, continues with ``resume=True``: attempts
-    with a verdict are kept, those that ended by an error are played again, and more tasks or
-    attempts may be asked for. Ctrl-C lets the running episodes end and begins no more; a second
-    Ctrl-C discards them.
+    ``resume=True`` continues a run that Ctrl-C, a budget or SIGKILL ended: attempts with a verdict
+    are kept, those that ended by an error are played again, and more tasks or attempts may be
+    added. Ctrl-C lets the running episodes end and begins no more; a second one discards them.
 
     Args:
         player: The agent, or the name of one that needs no model; see
@@ -66,21 +63,19 @@ def evaluate(
         out: The folder; see `coding_gym.rollout.RunFolder`.
         tasks: The source of the tasks, or a list of tasks or rows.
         episode: Other arguments of `EpisodeFactory.from_config`: toolset, limits, and so on.
-        num_tasks: Only the first so many tasks; all of them when left out.
         attempts: Attempts at each task.
         concurrency: Episodes at one time.
         seed: Seed of the run; the seed of each attempt follows from it, the task and the attempt.
-        max_cost: Bound on the cost of all requests, in the currency of the prices. Once it is
-            reached no more episodes begin; those that run are played to their end.
-        max_tokens: The same for the tokens of all prompts and replies.
-        resume: Whether ``out`` holds a run that is to be continued.
+        max_cost: Bound on the cost of all requests; see `coding_gym.rollout.Runner`.
+        max_tokens: Bound on the tokens of all prompts and replies.
+        resume: Whether to continue the run in ``out``.
         ray: A cluster whose nodes play the attempts, as `ray.init` takes it, such as ``"auto"``;
             see `coding_gym.rollout.ray_runner.RayRunner`. Without it this machine plays all.
         source: Arguments of `load_tasks` by which the tasks can be loaded again, for the record.
         notes: Other entries of ``config.json``, such as the command line.
-        on_start: Is called before the first episode with the runner, the number of attempts of the
+        on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the rows that the folder holds already.
-        on_done: Is called with every record, after it was written.
+        on_done: Called with every record, after it was written.
 
     Returns:
         The folder.
@@ -91,20 +86,16 @@ def evaluate(
     """
     player = get_player(player) if isinstance(player, str) else player
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
-    most = None if num_tasks is None else at_least_one("num_tasks", num_tasks)
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
     # With more episodes than cores a grade that waits ahead of time makes the run no faster.
     factory = replace(factory, starts_ahead=concurrency <= (os.cpu_count() or 1))
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
-    config = _config(player, episode or {}, source, factory.tasks[:most], attempts, seed)
-    config = {**(notes or {}), **config}
-    folder = (
-        _continued(out, config, factory.tasks[:most]) if resume else RunFolder.create(out, config)
-    )
+    config = {**(notes or {}), **_config(player, episode or {}, source, factory, attempts, seed)}
+    folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:
         rows = folder.rows()
-        wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks[:most]]
+        wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks]
         done = {key for key, row in rows.items() if not row.error_class}
         todo = [one for one in wanted if (one[0].task_id, one[1]) not in done]
         make_runner = partial(RayRunner, address=ray) if ray else Runner
@@ -126,58 +117,45 @@ def evaluate(
             writer.add(trajectory)
             on_done(trajectory)
 
-        # On a thread of its own where an event loop runs already, as in a notebook.
-        with ThreadPoolExecutor(1) as thread:
-            play = partial(asyncio.run, _interruptible(runner, todo, keep))
-            if not _has_loop():
-                play()
-                return folder
-            future = thread.submit(play)
-            try:
-                future.result()
-            except KeyboardInterrupt:  # that thread receives no signals
-                runner.stopping = True
-                future.result()
+        _play(runner, todo, keep)
     return folder
 
 
-async def _interruptible(
+def _play(
     runner: Runner, todo: Sequence[tuple[Task, int]], keep: Callable[[Trajectory], None]
 ) -> None:
-    """Runs the attempts; the first Ctrl-C lets those that run end, a second one discards them."""
-    task = asyncio.current_task()
+    """Plays the attempts; the first Ctrl-C lets those that run end, a second one discards them.
 
-    def interrupt() -> None:
-        if runner.stopping and task is not None:
-            task.cancel()
-            return
-        _log.warning(
-            "interrupted: the running episodes are played to their end; interrupt again to "
-            "discard them"
-        )
-        runner.stopping = True
+    The event loop has its own thread, as the caller may have a loop too, such as a notebook.
+    """
+    playing: list[asyncio.Task[Any]] = []
 
-    with suppress(ValueError, RuntimeError):  # only the main thread receives signals
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-    try:
-        await runner.run(todo, keep)
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+    async def play() -> None:
+        playing.append(asyncio.ensure_future(runner.run(todo, keep)))
+        await playing[0]
 
-
-def _has_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(lambda: asyncio.run(play()))
+        try:
+            future.result()
+        except KeyboardInterrupt:
+            _log.warning(
+                "interrupted: the running episodes are played to their end; interrupt again to "
+                "discard them"
+            )
+            runner.stopping = True
+            try:
+                future.result()
+            except KeyboardInterrupt:
+                playing[0].get_loop().call_soon_threadsafe(playing[0].cancel)
+                raise
 
 
 def _config(
     player: Player,
     episode: Mapping[str, Any],
     source: Mapping[str, Any],
-    tasks: Sequence[Task],
+    factory: EpisodeFactory,
     attempts: int,
     seed: int,
 ) -> dict[str, Any]:
@@ -188,8 +166,8 @@ def _config(
         "agent": {"name": player.name, "model": player.model, **player.describe()},
         "tasks": {
             **source,
-            "task_ids": [task.task_id for task in tasks],
-            "digest": _digest(tasks),
+            "task_ids": [task.task_id for task in factory.tasks],
+            "digest": _digest(factory.tasks),
         },
         "attempts": attempts,
         "seed": seed,
@@ -222,8 +200,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -> RunFolder:
-    """Opens a run that is continued, and adds tasks and attempts to its settings."""
+def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory) -> RunFolder:
+    """Opens a run that is continued, and adds tasks, attempts and versions to its settings."""
     folder = RunFolder.open(out)
     for name in ("agent", "episode", "seed"):
         old, new = folder.config.get(name), json.loads(json.dumps(config[name]))
@@ -240,7 +218,7 @@ def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -
             f"the run in {folder.path} has tasks that are not asked for now, such as "
             f"{missing[0]!r}; ask for at least the same tasks"
         )
-    by_id = {task.task_id: task for task in tasks}
+    by_id = {task.task_id: task for task in factory.tasks}
     if _digest([by_id[task_id] for task_id in old_ids]) != folder.config["tasks"]["digest"]:
         raise InvalidArgumentError(
             f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
@@ -251,6 +229,10 @@ def _continued(out: str | Path, config: dict[str, Any], tasks: Sequence[Task]) -
             f"the run in {folder.path} has {folder.config['attempts']} attempts at each task, got "
             f"{config['attempts']}; ask for at least as many"
         )
+    found = folder.config["versions"]
+    for name, new in config["versions"].items():
+        old = found.get(name, "none")
+        found[name] = old if old.split(", then ")[-1] == new else f"{old}, then {new}"
     kept = {name: folder.config[name] for name in ("run_id", "created_at", "versions")}
     folder.config = {**config, **kept}
     folder.save_config()

@@ -250,6 +250,16 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
 
 
+def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    new = folder.config["versions"]["gymnasium"]
+    folder.config["versions"]["gymnasium"] = "0.1"
+    folder.save_config()
+    for _ in range(2):
+        folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], resume=True)
+    assert folder.config["versions"]["gymnasium"] == f"0.1, then {new}"
+
+
 def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
     with ChatServer(look_then_submit) as server:
         agent = chat(server, prices=Prices(input=1e6, output=0.0))
@@ -318,9 +328,11 @@ _RUN = """
 import sys
 from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.tasks import load_tasks
 from pathlib import Path
 out = Path(sys.argv[1])
-evaluate(get_player("noop"), out, num_tasks=6, attempts=10, concurrency=4, resume=out.exists())
+tasks = load_tasks("bundled", limit=6)
+evaluate(get_player("noop"), out, tasks=tasks, attempts=10, concurrency=4, resume=out.exists())
 """
 
 

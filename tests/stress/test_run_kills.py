@@ -20,10 +20,12 @@ import sys
 from pathlib import Path
 from coding_gym.agents.players import get_player
 from coding_gym.evaluation import evaluate
+from coding_gym.tasks import load_tasks
 out = Path(sys.argv[1])
 player = get_player("noop")
 is_there = (out / "config.json").exists()
-evaluate(player, out, num_tasks={_TASKS}, attempts={_ATTEMPTS}, concurrency=8, resume=is_there)
+tasks = load_tasks(limit={_TASKS})
+evaluate(player, out, tasks=tasks, attempts={_ATTEMPTS}, concurrency=8, resume=is_there)
 """
 
 
