@@ -69,7 +69,7 @@ def test_a_played_episode_has_the_rewards_and_wrappers_it_was_played_with(rows: 
     wrapper = {"name": "TestPassReward", "kwargs": {"weight": 0.25}}
     (env,) = make_envs(1, [wrapper], {"tasks": str(rows)})
     agent = agent_factory("gold")
-    was = play_episode(env, agent, seed=4, attempt=2, run_id="r", model="none")
+    was = replace(play_episode(env, agent, seed=4), attempt=2, run_id="r", model="none")
     env.close()
     assert was.turns[-1].reward_parts == {"resolved": 1.0, "test_pass": 0.25}
     assert was.total_reward == 1.25

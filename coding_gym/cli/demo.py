@@ -94,7 +94,7 @@ def _play(
     task_id: str,
     agent: str,
     sandbox: str | dict[str, Any],
-    on_info: Callable[[Info], None] | None = None,
+    on_info: Callable[[Info], None] = lambda _: None,
 ) -> tuple[Trajectory, float]:
     """Plays one episode in an env of its own; returns it and its wall time in seconds."""
     began = time.perf_counter()

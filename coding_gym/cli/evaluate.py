@@ -53,15 +53,9 @@ def eval_(
     ] = None,
     model: options.Model = "",
     base_url: options.BaseUrl = None,
-    input_price: Annotated[
-        float | None, option(MODEL, help="Price of a million tokens of prompts, for the cost.")
-    ] = None,
-    output_price: Annotated[
-        float | None, option(MODEL, help="Price of a million tokens of replies.")
-    ] = None,
-    cached_price: Annotated[
-        float | None, option(MODEL, help="Price of a million cached tokens of prompts.")
-    ] = None,
+    input_price: Annotated[float | None, option(MODEL, help="Price of 1M prompt tokens.")] = None,
+    output_price: Annotated[float | None, option(MODEL, help="Price of 1M reply tokens.")] = None,
+    cached_price: Annotated[float | None, option(MODEL, help="Price of 1M cached tokens.")] = None,
     max_retries: Annotated[int, option(MODEL, help="Times a failed request is sent again.")] = 8,
     device: Annotated[str, option(MODEL, help="For 'hf': such as cpu or cuda.")] = "auto",
     dtype: Annotated[str, option(MODEL, help="For 'hf': such as bfloat16.")] = "auto",
@@ -94,27 +88,21 @@ def eval_(
     top_k: options.TopK = None,
     min_p: options.MinP = None,
     response_limit: options.ResponseLimit = None,
-    reasoning_effort: Annotated[
-        str | None, option(SAMPLING, help="For models that take it, such as low.")
-    ] = None,
+    reasoning_effort: Annotated[str | None, option(SAMPLING, help="Such as low.")] = None,
     thinking: options.Thinking = None,
-    extra_body: Annotated[
-        str | None, option(SAMPLING, help="Other fields of the request, a JSON object.")
-    ] = None,
+    extra_body: Annotated[str | None, option(SAMPLING, help="Other fields, as JSON.")] = None,
     max_turns: options.MaxTurns = 50,
     limits: options.Limits = None,
-    episode_timeout: Annotated[
-        float | None, option(LIMITS, help="Seconds of one episode, the model's included.")
-    ] = None,
+    episode_timeout: Annotated[float | None, option(LIMITS, help="Seconds of an episode.")] = None,
     command_timeout: Annotated[float, option(LIMITS, help="Seconds of one command.")] = 120.0,
     model_timeout: Annotated[
-        float, option(LIMITS, help="Seconds of one reply, retries included.")
+        float, option(LIMITS, help="Seconds of a reply, with retries.")
     ] = 600.0,
     max_cost: Annotated[
-        float | None, option(LIMITS, help="Begin no more episodes once the run costs this much.")
+        float | None, option(LIMITS, help="Start no more episodes once the run costs this much.")
     ] = None,
     max_tokens: Annotated[
-        int | None, option(LIMITS, help="The same for tokens of prompts and replies.")
+        int | None, option(LIMITS, help="The same for all tokens of prompts and replies.")
     ] = None,
     attempts: Annotated[
         int, option(RUN, "--attempts", "-k", min=1, help="Attempts at each task, for pass@k.")
@@ -122,9 +110,7 @@ def eval_(
     concurrency: options.Concurrency = 8,
     seed: Annotated[int, option(RUN, help="Every attempt's seed derives from it.")] = 0,
     sandbox: options.Sandbox = "auto",
-    ray: Annotated[
-        str | None, option(RUN, help="Address of a Ray cluster to play on, or 'auto'.")
-    ] = None,
+    ray: Annotated[str | None, option(RUN, help="Address of a Ray cluster, or 'auto'.")] = None,
     resume: Annotated[
         Path | None,
         option(
@@ -169,17 +155,9 @@ def play_run(
 ) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    Args:
-        make_player: Returns the agent for the tasks.
-        path: The folder of the run.
-        places: Arguments of `load_tasks` that say where the tasks are, for the record.
-        chosen: Others that choose among them.
-        command: The options of the command, for the record.
-        show: Prints the result; returns whether the command succeeds.
-        **arguments: Others of `evaluate`.
-
-    Raises:
-        typer.Exit: The run was interrupted, a budget ended it, or it is no success.
+    ``places`` and ``chosen`` are arguments of `load_tasks`; only the first are recorded, as the ids
+    say the rest. ``show`` prints the result and returns whether the command succeeds. The others
+    are those of `evaluate`.
     """
     loaded = load_tasks(**places, **chosen)
     console = terminal()
@@ -279,16 +257,11 @@ class _ShownProgress(Progress):
         self._last_line = time.monotonic()
 
     def begin(self, runner: Runner, planned: int, rows: Mapping[Key, Row]) -> None:
-        """Begins to count; prints how many attempts a resumed run keeps."""
+        """Begins to count, with the verdicts that a resumed run keeps."""
         self.runner = runner
         kept = [row for row in rows.values() if not row.error_class]
         self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
         self.update(self._bar, total=planned, completed=len(kept))
-        if rows:
-            self.console.print(
-                f"kept {len(kept)} of {planned} attempts; {len(rows) - len(kept)} that ended by an "
-                "error are played again"
-            )
 
     def show(self, trajectory: Trajectory) -> None:
         """Counts an attempt that has ended."""

@@ -14,6 +14,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
+from coding_gym.cli.options import LIMITS, OUTPUT, RUN, option
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
 from coding_gym.errors import InvalidArgumentError, PatchError
 from coding_gym.rollout import Runner, append_trajectory
@@ -26,38 +27,41 @@ _MAX_LINES = 12  # of an action and its results, without --verbose
 
 def fix(
     problem: Annotated[str, typer.Argument(help="What is wrong, in your own words.")],
-    path: Annotated[Path, typer.Option(help="A folder of the git repository.")] = Path(),
+    path: Annotated[
+        Path, option(RUN, exists=True, file_okay=False, help="A folder of the git repository.")
+    ] = Path(),
     model: options.Model = "openrouter/qwen/qwen3-coder",
     base_url: options.BaseUrl = None,
-    token_limit: Annotated[int, typer.Option(min=1, help="Tokens of the whole chat.")] = 32768,
-    tool_limit: Annotated[int, typer.Option(min=1, help="Tool calls.")] = 50,
-    time_limit: Annotated[float, typer.Option(min=1, help="Seconds, the model's included.")] = 120,
+    token_limit: Annotated[int, option(LIMITS, min=1, help="Tokens of the whole chat.")] = 32768,
+    tool_limit: Annotated[int, option(LIMITS, min=1, help="Tool calls.")] = 50,
+    time_limit: Annotated[float, option(LIMITS, min=1, help="Seconds of the whole chat.")] = 120,
     response_limit: options.ResponseLimit = 4096,
     thinking: options.Thinking = False,
     temperature: options.Temperature = 0.7,
     top_p: options.TopP = 0.95,
     min_p: options.MinP = None,
     top_k: options.TopK = None,
-    toolset: options.Toolset = "nano",
     tool_format: options.ToolFormat = "auto",
     sandbox: options.Sandbox = "auto",
     apply: Annotated[
-        bool, typer.Option("--apply", help="Apply the change; the tree must be clean.")
+        bool, option(OUTPUT, "--apply", help="Apply the change; the tree must be clean.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print whole results, not their first lines.")
+        bool, option(OUTPUT, "--verbose", "-v", help="Print whole results, not their first lines.")
     ] = False,
-    log: Annotated[bool, typer.Option("--log/--no-log", help="Keep a record of the chat.")] = True,
+    log: Annotated[bool, option(OUTPUT, "--log/--no-log", help="Record the chat.")] = True,
 ) -> None:
     """Let a model repair your repository in a sealed copy, and print the change as a diff.
 
     The copy has what the last commit has, and no network. Nothing of yours is changed without
     --apply.
+
+    The model reads your files. The default one is remote: LiteLLM calls OpenRouter, with the key in
+    OPENROUTER_API_KEY. For a server on this machine: --base-url http://localhost:8000/v1 --model
+    NAME.
     """
     if not problem.strip():
         raise InvalidArgumentError("say what is wrong: the problem must not be empty")
-    if not path.is_dir():
-        raise InvalidArgumentError(f"--path must be a folder, got {str(path)!r}")
     repository = _repository(path)
     changes = repository.git.status("--porcelain")
     console = terminal(stderr=True)
@@ -90,7 +94,6 @@ def fix(
     }
     factory = EpisodeFactory.from_config(
         tasks=[_task(repository, problem)],
-        toolset=toolset,
         tool_format=tool_format,
         max_turns=None,
         limits=limits,

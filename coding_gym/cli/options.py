@@ -114,9 +114,8 @@ def as_text(value: Any) -> Any:
 
 
 def located(source: str) -> str:
-    """Returns a source of tasks as a record names it: a path of this machine from any folder."""
-    is_path = source not in ("bundled", "polyglot") and Path(source).exists()
-    return str(Path(source).absolute()) if is_path else source
+    """Returns a source of tasks; the path of a file is absolute."""
+    return source if source in ("bundled", "polyglot") else as_text(Path(source))
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:

@@ -10,7 +10,6 @@ from coding_gym.cli.console import terminal
 from coding_gym.cli.options import parse_object
 from coding_gym.evaluation import (
     EXPORTS,
-    Comparison,
     Report,
     compare,
     export,
@@ -21,7 +20,6 @@ from coding_gym.evaluation import (
 from coding_gym.rollout import RunFolder
 
 Run = Annotated[Path, typer.Argument(help="The folder of a run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of Markdown.")]
 
 
 def show_report(
@@ -29,11 +27,10 @@ def show_report(
     plots: Annotated[
         bool, typer.Option("--plots", help="Draw figures into the folder too (extra 'plot').")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Print the report of a run, and write report.md and report.json into its folder."""
     made = write_report(run)
-    _print(made, as_json=as_json)
+    terminal().print(made.to_markdown())
     if plots:
         for path in plot(made, run):
             terminal(stderr=True).print(f"wrote {path}")
@@ -55,18 +52,17 @@ def print_result(run: RunFolder) -> bool:
     return bool(made.episodes)
 
 
-def _print(made: Report | Comparison, *, as_json: bool) -> None:
-    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
-
-
 def compare_runs(
     first: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    second: Annotated[Path, typer.Argument(help="The folder of the run to compare it with.")],
-    as_json: AsJson = False,
+    second: Annotated[Path, typer.Argument(help="The folder of the run that is compared with it.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not Markdown.")] = False,
 ) -> None:
-    """Compare two runs on the tasks that both have: paired difference, McNemar's test, flips."""
+    """Compare two runs on the tasks that both have: paired difference, McNemar's test, flips.
+
+    Changes are the second run less the first: positive where the second resolves more.
+    """
     made = compare(first, second)
-    _print(made, as_json=as_json)
+    terminal().print(json.dumps(made.to_json(), indent=1) if as_json else made.to_markdown())
 
 
 def print_leaderboard(

@@ -33,7 +33,7 @@ def replies(trajectory: Trajectory) -> Iterator[tuple[int, Turn | None, list[int
         yield position, turn, prompt_ids
 
 
-def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]:
+def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """Returns an episode as an ATIF trajectory, a JSON object.
 
     Every message is a step, but results of tools, which belong to the step that called them. ATIF
@@ -44,8 +44,6 @@ def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]
 
     Args:
         trajectory: The episode; it needs at least one message.
-        token_ids: Whether steps hold the token ids and log-probabilities that are exact. Each
-            prompt holds the whole chat before it, so they are most of a long episode's size.
     """
     made = {position: (turn, ids) for position, turn, ids in replies(trajectory)}
     steps: list[dict[str, Any]] = []
@@ -58,7 +56,7 @@ def to_atif(trajectory: Trajectory, *, token_ids: bool = True) -> dict[str, Any]
         source = "system" if message["role"] == "system" else "user"
         step = {"step_id": len(steps) + 1, "source": source, "message": message["content"]}
         if position in made:
-            step |= _agent_fields(message, *made[position], token_ids)
+            step |= _agent_fields(message, *made[position])
             agent_step = step
         steps.append(step)
     steps[0] |= _known(timestamp=trajectory.started_at or None)
@@ -85,7 +83,7 @@ def _known(**fields: Any) -> dict[str, Any]:
 
 
 def _agent_fields(
-    message: Message, turn: Turn | None, prompt_ids: list[int] | None, token_ids: bool
+    message: Message, turn: Turn | None, prompt_ids: list[int] | None
 ) -> dict[str, Any]:
     """Returns the fields that only steps of the agent have."""
     read = turn.calls if turn else ()
@@ -95,7 +93,7 @@ def _agent_fields(
         source="agent",
         reasoning_content=message.get("reasoning_content"),
         tool_calls=calls or None,
-        metrics=_metrics(turn, prompt_ids, token_ids) or None if turn else None,
+        metrics=_metrics(turn, prompt_ids) or None if turn else None,
         llm_call_count=1 if turn and turn.model_call else None,
         extra={"reward": turn.reward, "duration_s": turn.duration_s} if turn else None,
     )
@@ -120,7 +118,7 @@ def _result(message: Message, step: Mapping[str, Any]) -> dict[str, Any]:
     return _known(content=message["content"], source_call_id=call_id if is_of_step else None)
 
 
-def _metrics(turn: Turn, prompt_ids: list[int] | None, token_ids: bool) -> dict[str, Any]:
+def _metrics(turn: Turn, prompt_ids: list[int] | None) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
     if call := turn.model_call:
         metrics = _known(
@@ -130,7 +128,7 @@ def _metrics(turn: Turn, prompt_ids: list[int] | None, token_ids: bool) -> dict[
             cost_usd=call.cost,
             extra={"finish_reason": call.finish_reason, "duration_s": call.duration_s},
         )
-    if token_ids and turn.exact:
+    if turn.exact:
         metrics |= _known(
             prompt_token_ids=prompt_ids,
             completion_token_ids=list(turn.token_ids),

@@ -1,14 +1,12 @@
 """Comparison of two runs on the tasks that both have attempted."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.metrics import METRICS, RATES
 from coding_gym.evaluation.report import (
     FEW_TASKS,
     Report,
@@ -18,7 +16,7 @@ from coding_gym.evaluation.report import (
     percent,
     report,
 )
-from coding_gym.evaluation.statistics import Estimate, PairedDifference
+from coding_gym.evaluation.statistics import PairedDifference
 from coding_gym.json_record import JsonRecord
 
 _OF_THE_MODEL = ("agent.model", "agent.base_url")
@@ -27,52 +25,43 @@ _COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison(JsonRecord):
-    """How run b differs from run a.
+    """How the second run, b, differs from the first, a; positive numbers mean more in b.
 
     Attributes:
         run_a: Run id of a, and its model.
         run_b: Run id of b, and its model.
         resolved: The paired comparison of resolved rates.
-        metrics: Mean over common tasks of b's measure less a's, by name.
-        num_only_a: Tasks that only a has attempted.
-        num_only_b: Tasks that only b has attempted.
-        warnings: Settings other than the model by which the runs differ, and caveats of either
-            run; the difference may be due to these.
+        warnings: Settings other than the model by which the runs differ, tasks that only one has,
+            and caveats of either run; the difference may be due to these.
     """
 
     run_a: str
     run_b: str
     resolved: PairedDifference
-    metrics: Mapping[str, Estimate]
-    num_only_a: int
-    num_only_b: int
     warnings: tuple[str, ...]
 
     def to_markdown(self) -> str:
-        """Returns the comparison as a page: warnings, difference, tests, measures, flips."""
+        """Returns the comparison as a page: warnings, difference, tests, flips."""
         paired = self.resolved
         rows = [
-            (f"a: {self.run_a}", *cells(paired.rate_a, percent)),
-            (f"b: {self.run_b}", *cells(paired.rate_b, percent)),
-            ("b - a", *cells(paired.difference, percent)),
+            (f"first: {self.run_a}", *cells(paired.rate_a, percent)),
+            (f"second: {self.run_b}", *cells(paired.rate_b, percent)),
+            ("change, second - first", *cells(paired.difference, percent)),
         ]
-        counts = f"{paired.difference.num_tasks}, {self.num_only_a}, {self.num_only_b}"
         tests = [
-            ("tasks in both, only in a, only in b", counts),
-            ("better in b, worse in b", f"{paired.num_better}, {paired.num_worse}"),
+            ("tasks in both", paired.difference.num_tasks),
+            ("tasks better in the second, worse", f"{paired.num_better}, {paired.num_worse}"),
             ("p-value, McNemar's exact test over tasks", number(paired.p_value)),
             ("Cohen's d", number(paired.cohens_d)),
         ]
-        changes = [(name, *cells(change)) for name, change in self.metrics.items()]
         flips = [(task, *map(number, rates)) for task, rates in paired.flips.items()]
         return "\n\n".join(
             [
-                f"# {self.run_b} against {self.run_a}",
+                f"# From {self.run_a} to {self.run_b}",
                 *(f"> **Warning:** {warning}" for warning in self.warnings),
                 markdown_table(("resolved", "rate", "95 % interval"), rows),
                 markdown_table(("", ""), tests),
-                markdown_table(("measure", "b - a", "95 % interval"), changes),
-                markdown_table(("flipped task", "a", "b"), flips or [("none", "", "")]),
+                markdown_table(("flipped task", "first", "second"), flips or [("none", "", "")]),
             ]
         )
 
@@ -88,54 +77,45 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         InvalidArgumentError: A folder holds no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
-    tasks_a, tasks_b = first.values("resolved"), second.values("resolved")
-    names = [f"{one.name} ({one.model})" for one in (first, second)]
-    caveats = [f"{one.name}: {caveat}" for one in (first, second) for caveat in one.caveats]
-    resolved = statistics.paired_difference(tasks_a, tasks_b)
-    if len(resolved.flips) < FEW_TASKS:
-        caveats.append(
-            f"Only {len(resolved.flips)} tasks differ: the interval of the difference is "
-            "rough; the p-value is exact."
-        )
+    paired = statistics.paired_difference(first.values("resolved"), second.values("resolved"))
     return Comparison(
-        run_a=names[0],
-        run_b=names[1],
-        resolved=resolved,
-        metrics=dict(_differences(first, second)),
-        num_only_a=len(tasks_a.keys() - tasks_b.keys()),
-        num_only_b=len(tasks_b.keys() - tasks_a.keys()),
-        warnings=(*setting_differences(first.config, second.config), *caveats),
+        run_a=f"{first.name} ({first.model})",
+        run_b=f"{second.name} ({second.model})",
+        resolved=paired,
+        warnings=(*_setting_differences(first, second), *_caveats(first, second, paired)),
     )
 
 
-def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Returns a sentence for each setting other than the model that differs between two runs."""
-    flat_a, flat_b = (
-        dict(_flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b)
-    )
-    said = []
+def _caveats(first: Report, second: Report, paired: PairedDifference) -> Iterator[str]:
+    runs = defaultdict(list)
+    for run in (first, second):
+        for caveat in run.caveats:
+            runs[caveat].append(run.name)
+    yield from (f"{' and '.join(names)}: {caveat}" for caveat, names in runs.items())
+    sizes = (one.num_tasks for one in (paired.difference, first.overall, second.overall))
+    num_tasks, num_a, num_b = sizes
+    if num_tasks < max(num_a, num_b):
+        yield f"Only the {num_tasks} tasks that both have are compared, of {num_a} and {num_b}."
+    if len(paired.flips) < FEW_TASKS:
+        yield (
+            f"Only {len(paired.flips)} tasks differ: the interval of the difference is rough; the "
+            "p-value is exact."
+        )
+
+
+def _setting_differences(a: Report, b: Report) -> Iterator[str]:
+    """Yields a sentence for each setting other than the model that differs between two runs."""
+    flat_a, flat_b = (dict(_flat({k: run.config[k] for k in _COMPARED})) for run in (a, b))
     for name in sorted(flat_a.keys() | flat_b.keys()):
         old, new = flat_a.get(name, "not set"), flat_b.get(name, "not set")
         if old == new or name in _OF_THE_MODEL:
             continue
-        if name == "tasks.task_ids":
-            old, new = (f"{len(x)} tasks" if isinstance(x, list) else x for x in (old, new))
-        said.append(f"{name} differs: {old!s:.80} in a, {new!s:.80} in b.")
-    return said
+        yield f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in config.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
-        else:
+        elif name != "task_ids":  # its digest differs too
             yield f"{prefix}{name}", value
-
-
-def _differences(a: Report, b: Report) -> Iterator[tuple[str, Estimate]]:
-    for name in [name for name in METRICS if name not in RATES]:
-        of_a, of_b = a.values(name), b.values(name)
-        common = sorted(of_a.keys() & of_b.keys())
-        if common:
-            changes = [float(np.mean(of_b[task]) - np.mean(of_a[task])) for task in common]
-            yield name, statistics.mean_estimate(changes)

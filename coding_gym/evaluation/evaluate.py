@@ -6,8 +6,9 @@ import json
 import logging
 import os
 import platform
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -95,9 +96,13 @@ def evaluate(
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)
     with folder.writer() as writer:
         rows = folder.rows()
-        wanted = [(task, attempt) for attempt in range(attempts) for task in factory.tasks]
         done = {key for key, row in rows.items() if not row.error_class}
-        todo = [one for one in wanted if (one[0].task_id, one[1]) not in done]
+        todo = [
+            (task, attempt)
+            for attempt in range(attempts)
+            for task in factory.tasks
+            if (task.task_id, attempt) not in done
+        ]
         make_runner = partial(RayRunner, address=ray) if ray else Runner
         runner = make_runner(
             factory=factory,
@@ -111,7 +116,7 @@ def evaluate(
         for row in folder.all_rows():  # errors cost as much
             runner.spent.cost += row.cost or 0.0
             runner.spent.tokens += row.tokens
-        on_start(runner, len(wanted), rows)
+        on_start(runner, attempts * len(factory.tasks), rows)
 
         def keep(trajectory: Trajectory) -> None:
             writer.add(trajectory)
@@ -129,6 +134,8 @@ def _play(
     The event loop has its own thread, as the caller may have a loop too, such as a notebook.
     """
     playing: list[asyncio.Task[Any]] = []
+    with suppress(ValueError):  # only the main thread receives signals
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # scripts' "&" ignores it
 
     async def play() -> None:
         playing.append(asyncio.ensure_future(runner.run(todo, keep)))
@@ -167,31 +174,27 @@ def _config(
         "tasks": {
             **source,
             "task_ids": [task.task_id for task in factory.tasks],
-            "digest": _digest(factory.tasks),
+            "digest": _tasks_digest(factory.tasks),
         },
         "attempts": attempts,
         "seed": seed,
         "episode": dict(episode),
-        "versions": versions(),
+        "versions": _versions(),
     }
-    return {**config, "settings_hash": settings_hash(config)}
-
-
-def _digest(tasks: Sequence[Task]) -> str:
-    rows = json.dumps([task.to_row() for task in tasks], sort_keys=True)
-    return hashlib.sha256(rows.encode()).hexdigest()[:16]
-
-
-def settings_hash(config: Mapping[str, Any]) -> str:
-    """Returns a digest of the settings that shape a run's result: agent, episodes and seed.
-
-    Equal for two runs that differ only in their tasks, attempts, time or versions.
-    """
+    # Equal for two runs that differ only in their tasks, attempts, time or versions.
     shaping = {name: config[name] for name in ("agent", "episode", "seed")}
-    return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:12]
+    return {**config, "settings_hash": _digest(shaping)[:12]}
 
 
-def versions() -> dict[str, str]:
+def _tasks_digest(tasks: Iterable[Task]) -> str:
+    return _digest([task.to_row() for task in tasks])[:16]
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _versions() -> dict[str, str]:
     """Returns the versions of Python, the system and the packages that a run depends on."""
     found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.release()}"}
     for name in _PACKAGES:
@@ -219,7 +222,7 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
             f"{missing[0]!r}; ask for at least the same tasks"
         )
     by_id = {task.task_id: task for task in factory.tasks}
-    if _digest([by_id[task_id] for task_id in old_ids]) != folder.config["tasks"]["digest"]:
+    if _tasks_digest(map(by_id.__getitem__, old_ids)) != folder.config["tasks"]["digest"]:
         raise InvalidArgumentError(
             f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
             "of other tasks; name a new folder"

@@ -58,13 +58,13 @@ def export(run: str | Path, format: str, out: str | Path, **options: Any) -> lis
     return function(folder, Path(out), **options)
 
 
-def export_atif(run: RunFolder, out: Path, *, token_ids: bool = True) -> list[Path]:
+def export_atif(run: RunFolder, out: Path) -> list[Path]:
     """Writes each attempt as an ATIF trajectory, for Harbor's viewer and others; see `to_atif`."""
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
         if trajectory.messages:  # none where the episode could not start
             name = f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}.json"
-            paths.append(_write(out / name, [_json(to_atif(trajectory, token_ids=token_ids))]))
+            paths.append(_write(out / name, [_json(to_atif(trajectory))]))
     return paths
 
 
@@ -79,19 +79,16 @@ def export_swebench(run: RunFolder, out: Path) -> list[Path]:
     """
     agent, task_ids = run.config["agent"], run.config["tasks"]["task_ids"]
     model = agent.get("model") or agent["name"]
-    predictions: dict[int, dict[str, str]] = defaultdict(dict)
-    outcomes: dict[int, dict[str, str]] = defaultdict(dict)
+    made: dict[int, dict[str, tuple[str, str]]] = defaultdict(dict)
     for trajectory in run.trajectories():
-        row = {"instance_id": trajectory.task_id, "model_name_or_path": model}
-        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
-        line = json.dumps(row | {"model_patch": trajectory.patch})
-        predictions[trajectory.attempt][trajectory.task_id] = line
-        outcomes[trajectory.attempt][trajectory.task_id] = _outcome(trajectory)
+        made[trajectory.attempt][trajectory.task_id] = trajectory.patch, _outcome(trajectory)
     paths = []
-    for attempt in sorted(predictions):
-        lines = [line for _, line in sorted(predictions[attempt].items())]
-        paths.append(_write(out / f"predictions-{attempt}.jsonl", lines))
-        report = _report(outcomes[attempt], task_ids)
+    for attempt, by_id in sorted(made.items()):
+        names = ("instance_id", "model_name_or_path", "model_patch")
+        rows = [dict(zip(names, (i, model, by_id[i][0]), strict=True)) for i in sorted(by_id)]
+        # As ASCII: bytes of a patch that are not UTF-8 are lone surrogates, and are kept so.
+        paths.append(_write(out / f"predictions-{attempt}.jsonl", map(json.dumps, rows)))
+        report = _report({i: outcome for i, (_, outcome) in by_id.items()}, task_ids)
         paths.append(_write(out / f"report-{attempt}.json", [json.dumps(report, indent=4)]))
     return paths
 
@@ -263,12 +260,9 @@ def _json(value: Any, indent: int | None = None) -> str:
 
 
 def _write(path: Path, lines: Iterable[str]) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except OSError as problem:
-        raise InvalidArgumentError(f"cannot write {path}: {problem.strerror}") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
     return path
 
 

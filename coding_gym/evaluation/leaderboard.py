@@ -6,9 +6,11 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
 
-COLUMNS: tuple[str, ...] = ("rank", "run", "version", "model", "agent", "resolved")
-COLUMNS += ("95 % interval", "code similarity", "test similarity", "tokens used / limit")
-COLUMNS += ("tool calls / limit", "tasks", "attempts", "errors")
+COLUMNS = (
+    *("rank", "run", "version", "model", "agent", "resolved", "95 % interval"),
+    *("code similarity", "test similarity", "tokens used / limit", "tool calls / limit"),
+    *("tasks", "attempts", "errors"),
+)
 
 
 def leaderboard(runs: str | Path | Iterable[Report]) -> str:
@@ -46,13 +48,13 @@ def _rank(one: Report) -> tuple[float, float, str]:
 
 
 def _row(one: Report) -> tuple[object, ...]:
-    limits = one.config.get("episode", {}).get("limits") or {}
+    limits = one.config["episode"].get("limits") or {}
     tokens = _mean(one, "prompt_tokens", "completion_tokens")
     return (
         one.name,
-        one.config.get("versions", {}).get("coding-gym", "-"),
+        one.config["versions"].get("coding-gym", "-"),
         one.model,
-        one.config.get("agent", {}).get("name", "-"),
+        one.config["agent"]["name"],
         *cells(one.overall.resolved, percent),
         _with_deviation(one, "code_similarity"),
         _with_deviation(one, "test_similarity"),

@@ -1,12 +1,12 @@
 """Plots of a report, drawn with matplotlib."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import MissingDependencyError
 from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.statistics import Estimate
+from coding_gym.optional import import_optional
 
 
 def plot(report: Report, folder: str | Path) -> list[Path]:
@@ -22,59 +22,37 @@ def plot(report: Report, folder: str | Path) -> list[Path]:
     Raises:
         MissingDependencyError: matplotlib is not installed.
     """
+    matplotlib = import_optional("matplotlib.figure", "'coding-gym[plot]'")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
-    for name, figure in _figures(report):
-        files.append(folder / f"{name}.png")
-        figure.savefig(files[-1], dpi=120)
-    return files
+    figures: dict[str, Any] = {}
 
+    def axes(name: str, x: str, y: str) -> Any:
+        figures[name] = matplotlib.Figure(figsize=(6, 4), layout="constrained")
+        return figures[name].subplots(subplot_kw={"xlabel": x, "ylabel": y, "title": report.name})
 
-def _figures(report: Report) -> Iterator[tuple[str, Any]]:
-    if report.pass_at_k:
-        figure, axes = _figure(report, "k", "rate")
-        for label, rates in (("pass@k", report.pass_at_k), ("pass^k", report.pass_hat_k)):
-            bars = _bars(rates.values())
-            axes.errorbar([int(k) for k in rates], *bars, label=label, marker="o", capsize=4)
-        axes.set_xticks([int(k) for k in report.pass_at_k])
-        axes.set_ylim(0, 1)
-        axes.legend()
-        yield "pass_at_k", figure
-    groups = report.by_difficulty
-    resolved = {f"{n}\n{g.num_tasks} tasks": g.resolved for n, g in groups.items() if g.resolved}
-    if resolved:
-        figure, axes = _figure(report, "difficulty", "resolved")
-        heights, errors = _bars(resolved.values())
-        axes.bar([*resolved], heights, yerr=errors, capsize=4)
-        axes.set_ylim(0, 1)
-        yield "difficulty", figure
+    _errorbars(
+        axes("pass_at_k", "k", "rate"), {"pass@k": report.pass_at_k, "pass^k": report.pass_hat_k}
+    )
+    resolved = {f"{n}\n{g.num_tasks} tasks": g.resolved for n, g in report.by_difficulty.items()}
+    _errorbars(axes("difficulty", "difficulty", "rate"), {"resolved": resolved})
     for name in ("turns", "cost"):
-        values = [(e["resolved"], e[name]) for e in report.episodes if name in e]
-        if values:
-            figure, axes = _figure(report, f"{name} of an attempt", "attempts")
+        if values := [(e["resolved"], e[name]) for e in report.episodes if name in e]:
             parts = [[value for is_in, value in values if is_in == kind] for kind in (1, 0)]
-            axes.hist(parts, bins=20, stacked=True, label=["resolved", "not resolved"])
-            axes.legend()
-            yield name, figure
+            histogram = axes(name, f"{name} of an attempt", "attempts")
+            histogram.hist(parts, bins=20, stacked=True, label=["resolved", "not resolved"])
+    for name, figure in figures.items():
+        figure.axes[0].legend()
+        figure.savefig(folder / f"{name}.png", dpi=120)
+    return [folder / f"{name}.png" for name in figures]
 
 
-def _bars(rates: Iterable[Estimate | None]) -> tuple[list[float], list[list[float]]]:
-    """Returns heights, and the lengths of their error bars below and above."""
-    known = [e for e in rates if e is not None]
-    below = [0.0 if e.low is None else e.value - e.low for e in known]
-    above = [0.0 if e.high is None else e.high - e.value for e in known]
-    return [e.value for e in known], [below, above]
-
-
-def _figure(report: Report, x: str, y: str) -> tuple[Any, Any]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingDependencyError(
-            "matplotlib is not installed; run: pip install 'coding-gym[plot]'"
-        ) from None
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axes = figure.subplots()
-    axes.set(xlabel=x, ylabel=y, title=report.name)
-    return figure, axes
+def _errorbars(axes: Any, series: Mapping[str, Mapping[str, Estimate | None]]) -> None:
+    """Draws rates by name with their intervals."""
+    for label, rates in series.items():
+        known = {name: rate for name, rate in rates.items() if rate is not None}
+        below = [0.0 if e.low is None else e.value - e.low for e in known.values()]
+        above = [0.0 if e.high is None else e.high - e.value for e in known.values()]
+        values = [e.value for e in known.values()]
+        axes.errorbar([*known], values, [below, above], label=label, marker="o", capsize=4)
+    axes.set_ylim(0, 1)

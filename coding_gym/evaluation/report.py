@@ -1,10 +1,9 @@
 """The report on one run: rates with intervals, measures, stop reasons, errors and caveats."""
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ FEW_TASKS = 10
 """With fewer tasks' worth of successes or failures, intervals may cover less than they say."""
 
 _LABELS = ("task_id", "attempt", "seed", "stop_reason")
-_MAX_NAMED = 240  # characters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +30,11 @@ class Group(JsonRecord):
     """The attempts at a set of tasks.
 
     Attributes:
-        num_tasks: Tasks with an attempt that counts.
-        num_attempts: Attempts that count.
+        num_tasks: Tasks with a verdict.
+        num_attempts: Attempts with a verdict.
         num_resolved: Attempts that resolve their task.
-        num_errors: Attempts that ended by an error, and do not count.
-        resolved: The resolved rate; None without an attempt that counts.
+        num_errors: Attempts that ended by an error; they have no verdict and do not count.
+        resolved: The resolved rate; None without a verdict.
     """
 
     num_tasks: int
@@ -60,11 +58,11 @@ class Report(JsonRecord):
         pass_hat_k: pass^k, by k.
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
-        stop_reasons: Attempts that count, by stop reason.
+        stop_reasons: Attempts with a verdict, by stop reason.
         error_classes: Attempts that ended by an error, by class; they are in no rate and no mean.
-        caveats: Sentences to be read with the rates.
-        episodes: Of each attempt that counts: ``task_id``, ``attempt``, ``seed``, ``stop_reason``,
-            and its measures.
+        caveats: Sentences to read with the rates.
+        episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
+            ``stop_reason``, and its measures.
     """
 
     config: Mapping[str, Any]
@@ -84,20 +82,20 @@ class Report(JsonRecord):
     @property
     def name(self) -> str:
         """The run's id."""
-        return str(self.config.get("run_id", "run"))
+        return str(self.config["run_id"])
 
     @property
     def model(self) -> str:
         """The model's name; "-" for agents without one."""
-        return self.config.get("agent", {}).get("model") or "-"
+        return self.config["agent"]["model"] or "-"
 
     def summary(self) -> str:
         """Returns who played what, the rates with their intervals, and the caveats, as lines."""
-        everything, agent = self.overall, self.config.get("agent", {}).get("name", "")
+        everything, agent = self.overall, self.config["agent"]
         first = (
-            f"{agent} {self.config.get('agent', {}).get('model', '')}".rstrip()
-            + f": {everything.num_resolved} of {everything.num_attempts} attempts resolved at "
-            f"{everything.num_tasks} tasks; {everything.num_errors} more ended by an error"
+            f"{agent['name']} {self.model}: {everything.num_resolved} of "
+            f"{everything.num_attempts} attempts resolved at {everything.num_tasks} tasks; "
+            f"{everything.num_errors} more ended by an error"
         )
         rates = (
             f"{name}: {value} (95 % interval {interval})"
@@ -119,8 +117,10 @@ class Report(JsonRecord):
                 markdown_table(("setting", "value"), _settings(self.config)),
                 *(f"> **Note:** {caveat}" for caveat in self.caveats),
                 markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
-                "Rates are means over tasks; intervals are clustered by task. Attempts that ended "
-                "by an error are in no rate and no mean.",
+                "Rates are means over tasks; attempts that ended by an error are in no rate and no "
+                "mean. Quote the interval beside the rate: Wilson's, clustered by task. The "
+                "bootstrap over tasks is a second method to check it by, too narrow where few "
+                "tasks succeed or few fail.",
                 *(_groups_table(kind, found) for kind, found in groups if len(found) > 1),
                 markdown_table(
                     ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
@@ -164,15 +164,15 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
     rates = task_rates(outcomes)
 
-    ids = sorted(outcomes.keys() | errors.keys())
-
     def groups(label: Callable[[str], str]) -> dict[str, Group]:
-        members = groupby(sorted(ids, key=label), label)
+        members = groupby(
+            sorted(outcomes.keys() | errors.keys(), key=lambda i: (label(i), i)), label
+        )
         return {name: _group([*group], outcomes, errors) for name, group in members}
 
     return Report(
         config=run.config,
-        overall=_group(ids, outcomes, errors),
+        overall=_group([*outcomes, *errors.keys() - outcomes.keys()], outcomes, errors),
         by_task=groups(str),
         by_repo=groups(lambda i: getattr(known.get(i), "repo", "") or "unknown"),
         by_difficulty=groups(lambda i: getattr(known.get(i), "difficulty", "") or "unknown"),
@@ -202,7 +202,7 @@ def _episodes(
 ) -> list[dict[str, Any]]:
     """Returns the entries of `Report.episodes`, and adds caveats about them."""
     episodes: list[dict[str, Any]] = []
-    changed, ungraded = set(), 0
+    changed, ungraded = set[str](), 0
     for record in run.trajectories():
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
@@ -214,7 +214,10 @@ def _episodes(
         labels["stop_reason"] = str(record.stop_reason or "unfinished")
         episodes.append(labels | episode_metrics(record, task))
     if changed:
-        caveats.append(f"Tasks that changed since the run, not compared with: {_named(changed)}.")
+        caveats.append(
+            f"{len(changed)} tasks changed since the run, such as {min(changed)}: attempts at them "
+            "are not compared with gold patches."
+        )
     if ungraded:
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
     return episodes
@@ -231,8 +234,8 @@ def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, li
 def _caveats(
     config: Mapping[str, Any], outcomes: statistics.Outcomes, errors: Counter[str]
 ) -> Iterator[str]:
-    wanted = config.get("tasks", {}).get("task_ids", [])
-    num_wanted = len(wanted) * config.get("attempts", 1)
+    wanted = config["tasks"]["task_ids"]
+    num_wanted = len(wanted) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
@@ -242,21 +245,9 @@ def _caveats(
         )
     if num_played < num_wanted:
         yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
-    if missing := set(wanted) - outcomes.keys():
-        yield f"Tasks without an attempt that counts: {_named(missing)}."
-    sizes = {len(scores) for scores in outcomes.values()}
-    if len(sizes) > 1:
-        yield (
-            f"Tasks have {min(sizes)} to {max(sizes)} attempts that count; pass@k and pass^k leave "
-            "out tasks with fewer than k."
-        )
     num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
         yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."
-
-
-def _named(ids: Iterable[str]) -> str:
-    return textwrap.shorten(", ".join(sorted(ids)), _MAX_NAMED, placeholder=" …")
 
 
 def _group(ids: Sequence[str], outcomes: statistics.Outcomes, errors: Mapping[str, int]) -> Group:
@@ -275,13 +266,10 @@ def _means(episodes: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
     others = {name for episode in episodes for name in episode} - {*METRICS, *_LABELS}
     means = {}
     for name in (*METRICS, *sorted(others)):
+        most = 1.0 if METRICS.get(name, "").endswith("0 to 1") else math.inf
         if values := _by_task(episodes, name):
-            is_rate = name in RATES
-            mean = resolved_rate(values) if is_rate else mean_estimate(task_rates(values))
-            most = 1.0 if is_rate or METRICS.get(name, "").endswith("0 to 1") else math.inf
-            ends = {end: getattr(mean, end) for end in ("low", "high")}  # none is below 0
-            known = {k: min(max(v, 0.0), most) for k, v in ends.items() if v is not None}
-            means[name] = replace(mean, **known)
+            is_rate, rates = name in RATES, task_rates(values)
+            means[name] = resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, most)
     return means
 
 
@@ -308,20 +296,21 @@ def cells(estimate: Estimate | None, written: Callable[[float], str] = number) -
     """Returns a mean and its interval as two cells of a table; dashes where there is none."""
     if estimate is None:
         return "-", "-"
-    if estimate.low is None or estimate.high is None:
-        return written(estimate.value), "-"
-    return written(estimate.value), f"{written(estimate.low)} to {written(estimate.high)}"
+    ends = [written(end) for end in (estimate.low, estimate.high) if end is not None]
+    return written(estimate.value), " to ".join(ends) or "-"
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    agent, tasks = config.get("agent", {}), config.get("tasks", {})
-    yield from (("agent", agent.get("name", "")), ("model", agent.get("model", "")))
-    sampling = agent.get("sampling", {}).items()
-    yield "sampling", ", ".join(f"{name} {value}" for name, value in sampling) or "-"
-    yield "tasks", f"{tasks.get('source')}, {len(tasks.get('task_ids', []))} tasks"
-    yield from ((name, config.get(name, "-")) for name in ("attempts", "seed", "settings_hash"))
-    yield "begun", config.get("created_at", "-")
-    yield "versions", ", ".join(f"{k} {v}" for k, v in config.get("versions", {}).items()) or "-"
+    agent, tasks = config["agent"], config["tasks"]
+    yield from (("agent", agent["name"]), ("model", agent["model"]))
+    yield "sampling", _listed(agent.get("sampling", {}))
+    yield "tasks", f"{tasks['source']}, {len(tasks['task_ids'])} tasks"
+    yield from ((name, config[name]) for name in ("attempts", "seed", "settings_hash"))
+    yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
+
+
+def _listed(settings: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "-"
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:

@@ -81,10 +81,9 @@ def wilson_interval(
 def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one value from 0 to 1 per task, with Wilson's interval for clusters.
 
-    The interval is Wilson's for an effective number of trials, rate * (1 - rate) / std_error², at
-    most ``num_attempts``, with the quantile of Student's t for as many degrees of freedom as tasks
-    less one. Where no task or every task succeeds, the effective number is that of tasks, as if
-    all attempts at a task went alike.
+    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``; that
+    of tasks where none or all succeed, as if all attempts at a task went alike. The quantile is
+    Student's t with as many degrees of freedom as tasks less one.
 
     Simulated coverage of the 95 % interval is 93 to 97 % where successes and failures each amount
     to ten tasks or more, 93 to 98 % from five on, and can be as low as 88 % for a rate, or 83 % for
@@ -110,11 +109,13 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     return replace(mean, low=low, high=high)
 
 
-def mean_estimate(values: Values) -> Estimate:
+def mean_estimate(values: Values, least: float = -math.inf, most: float = math.inf) -> Estimate:
     """Returns the mean of one value of any size per task, with Student's t interval.
 
     Args:
         values: One value per task, shape (num_tasks,).
+        least: The least value that is possible; the interval ends there.
+        most: The largest value that is possible.
 
     Raises:
         InvalidArgumentError: There is no value.
@@ -126,9 +127,8 @@ def mean_estimate(values: Values) -> Estimate:
         return Estimate(value=mean, std_error=None, low=None, high=None, num_tasks=num_tasks)
     error = float(np.std(values, ddof=1)) / math.sqrt(num_tasks)
     half = _t_quantile(num_tasks) * error
-    return Estimate(
-        value=mean, std_error=error, low=mean - half, high=mean + half, num_tasks=num_tasks
-    )
+    low, high = max(mean - half, least), min(mean + half, most)
+    return Estimate(value=mean, std_error=error, low=low, high=high, num_tasks=num_tasks)
 
 
 def task_rates(outcomes: Outcomes) -> NDArray[np.float64]:
@@ -142,12 +142,10 @@ def resolved_rate(outcomes: Outcomes) -> Estimate:
 
 
 def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns the probability that at least one of k attempts resolves a task.
+    """Returns the probability that at least one of k attempts resolves a task, without bias.
 
-    With c of n attempts resolved it is 1 - C(n - c, k) / C(n, k), without bias. Tasks with fewer
-    than k attempts are left out.
-
-    Source: Chen et al. 2021, equation 1.
+    It is the mean of 1 - C(n - c, k) / C(n, k), for c of n attempts, over tasks with k or more
+    attempts (Chen et al. 2021, equation 1).
 
     Raises:
         InvalidArgumentError: No task has k attempts.
@@ -159,12 +157,10 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
 
 
 def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns pass^k, the probability that each of k attempts resolves a task.
+    """Returns pass^k, the probability that each of k attempts resolves a task, without bias.
 
-    With c of n attempts resolved it is C(c, k) / C(n, k), without bias. Tasks with fewer than k
-    attempts are left out.
-
-    Source: Yao et al. 2024, section 4.
+    It is the mean of C(c, k) / C(n, k), for c of n attempts, over tasks with k or more attempts
+    (Yao et al. 2024, section 4).
 
     Raises:
         InvalidArgumentError: No task has k attempts.

@@ -19,10 +19,7 @@ def play_episode(
     *,
     task_id: str | None = None,
     seed: int | None = None,
-    attempt: int = 0,
-    run_id: str = "",
-    model: str = "",
-    on_info: Callable[[Info], None] | None = None,
+    on_info: Callable[[Info], None] = lambda _: None,
 ) -> Trajectory:
     """Plays one episode to its end and returns its record, with the rewards that ``env`` gave.
 
@@ -31,15 +28,11 @@ def play_episode(
         agent: An agent, or what makes one after the reset; see `agent_factory` for agents by name.
         task_id: The task; the env's sampler picks where it is None.
         seed: As for ``reset``.
-        attempt: Number of this attempt at the task, for the record.
-        run_id: Name of the run, for the record.
-        model: Name of the model behind the agent, for the record.
-        on_info: Is called with the info of the reset and of every step, as they come.
+        on_info: Called with the info of the reset and of every step.
     """
     options = None if task_id is None else {"task_id": task_id}
     _, info = env.reset(seed=seed, options=options)
-    if on_info is not None:
-        on_info(info)
+    on_info(info)
     unwrapped: Any = env.unwrapped
     player = agent(unwrapped) if callable(agent) else agent
     play = player.play(info)
@@ -51,8 +44,7 @@ def play_episode(
         _, reward, terminated, truncated, info = env.step(action)
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         rewards.append((float(reward), parts))
-        if on_info is not None:
-            on_info(info)
+        on_info(info)
         if terminated or truncated:
             break
         try:
@@ -60,6 +52,5 @@ def play_episode(
         except StopIteration:
             action = None
     play.close()
-    labels = {"agent": player.name, "model": model, "run_id": run_id}
-    trajectory = replace(unwrapped.episode.trajectory(), **labels, seed=seed, attempt=attempt)
+    trajectory = replace(unwrapped.episode.trajectory(), agent=player.name, seed=seed)
     return with_seen_rewards(trajectory, env, rewards)

@@ -6,8 +6,8 @@
     index.jsonl              where each line stands, and its outcome in a few numbers
     report.md, report.json   the report, once the run has ended
 
-Lines are only ever added. The index can be made again from the other files: `RunFolder` reads lines
-that it does not have yet, so a process that is killed between two writes loses nothing.
+Lines are only ever added. `RunFolder` also reads lines that the index does not have yet, so a
+process that is killed between two writes loses nothing.
 """
 
 import json
@@ -95,23 +95,20 @@ class RunFolder:
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
         self.path = path
         self.config = dict(config)
-        self._failure: OSError | None = None
+        self._is_broken = False
 
     @classmethod
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> Self:
         """Makes a folder for a new run.
 
         Raises:
-            InvalidArgumentError: The folder holds something already, or cannot be made.
+            InvalidArgumentError: The folder holds something already.
+            OSError: It cannot be made.
         """
         path = Path(path)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            present = {file.name for file in path.iterdir()}
-        except OSError as problem:
-            raise InvalidArgumentError(f"cannot make the folder {path}: {problem}") from None
-        if present:
-            kind = "holds a run already" if CONFIG in present else "is not empty"
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            kind = "holds a run already" if (path / CONFIG).exists() else "is not empty"
             raise InvalidArgumentError(
                 f"{path} {kind}; name a new folder, or continue a run with --resume"
             )
@@ -200,7 +197,7 @@ class RunFolder:
             ) from None
         try:
             self._repair()
-            self._failure = None
+            self._is_broken = False
             yield self
         finally:
             lock.release()
@@ -218,25 +215,19 @@ class RunFolder:
         """Adds one attempt, inside `writer`; the operating system has it when this returns.
 
         Raises:
-            OSError: It cannot be written, or one before could not: behind a line that was cut off
-                no other may follow.
+            OSError: It cannot be written, or one before could not: no line may follow one that was
+                cut off.
         """
-        if self._failure is not None:
-            raise self._failure
-        try:
-            self._add(trajectory)
-        except OSError as failure:
-            self._failure = failure
-            raise
-
-    def _add(self, trajectory: Trajectory) -> None:
-        name = ERRORS if trajectory.error_class else self._open_shard()
-        line = _line(trajectory)
+        if self._is_broken:
+            raise OSError(f"an earlier record could not be written to {self.path}")
+        self._is_broken = True
+        name, line = ERRORS if trajectory.error_class else self._open_shard(), _line(trajectory)
         with (self.path / name).open("ab") as file:
             row = Row.of(trajectory, name, file.tell(), len(line))
             file.write(line)
         with (self.path / INDEX).open("ab") as index:
             index.write(_line(row))
+        self._is_broken = False
 
     def _open_shard(self) -> str:
         shards = self._shards()

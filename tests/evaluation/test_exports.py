@@ -51,8 +51,6 @@ def test_atif_has_whole_prompts_where_ids_are_exact(run: Path, tmp_path: Path) -
     assert (second["prompt_token_ids"], second["completion_token_ids"]) == ([1, 2, 3, 4, 7, 8], [9])
     assert "logprobs" not in second
     assert "metrics" not in wrong["steps"][2]
-    export(run, "atif", tmp_path, token_ids=False)
-    assert "prompt_token_ids" not in lines(tmp_path / "wrong-0.json")[0]["steps"][2]
 
 
 def test_a_swebench_report_names_each_task_once(run: Path, tmp_path: Path) -> None:

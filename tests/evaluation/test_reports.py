@@ -55,7 +55,6 @@ def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> No
     said = "\n".join(found.caveats)
     assert "5 of 46 attempts ended by an error (model 5)" in said
     assert "not complete: 46 of 48 attempts" in said
-    assert "Tasks without an attempt that counts: task-01." in said
 
 
 def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[Task]) -> None:
@@ -82,7 +81,7 @@ def test_a_task_that_changed_since_is_not_compared(make_run: MakeRun, tasks: lis
         writer.add(replace(record, attempt=1, settings={"task_digest": "another"}))
     found = report(run, tasks)
     assert [*found.values("code_similarity").values()] == [[1.0]]
-    assert "not compared with: task-00." in "\n".join(found.caveats)
+    assert "1 tasks changed since the run, such as task-00" in "\n".join(found.caveats)
 
 
 def test_a_comparison_warns_of_settings_and_lists_flips(
@@ -97,10 +96,11 @@ def test_a_comparison_warns_of_settings_and_lists_flips(
     assert not any("differs" in warning for warning in found.warnings)  # but for the model
     other = make_run("c", same, seed=8, episode={"toolset": "bash"})
     warnings = compare(a, report(other, tasks)).warnings
-    assert "seed differs: 7 in a, 8 in b." in warnings
-    assert "episode.toolset differs: nano in a, bash in b." in warnings
+    assert "seed differs: 7 in the first run, 8 in the second." in warnings
+    assert "episode.toolset differs: nano in the first run, bash in the second." in warnings
+    assert sum("intervals are rough" in warning for warning in warnings) == 1
     page = found.to_markdown()
-    assert "| b - a | 8.3 % |" in page
+    assert "| change, second - first | 8.3 % |" in page
     assert "| task-01 | 1 | 0 |" in page
 
 
