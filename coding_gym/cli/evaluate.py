@@ -132,8 +132,9 @@ def eval_(
     play_run(
         _gate if golden else lambda _: _player(given),
         resume or out or Path(),
-        places=options.task_places(source, split, repositories, environments),
-        chosen={"task_ids": task or None, "limit": num_tasks},
+        source=options.task_source(
+            source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
+        ),
         command={k: options.as_text(v) for k, v in given.items() if v is not None},
         show=_print_gate if golden else print_result,
         resume=resume is not None,
@@ -147,19 +148,17 @@ def play_run(
     make_player: Callable[[Sequence[Task]], Player],
     path: Path,
     *,
-    places: Mapping[str, Any],
-    chosen: Mapping[str, Any],
+    source: Mapping[str, Any],
     command: Mapping[str, Any],
     show: Callable[[RunFolder], bool] = print_result,
     **arguments: Any,
 ) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    ``places`` and ``chosen`` are arguments of `load_tasks`; only the first are recorded, as the ids
-    say the rest. ``show`` prints the result and returns whether the command succeeds. The others
-    are those of `evaluate`.
+    ``source`` has the arguments of `load_tasks`. ``show`` prints the result and returns whether the
+    command succeeds. The others are those of `evaluate`.
     """
-    loaded = load_tasks(**places, **chosen)
+    loaded = load_tasks(**source)
     console = terminal()
     try:
         with _ShownProgress(console) as progress:
@@ -167,7 +166,7 @@ def play_run(
                 make_player(loaded),
                 path,
                 tasks=loaded,
-                source=places,
+                source=source,
                 notes={"command": command},
                 on_start=progress.begin,
                 on_done=progress.show,

@@ -35,8 +35,9 @@ def grade(
     play_run(
         lambda _: PatchAgent("predictions", patches, model),
         path,
-        places=options.task_places(source, split, repositories, environments),
-        chosen={"task_ids": list(patches)},
+        source=options.task_source(
+            source, repositories, environments, split=split, task_ids=list(patches)
+        ),
         command={"predictions": str(predictions.absolute())},
         resume=(path / "config.json").exists(),
         episode={"sandbox": options.parse_sandbox(sandbox)},

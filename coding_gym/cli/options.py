@@ -36,7 +36,7 @@ Sandbox = Annotated[
         help='Sandbox backend, or JSON such as \'{"shell": "waiting"}\'; see docs/sandboxes.md.',
     ),
 ]
-Model = Annotated[str, option(MODEL, "--model", "-m", help="The model's name.")]
+Model = Annotated[str, option(MODEL, "--model", "-m", help="Its name for the server or LiteLLM.")]
 BaseUrl = Annotated[
     str | None,
     option(
@@ -68,7 +68,7 @@ Concurrency = Annotated[
     int, option(RUN, "--concurrency", "-c", min=1, help="Episodes that run at the same time.")
 ]
 Folder = Annotated[Path | None, option(OUTPUT, "--out", "-o", help="The folder of the run.")]
-Split = Annotated[str | None, option(TASKS, help="Only this split.")]
+Split = Annotated[str | None, option(TASKS, help="Only tasks of this split, such as test.")]
 Limit = Annotated[int | None, option(TASKS, min=1, help="At most so many tasks.")]
 Workers = Annotated[
     int | None, option(RUN, min=1, help="Tasks at the same time; by default one per core.")
@@ -97,13 +97,13 @@ Trajectories = Annotated[
 ]
 
 
-def task_places(
-    source: str, split: str | None, repositories: Path | None, environments: Path | None
+def task_source(
+    source: str, repositories: Path | None, environments: Path | None, **others: Any
 ) -> dict[str, Any]:
-    """Returns the arguments of `load_tasks` that were given, files as seen from any folder."""
-    places = {"source": located(source), "split": split}
-    places |= {"repositories": as_text(repositories), "environments": as_text(environments)}
-    return {name: place for name, place in places.items() if place is not None}
+    """Returns the arguments of `load_tasks` that are set; paths of files are absolute."""
+    found = {"source": located(source), "repositories": as_text(repositories)}
+    found |= {"environments": as_text(environments), **others}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def as_text(value: Any) -> Any:

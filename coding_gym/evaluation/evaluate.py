@@ -52,7 +52,7 @@ def evaluate(
     on_start: Callable[[Runner, int, Mapping[Key, Row]], None] = lambda *_: None,
     on_done: Callable[[Trajectory], None] = lambda _: None,
 ) -> RunFolder:
-    """Plays every task a number of times and records every attempt in a folder.
+    """Plays every task a number of times and returns the folder with a record of every attempt.
 
     ``resume=True`` continues a run that Ctrl-C, a budget or SIGKILL ended: attempts with a verdict
     are kept, those that ended by an error are played again, and more tasks or attempts may be
@@ -77,9 +77,6 @@ def evaluate(
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the rows that the folder holds already.
         on_done: Called with every record, after it was written.
-
-    Returns:
-        The folder.
 
     Raises:
         InvalidArgumentError: An argument cannot be used, the folder holds another run, or the
