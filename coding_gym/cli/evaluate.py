@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import MofNCompleteColumn, Progress
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import Player
@@ -21,6 +21,7 @@ from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.evaluation.report import percent
 from coding_gym.evaluation.statistics import wilson_interval
 from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
@@ -122,7 +123,11 @@ def eval_(
     ] = None,
     out: options.Folder = None,
 ) -> None:
-    """Play an agent on many tasks and report how many it resolves."""
+    """Play an agent on many tasks and report how many it resolves.
+
+    A model on this machine: --base-url http://localhost:8000/v1 --model NAME. Without --base-url
+    LiteLLM calls a remote provider, which needs that provider's key.
+    """
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
     given["source"] = options.located(source)
     if (resume is None) == (out is None):
@@ -243,15 +248,13 @@ class _ShownProgress(Progress):
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            BarColumn(30),
             MofNCompleteColumn(),
-            TextColumn("{task.percentage:>3.0f}%  {task.fields[text]}"),
-            TimeRemainingColumn(),
+            *Progress.get_default_columns(),
             console=console,
             transient=True,
             speed_estimate_period=_SPEED_PERIOD_S,
         )
-        self._bar = self.add_task("attempts", total=None, text="")
+        self._bar = self.add_task("", total=None)
         self._counts = Counter[str]()
         self._last_line = time.monotonic()
 
@@ -273,18 +276,19 @@ class _ShownProgress(Progress):
             )
         else:
             self._counts.update(graded=1, resolved=trajectory.resolved)
-        self.update(self._bar, advance=1, text=self._summary())
+        self.update(self._bar, advance=1, description=self._summary())
         if not self.console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
             (bar,) = self.tasks
-            self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {bar.fields['text']}")
+            self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {bar.description}")
 
     def _summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""
         resolved, graded = self._counts["resolved"], self._counts["graded"]
         low, high = wilson_interval(resolved, graded)
-        rate = f"{resolved / (graded or 1):.1%} ({low:.1%} to {high:.1%})"
-        parts = [f"resolved {resolved}/{graded} = {rate}"]
+        ends = f"({percent(low)} to {percent(high)})"
+        rate = f" = {percent(resolved / graded)} {ends}" if graded else ""
+        parts = [f"resolved {resolved}/{graded}{rate}"]
         if self._counts["errors"]:
             parts.append(f"{self._counts['errors']} errors")
         if self.runner.spent.cost:

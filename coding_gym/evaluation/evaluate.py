@@ -204,9 +204,9 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
     """Opens a run that is continued, and adds tasks, attempts and versions to its settings."""
     folder = RunFolder.open(out)
     for name in ("agent", "episode", "seed"):
-        old, new = folder.config.get(name), json.loads(json.dumps(config[name]))
+        old, new = folder.config[name], json.loads(json.dumps(config[name]))
         if name == "agent":  # a server may have moved
-            old, new = ({**(one or {}), "base_url": None} for one in (old, new))
+            old, new = ({**one, "base_url": None} for one in (old, new))
         if old != new:
             raise InvalidArgumentError(
                 f"the run in {folder.path} was made with {name}={json.dumps(old)}, got "
