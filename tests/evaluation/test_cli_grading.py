@@ -21,6 +21,12 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+def test_help_groups_options_under_headings() -> None:
+    page = run("eval", "--help").output
+    for heading in ("Model", "Tasks", "Sampling", "Limits", "Run", "Output"):
+        assert f"─ {heading} ─" in page
+
+
 def test_predictions_that_changed_get_no_old_verdict(tmp_path: Path) -> None:
     file = tmp_path / "made.jsonl"
     for patch, said in ((TASKS[0].gold_patch, None), ("no patch", "was made with agent=")):

@@ -64,13 +64,8 @@ def test_a_swebench_report_names_each_task_once(run: Path, tmp_path: Path) -> No
     assert report["total_instances"] == 4
     assert report["completed_ids"] == ["shapes-area", "wrong"]
     kinds = ("resolved", "unresolved", "empty_patch", "incomplete", "error")
-    assert [report[f"{kind}_ids"] for kind in kinds] == [
-        ["shapes-area"],
-        ["wrong"],
-        ["empty"],
-        ["lost"],
-        [],
-    ]
+    expected = [["shapes-area"], ["wrong"], ["empty"], ["lost"], []]
+    assert [report[f"{kind}_ids"] for kind in kinds] == expected
 
 
 def test_a_result_for_the_hub_needs_every_verdict(

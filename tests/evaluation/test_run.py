@@ -54,10 +54,8 @@ def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
     assert record.usage["prompt_tokens"] == 20
     assert record.usage["completion_tokens"] == 10
     assert record.cost == pytest.approx(2 * (10 + 2 * 5))
-    assert [turn.model_call.finish_reason for turn in record.turns if turn.model_call] == [
-        "tool_calls",
-        "tool_calls",
-    ]
+    reasons = [turn.model_call.finish_reason for turn in record.turns if turn.model_call]
+    assert reasons == ["tool_calls", "tool_calls"]
     assert record.stop_reason == "submitted"
     assert record.num_prefix_breaks is None
 
@@ -160,11 +158,8 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
     assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
     assert all(turn.exact and turn.logprobs is not None for turn in record.turns)
     made = [turn.model_call for turn in record.turns if turn.model_call]
-    assert [(call.prefix_length, call.prompt_ids) for call in made] == [
-        (0, (1, 2, 3)),
-        (5, (6,)),
-        (2, (9,)),
-    ]
+    prompts = [(call.prefix_length, call.prompt_ids) for call in made]
+    assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
     assert record.num_prefix_breaks == 1
 
 
@@ -326,13 +321,12 @@ def test_no_record_follows_one_that_could_not_be_written(tmp_path: Path) -> None
 
 _RUN = """
 import sys
-from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.tasks import load_tasks
 from pathlib import Path
 out = Path(sys.argv[1])
 tasks = load_tasks("bundled", limit=6)
-evaluate(get_player("noop"), out, tasks=tasks, attempts=10, concurrency=4, resume=out.exists())
+evaluate("noop", out, tasks=tasks, attempts=10, concurrency=4, resume=out.exists())
 """
 
 

@@ -18,14 +18,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 _RUN = f"""
 import sys
 from pathlib import Path
-from coding_gym.agents.players import get_player
 from coding_gym.evaluation import evaluate
 from coding_gym.tasks import load_tasks
 out = Path(sys.argv[1])
-player = get_player("noop")
 is_there = (out / "config.json").exists()
 tasks = load_tasks(limit={_TASKS})
-evaluate(player, out, tasks=tasks, attempts={_ATTEMPTS}, concurrency=8, resume=is_there)
+evaluate("noop", out, tasks=tasks, attempts={_ATTEMPTS}, concurrency=8, resume=is_there)
 """
 
 
