@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from coding_gym.action import Stop
 from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, PromptTooLongError, Reply
+from coding_gym.agents.model_client import ModelClient, Reply
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.tools.formats import tells_format
 
@@ -66,8 +65,7 @@ class ChatAgent:
 
     def describe(self) -> Mapping[str, Any]:
         """Returns the settings of the sampling, and the server's address."""
-        server = getattr(self._client, "base_url", type(self._client).__name__)
-        return {"base_url": server, "sampling": self._sampling.body()}
+        return {"base_url": self._client.base_url, "sampling": self._sampling.body()}
 
     async def play(self, live: LiveEpisode) -> None:
         """Asks for actions until the episode has ended.
@@ -78,20 +76,15 @@ class ChatAgent:
         api = "text" if tells_format(live.episode.tool_format) else "chat"
         while not live.ended:
             reply = await self._ask(live, chat_request(live.episode, api))
-            if reply is not None:
-                await live.step(reply.action, reply.call, reply.prompt_ids)
+            await live.step(reply.action, reply.call, reply.prompt_ids)
 
-    async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply | None:
-        """Returns the reply to a chat; one that the model cannot hold ends the episode."""
+    async def _ask(self, live: LiveEpisode, chat: Mapping[str, Any]) -> Reply:
+        """Returns the reply to a chat."""
         request = {"model": self.model, "seed": live.seed, **self._sampling.body(), **chat}
         limit = live.episode.info()["budget"]["response_tokens"]
         if limit is not None:
             request["max_tokens"] = min(limit, request.get("max_tokens") or limit)
-        try:
-            return await self._client.complete(request)
-        except PromptTooLongError as problem:
-            await live.step(Stop(f"the prompt is longer than the model takes: {problem}"))
-            return None
+        return await self._client.complete(request)
 
     async def close(self) -> None:
         """Closes the connections to the server."""

@@ -73,10 +73,9 @@ class DirectAgent(ChatAgent):
             {"role": "user", "content": "\n\n".join([issue, "Files:", *shown])},
         ]
         reply = await self._ask(live, {"messages": chat})
-        if reply is not None:
-            chat.append({"role": "assistant", "content": reply.text})
-            outcome = await live.in_thread(_applied, live.episode, reply.text)
-            await live.step(Stop(outcome), reply.call)
+        chat.append({"role": "assistant", "content": reply.text})
+        outcome = await live.in_thread(_applied, live.episode, reply.text)
+        await live.step(Stop(outcome), reply.call)
 
 
 def _chosen_files(episode: Episode, issue: str) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from coding_gym.action import Completion, Stop
 from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.live_episode import LiveEpisode
-from coding_gym.agents.model_client import ModelClient, PromptTooLongError, Reply
+from coding_gym.agents.live_episode import LiveEpisode, PromptTooLongError
+from coding_gym.agents.model_client import ModelClient, Reply
 from coding_gym.calls import ExecResult, ToolResult
 from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.episode.transcript import seen_text
@@ -188,7 +188,7 @@ class HarnessPlayer(ChatAgent):
             reason = self._harness.stop_reason(agent)
         except Exception as problem:  # noqa: BLE001 - the loop wraps the failure in its own kinds
             failure = requests.failure or problem
-            if not isinstance(failure, PromptTooLongError):
+            if not (isinstance(failure, PromptTooLongError) and live.model_calls):
                 raise failure from None
         finally:
             requests.stop()

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from coding_gym.action import Completion, Stop
+from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.live_episode import LiveEpisode, ModelError
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, PromptTooLongError
 from coding_gym.arguments import unknown_name
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.errors import InvalidArgumentError
@@ -158,8 +158,7 @@ class HuggingFaceAgent:
             began = time.perf_counter()
             ids = await live.in_thread(prompt)
             if len(ids) >= self._context:
-                await live.step(Stop(f"the prompt has {len(ids)} of {self._context} tokens"))
-                return
+                raise PromptTooLongError(f"it has {len(ids)} of {self._context} tokens")
             left = episode.info()["budget"]
             bounds = (left["response_tokens"], left["tokens"], self._context - len(ids))
             most = self._sampling.max_tokens or _MAX_REPLY_TOKENS

@@ -1,14 +1,19 @@
 """A running episode as an agent of a run plays it, and the protocol of such agents."""
 
 import asyncio
+import os
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from coding_gym.action import Completion
+import coding_gym
+from coding_gym.action import Completion, Stop
 from coding_gym.agents.protocol import Info, Play
 from coding_gym.agents.registry import AgentFactory
 from coding_gym.envs.spaces import ActionText
@@ -32,6 +37,25 @@ class ModelError(CodingGymError, RuntimeError):
     def __init__(self, problem: str, error_class: str = "model") -> None:
         super().__init__(problem)
         self.error_class = error_class
+
+
+class PromptTooLongError(ModelError):
+    """The prompt has more tokens than the model takes: ends an episode that has had replies."""
+
+
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in the name of an environment variable
+
+
+def public_text(text: str) -> str:
+    """Returns an error's text for records: without API keys and folders of this machine."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and _SECRET.search(name):
+            text = text.replace(value, "[key]")
+    for folder in sorted(sys.path, key=len, reverse=True):  # in a traceback
+        text = text.replace(f'File "{folder}/', 'File "')
+    text = text.replace(f"{Path(coding_gym.__file__).parents[1]}/", "")
+    home = os.environ.get("HOME", "")
+    return text.replace(f"{home}/", "~/") if len(home) > 1 else text
 
 
 class LiveEpisode:
@@ -79,6 +103,22 @@ class LiveEpisode:
     def ended(self) -> bool:
         """Whether the episode is over."""
         return self.episode.ended
+
+    async def play(self, player: "Player") -> None:
+        """Has an agent play the episode to its end, which grades the tree as it is.
+
+        Raises:
+            ModelError: The model's server failed, or cannot hold even the first prompt.
+        """
+        try:
+            if not self.episode.error:
+                await player.play(self)
+        except PromptTooLongError as problem:
+            if not self.model_calls:
+                raise
+            await self.step(Stop(f"the prompt is longer than the model takes: {problem}"))
+        if not self.ended:
+            await self.step(Stop(f"the agent {player.name} has nothing more to say"))
 
     async def step(
         self, action: str, call: ModelCall | None = None, prompt_ids: Sequence[int] = ()

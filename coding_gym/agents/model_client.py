@@ -6,13 +6,12 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 from coding_gym.trajectory import ModelCall
@@ -20,15 +19,10 @@ from coding_gym.trajectory import ModelCall
 _LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
-_TOO_LONG = ("context length", "context_length", "context window", "maximum context", "too long")
-_NO_KEY = "none"
+_TOO_LONG = ("context length", "context_length", "context window", "contextwindow", "too long")
 _REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
-
-
-class PromptTooLongError(ModelError):
-    """The prompt has more tokens than the model takes; the episode ends here, and is graded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,120 +67,127 @@ class Prices:
 
 
 @dataclass
-class OpenAIClient:
-    """Any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, and others.
+class ModelClient:
+    """Asks a model for replies, in the form of OpenAI's chat completions.
+
+    API keys are read from environment variables only, so that no record can hold one.
 
     Attributes:
-        base_url: Address of the API, such as ``"http://localhost:8000/v1"``.
-        api_key: Key; by default that of the environment variable ``OPENAI_API_KEY``. Servers on
-            this machine need none.
+        base_url: Address of the API, such as ``"http://localhost:8000/v1"``; none for LiteLLM.
         timeout_s: Seconds that a reply may take, retries included.
         max_retries: How often a request is sent again after a failed connection, 408, 409, 429 or
             5xx, with exponential back-off or as the server's ``Retry-After`` says.
         prices: For the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
-        InvalidArgumentError: There is no key, and the server is not on this machine; or the address
-            holds a secret.
-        MissingDependencyError: The ``openai`` package is not installed.
+        MissingDependencyError: The extra ``llm`` is not installed.
     """
 
-    base_url: str
-    api_key: str | None = field(default=None, repr=False)
+    base_url: str = ""
     timeout_s: float = 600.0
     max_retries: int = 8
     prices: Prices | None = None
 
-    def __post_init__(self) -> None:
-        """Makes the connection pool; nothing is sent yet."""
-        self._openai = import_optional("openai", _LLM_EXTRA)
-        address = urlsplit(self.base_url)
-        host = address.hostname or ""
-        if address.username or address.query:
-            raise InvalidArgumentError(
-                "base_url is written to records, so it may hold no user, password or query; set "
-                "the environment variable OPENAI_API_KEY"
-            )
-        key = self.api_key or os.environ.get("OPENAI_API_KEY")
-        if not key and host not in _LOOPBACK:
-            raise InvalidArgumentError(
-                f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
-                "(any text where the server checks none)"
-            )
-        self._asks_ids = True  # until the server refuses the fields
-        self._key = key or _NO_KEY
-        self._pools = [self._new_pool()]
-        self._num_waiting = [0]  # requests of each pool
-
-    def _new_pool(self) -> Any:
-        return self._openai.AsyncOpenAI(
-            base_url=self.base_url,
-            api_key=self._key,
-            timeout=None,  # all tries together have one
-            max_retries=self.max_retries,
-        )
-
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the arguments: connections stay in their process, and so does an unnamed key."""
-        return OpenAIClient, tuple(getattr(self, each.name) for each in fields(self))
+        """Pickles the arguments: keys and connections stay in their process."""
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Returns the reply to a request in the form of OpenAI's chat completions.
+        """Returns the reply to a request.
 
         Raises:
             PromptTooLongError: The prompt is longer than the model's context.
             ModelError: There is no reply, after all retries.
         """
+        openai, server = import_optional("openai", _LLM_EXTRA), self.base_url or "LiteLLM"
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
-                response = await self._send(request)
-        except TimeoutError:
+                data, num_retries = await self._send(request)
+        except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
-                f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
+                f"{server} did not reply within {self.timeout_s:g} s", "timeout"
             ) from None
-        except self._openai.APIStatusError as problem:
-            text = problem.response.text
-            if self._key != _NO_KEY:
-                text = text.replace(self._key, "[key]")
-            said = f"{problem.status_code} {text:.1000}"
-            raise _status_error(problem.status_code, f"{self.base_url}: {said}") from None
-        except self._openai.APIError as problem:
-            raise ModelError(f"{self.base_url}: {problem}") from None
-        data: Any = response.content
-        with suppress(ValueError):
-            data = json.loads(data)
-        duration_s = time.perf_counter() - began
-        return _read_reply(data, self.prices, duration_s, response.retries_taken)
+        except openai.APIError as problem:  # LiteLLM's errors are of these classes too
+            status = getattr(problem, "status_code", 500)
+            said = f"{status} {problem.body}" if problem.body else str(problem)
+            raise _model_error(status, f"{server}: {said:.1000}") from None
+        return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
 
-    async def _send(self, request: Mapping[str, Any]) -> Any:
-        """Returns the response; asks without token ids once the server has refused them."""
+    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
+        """Returns the JSON of the response, and the number of retries."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Closes the connections."""
+
+
+@dataclass
+class OpenAIClient(ModelClient):
+    """Any server that speaks OpenAI's chat completions: vLLM, SGLang, llama.cpp, and others.
+
+    The key is the environment variable ``OPENAI_API_KEY``; servers on this machine need none.
+
+    Raises:
+        InvalidArgumentError: There is no key, and the server is not on this machine; or the address
+            holds a secret.
+    """
+
+    def __post_init__(self) -> None:
+        """Checks the address and the key; nothing is sent yet."""
+        self._openai = import_optional("openai", _LLM_EXTRA)
+        address = urlsplit(self.base_url)
+        if address.username or address.query:
+            raise InvalidArgumentError(
+                "base_url is written to records, so it may hold no user, password or query; set "
+                "the environment variable OPENAI_API_KEY"
+            )
+        self._key = os.environ.get("OPENAI_API_KEY")
+        if not self._key and address.hostname not in _LOOPBACK:
+            raise InvalidArgumentError(
+                f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
+                "(any text where the server checks none)"
+            )
+        self._asks_ids = True  # until the server refuses the fields
+        self._pools: list[Any] = []
+        self._free: list[Any] = []  # a pool for each request that may be sent now
+
+    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
+        """Sends a request; without asking for token ids once the server has refused that."""
         if self._asks_ids:
             try:
                 return await self._post({**request, **_TOKEN_FLAGS})
             except self._openai.APIStatusError as problem:
-                said = problem.response.text
-                named = any(name in said for name in (*_TOKEN_FLAGS, "extra"))
+                named = any(name in str(problem.body) for name in (*_TOKEN_FLAGS, "extra"))
                 if problem.status_code not in (400, 422) or not named:
                     raise
-            response = await self._post(request)
+            reply = await self._post(request)
             self._asks_ids = False  # they were what it refused
-            return response
+            return reply
         return await self._post(request)
 
-    async def _post(self, body: Mapping[str, Any]) -> Any:
-        waiting = self._num_waiting
-        number = next((i for i, n in enumerate(waiting) if n < _REQUESTS_PER_POOL), len(waiting))
-        if number == len(waiting):
-            self._pools.append(self._new_pool())
-            waiting.append(0)
-        waiting[number] += 1
+    async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
+        if not self._free:
+            pool = self._openai.AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self._key or "none",
+                timeout=None,  # all tries together have one
+                max_retries=self.max_retries,
+            )
+            self._pools.append(pool)
+            self._free += [pool] * _REQUESTS_PER_POOL
+        pool = self._free.pop()
         try:
             # As extra fields: the client would walk through all messages of every request.
-            create = self._pools[number].chat.completions.with_raw_response.create
-            return await create(model=body["model"], messages=[], extra_body=dict(body))
+            response = await pool.chat.completions.with_raw_response.create(
+                model=body["model"], messages=[], extra_body=dict(body)
+            )
         finally:
-            waiting[number] -= 1
+            self._free.append(pool)
+        try:
+            return json.loads(response.content), response.retries_taken
+        except ValueError:
+            return response.content, response.retries_taken
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -195,56 +196,30 @@ class OpenAIClient:
 
 
 @dataclass
-class LiteLLMClient:
+class LiteLLMClient(ModelClient):
     """Other providers, named by the model's prefix as in ``"anthropic/…"``, through LiteLLM.
 
-    Keys are read by LiteLLM from each provider's own environment variables.
-
-    Attributes:
-        timeout_s, max_retries, prices: As for `OpenAIClient`; without prices those of LiteLLM's
-            own table count.
-
-    Raises:
-        MissingDependencyError: The ``litellm`` package is not installed.
+    LiteLLM reads keys from each provider's own environment variables. Without ``prices`` the cost
+    is that of LiteLLM's own table.
     """
-
-    timeout_s: float = 600.0
-    max_retries: int = 8
-    prices: Prices | None = None
 
     def __post_init__(self) -> None:
         """Imports LiteLLM."""
-        self._litellm = quiet_litellm()
+        hint = "; or give base_url (--base-url), the address of the model's server"
+        self._litellm = quiet_litellm(_LLM_EXTRA + hint)
 
-    async def complete(self, request: Mapping[str, Any]) -> Reply:
-        """Sends a request; see `OpenAIClient.complete`."""
-        began = time.perf_counter()
-        errors = self._litellm.exceptions
-        try:
-            async with asyncio.timeout(self.timeout_s):
-                response = await self._litellm.acompletion(
-                    **request,
-                    timeout=self.timeout_s,
-                    num_retries=self.max_retries,
-                    drop_params=True,  # such as a seed, where a provider takes none
-                )
-        except (TimeoutError, errors.Timeout):
-            model = request["model"]
-            raise ModelError(f"{model} did not reply in {self.timeout_s:g} s", "timeout") from None
-        except Exception as problem:  # noqa: BLE001 - each provider has its own kinds
-            code = getattr(problem, "status_code", 500)
-            raise _status_error(code, str(problem)) from None
-        reply = _read_reply(response.model_dump(), self.prices, time.perf_counter() - began)
-        cost = getattr(response, "_hidden_params", {}).get("response_cost")
-        if reply.call.cost is None and cost is not None:
-            reply = replace(reply, call=replace(reply.call, cost=cost))
-        return reply
-
-    async def close(self) -> None:
-        """Does nothing: LiteLLM keeps its own connections."""
-
-
-ModelClient = OpenAIClient | LiteLLMClient
+    async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
+        response = await self._litellm.acompletion(
+            **request,
+            timeout=self.timeout_s,
+            num_retries=self.max_retries,
+            drop_params=True,  # such as a seed, where a provider takes none
+        )
+        data = response.model_dump()
+        if self.prices is None:
+            cost = getattr(response, "_hidden_params", {}).get("response_cost")
+            data["usage"] = {"cost": cost, **(data.get("usage") or {})}
+        return data, 0
 
 
 def check_local_server(base_url: str) -> None:
@@ -255,29 +230,27 @@ def check_local_server(base_url: str) -> None:
     """
     try:
         address = urlsplit(base_url)
-        host, port = address.hostname or "", address.port or 80
-        if not address.scheme.startswith("http") or not host:
+        if not (address.scheme.startswith("http") and address.hostname):
             raise ValueError("it must begin with http:// or https://")
-        if host in _LOOPBACK:
-            socket.create_connection((host, port), timeout=10).close()
+        if address.hostname in _LOOPBACK:
+            socket.create_connection((address.hostname, address.port or 80), timeout=10).close()
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(
             f"no server answers at {base_url}: {problem}; start it, or correct the address"
         ) from None
 
 
-def _status_error(status: int, problem: str) -> ModelError:
+def _model_error(status: int, problem: str) -> ModelError:
     """Returns the error for a server's refusal."""
     if status in (400, 413, 422) and any(words in problem.lower() for words in _TOO_LONG):
-        return PromptTooLongError(problem, "refused")
+        return PromptTooLongError(problem)
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 
 
 def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries: int = 0) -> Reply:
     """Returns the reply that a response holds.
 
-    Token ids are read where vLLM and SGLang put them; a reply whose ids are not known is plain
-    text, and no ids are invented for it.
+    Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
 
     Raises:
         ModelError: The response has no reply, or the server's content policy withheld it.
@@ -286,7 +259,7 @@ def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
-        raise ModelError(f"the server replied what has no message: {data!r:.200}") from None
+        raise ModelError(f"the reply has no message: {data!r:.200}") from None
     reason, usage = str(choice.get("finish_reason") or ""), data.get("usage") or {}
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
@@ -323,9 +296,9 @@ def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
     return values if len(values) == num_ids else None
 
 
-def quiet_litellm() -> Any:
+def quiet_litellm(install: str = _LLM_EXTRA) -> Any:
     """Returns LiteLLM, which downloads a table of prices and prints its failures otherwise."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    litellm = import_optional("litellm", _LLM_EXTRA)
+    litellm = import_optional("litellm", install)
     litellm.suppress_debug_info = True
     return litellm

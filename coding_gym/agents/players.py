@@ -1,7 +1,5 @@
 """Agents of runs by name."""
 
-from typing import Any
-
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.direct import DirectAgent
 from coding_gym.agents.harness import HarnessPlayer
@@ -17,7 +15,7 @@ from coding_gym.agents.model_client import (
 from coding_gym.agents.nano_agent import nano_agent
 from coding_gym.agents.registry import agent_factory, agent_names
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError, MissingDependencyError
+from coding_gym.errors import InvalidArgumentError
 
 _HARNESSES = {"nano-agent": nano_agent, "mini-swe-agent": mini_swe_agent}
 
@@ -35,7 +33,6 @@ def get_player(
     *,
     model: str = "",
     base_url: str | None = None,
-    api_key: str | None = None,
     sampling: Sampling | None = None,
     prices: Prices | None = None,
     model_timeout_s: float = 600.0,
@@ -52,8 +49,8 @@ def get_player(
         model: The model's name. With ``base_url`` as that server knows it; without, a provider and
             a name as LiteLLM writes them, such as ``"anthropic/…"``. For ``hf`` a folder, or a name
             in the local Hugging Face cache.
-        base_url: Address of an OpenAI-compatible server.
-        api_key: Its key, by default the environment variable ``OPENAI_API_KEY``.
+        base_url: Address of an OpenAI-compatible server, whose key is the environment variable
+            ``OPENAI_API_KEY``.
         sampling: How the model samples.
         prices: Prices of the model's tokens.
         model_timeout_s: Seconds that one reply may take, retries included.
@@ -86,17 +83,10 @@ def get_player(
                 f"agent 'hf' loads its model itself, got base_url={base_url!r}; use agent 'chat'"
             )
         return HuggingFaceAgent(model, sampling, device=device, dtype=dtype, history=history)
-    client: Any
     if base_url:
         check_local_server(base_url)
-        client = OpenAIClient(base_url, api_key, model_timeout_s, max_retries, prices)
-    else:
-        try:
-            client = LiteLLMClient(model_timeout_s, max_retries, prices)
-        except MissingDependencyError as problem:
-            raise MissingDependencyError(
-                f"{problem}; or give base_url (--base-url), the address of the model's server"
-            ) from None
+    client_type = OpenAIClient if base_url else LiteLLMClient
+    client = client_type(base_url or "", model_timeout_s, max_retries, prices)
     if agent in _HARNESSES:
         return HarnessPlayer(_HARNESSES[agent](), client, model, sampling)
     return (DirectAgent if agent == "direct" else ChatAgent)(client, model, sampling)

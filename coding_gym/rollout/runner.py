@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from coding_gym.action import Stop
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player
+from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
 from coding_gym.episode import EpisodeFactory, Outcome
 from coding_gym.errors import InvalidTaskError, MachineryError, SandboxUnavailableError
 from coding_gym.rollout.run_folder import TOKEN_COUNTS
@@ -133,10 +132,7 @@ class Runner:
         error = error_class = ""
         try:
             await live.in_thread(episode.start)
-            if not episode.error:
-                await self.player.play(live)
-            if not episode.ended:
-                await live.step(Stop(f"the agent {self.player.name} has nothing more to say"))
+            await live.play(self.player)
         except ModelError as failure:
             error, error_class = str(failure), failure.error_class
         except SandboxUnavailableError:
@@ -168,7 +164,7 @@ class Runner:
             ),
             **_usage(record, live.model_calls),
             num_prefix_breaks=live.num_prefix_breaks,
-            error=error or record.error,
+            error=public_text(error or record.error),
             error_class=error_class,
             started_at=started_at.isoformat(timespec="milliseconds"),
             duration_s=time.perf_counter() - began,

@@ -22,9 +22,8 @@ ENVELOPE = f"""\
 """
 
 
-def played(reply: str | Answer, out: Path) -> tuple[Trajectory, list[dict[str, Any]]]:
-    answer = reply if isinstance(reply, Answer) else Answer(message(reply))
-    with ChatServer(lambda _: answer) as server:
+def played(reply: str, out: Path) -> tuple[Trajectory, list[dict[str, Any]]]:
+    with ChatServer(lambda _: Answer(message(reply))) as server:
         agent = get_player("direct", model="tiny", base_url=server.base_url, max_retries=0)
         (record,) = evaluate(agent, out, tasks=[TASK]).trajectories()
         return record, server.requests
@@ -66,10 +65,9 @@ def test_request_has_issue_and_files_but_no_tools(tmp_path: Path) -> None:
         ENVELOPE.replace("any_day and", "no such text and"),
         TASK.gold_patch.replace("self.any_day and", "no such text and"),
         f"{TASK.gold_patch}--- a/absent.py\n+++ b/absent.py\n@@ -1 +1 @@\n-a\n+b\n",
-        Answer({"error": {"message": "This model's maximum context length is 8 tokens"}}, 400),
     ],
 )
-def test_unusable_reply_is_an_unresolved_attempt(reply: str | Answer, tmp_path: Path) -> None:
+def test_unusable_reply_is_an_unresolved_attempt(reply: str, tmp_path: Path) -> None:
     record, _ = played(reply, tmp_path / "run")
     assert (record.error_class, record.patch, record.resolved) == ("", "", False)
     assert record.grade is not None

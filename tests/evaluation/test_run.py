@@ -70,6 +70,7 @@ def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
         (refuse(401), "refused"),
         (refuse(404), "refused"),
         (refuse(500), "model"),
+        (refuse(400, "This model's maximum context length is 8 tokens"), "model"),
         (lambda _: Answer(b"<html>"), "model"),
         (lambda _: Answer({"choices": []}), "model"),
         (lambda _: Answer(message("no", finish_reason="content_filter")), "refused"),
@@ -87,14 +88,26 @@ def test_server_fault_is_an_error_of_its_class(
     assert not record.resolved
 
 
-def test_keys_are_in_no_record(tmp_path: Path) -> None:
-    def echo(_: dict[str, Any]) -> Answer:
-        return refuse(401, "bad key sk-secret")({})
-
-    (record,) = played(echo, tmp_path / "run", api_key="sk-secret").errors()
+def test_keys_are_in_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    (record,) = played(refuse(401, "bad key sk-secret"), tmp_path / "run").errors()
     assert "bad key [key]" in record.error
     with pytest.raises(InvalidArgumentError, match="may hold no user, password or query"):
         OpenAIClient(base_url="http://me:sk-secret@localhost/v1")
+
+
+def test_errors_name_no_key_and_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise OSError(f"{Path.home()}/models has no sk-another-secret")
+
+    monkeypatch.setenv("SOME_API_KEY", "sk-another-secret")
+    monkeypatch.setattr(ChatAgent, "play", fail)
+    (record,) = played(look_then_submit, tmp_path / "run").errors()
+    assert record.error.endswith("OSError: ~/models has no [key]\n")
+    assert 'File "coding_gym/agents/' in record.error
+    assert 'File "/' not in record.error
 
 
 def test_refusal_of_something_else_keeps_asking_for_token_ids(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ FIX = f"sed -i 's/{WRONG}/{RIGHT}/' {FILE}"
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 LOOK = "git log --oneline | head -n 1; cat /etc/shadow; ls /workspace | head -n 3"
 IDLE = message("I would rather not.")
+TOO_LONG = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
 AGENTS = ("nano-agent", "mini-swe-agent")
 
 # What litellm and its parts warn of is theirs.
@@ -138,6 +139,7 @@ def test_loop_is_an_agent_of_a_run_with_the_same_records(agent: str, tmp_path: P
     [
         (Answer({"error": {"message": "no"}}, 401), "refused"),
         (Answer({"error": {"message": "no"}}, 500), "model"),
+        (TOO_LONG, "model"),
         (Answer(IDLE, delay_s=60), "timeout"),
     ],
 )
@@ -150,8 +152,8 @@ def test_fault_of_the_server_has_its_class(
 
 
 def test_prompt_that_is_too_long_ends_the_loop_with_a_grade(tmp_path: Path) -> None:
-    full = Answer({"error": {"message": "maximum context length is 8 tokens"}}, 400)
-    record = play("nano-agent", lambda _: full, tmp_path / "run")
+    replies = iter([Answer(shell("ls"))])
+    record = play("nano-agent", lambda _: next(replies, TOO_LONG), tmp_path / "run")
     assert record.stop_reason == "stopped"
     assert record.grade is not None
 
