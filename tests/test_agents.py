@@ -50,7 +50,7 @@ def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "line 1 is not JSON"), ("3\n", "line 1 must be a text or a tool call")],
+    [("{", "line 1: not JSON"), ("3\n", "line 1 must be a text or a tool call")],
 )
 def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     script = tmp_path / "script.jsonl"

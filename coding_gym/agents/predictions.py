@@ -12,7 +12,7 @@ from coding_gym.agents.live_episode import LiveEpisode
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
-from coding_gym.tasks.rows import read_jsonl
+from coding_gym.tasks.rows import read_json, read_jsonl
 
 _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
 # SWE-bench's harness tries these in this order (``run_evaluation.py``, ``GIT_APPLY_CMDS``).
@@ -98,7 +98,7 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     path = Path(path)
     patches: dict[str, list[str]] = {}
     models = set()
-    for where, row in _read_json(path) if path.suffix == ".json" else read_jsonl(path):
+    for where, row in _rows(path):
         one = read_record(_Prediction, row, where)
         patches.setdefault(one.instance_id, []).append(one.model_patch or "")
         models.add(one.model_name_or_path)
@@ -118,12 +118,9 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     return patches, models.pop()
 
 
-def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        rows = json.loads(path.read_bytes())
-    except (OSError, ValueError) as problem:
-        raise InvalidArgumentError(f"cannot read {path}: {problem}") from None
-    values = rows.values() if isinstance(rows, dict) else rows
-    if isinstance(values, str | int | float | None):
-        raise InvalidArgumentError(f"{path} must hold a list or an object, got {values!r:.80}")
-    yield from ((f"{path} item {number}", row) for number, row in enumerate(values, 1))
+def _rows(path: Path) -> Iterator[tuple[str, Any]]:
+    for where, value in read_json(path) if path.suffix == ".json" else read_jsonl(path):
+        if isinstance(value, dict) and "instance_id" not in value:  # an object by instance_id
+            yield from ((f"{where} item {n}", row) for n, row in enumerate(value.values(), 1))
+        else:
+            yield where, value

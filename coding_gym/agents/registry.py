@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coding_gym.agents.protocol import Agent, Seat
-from coding_gym.agents.simple import GoldAgent, NoopAgent, RandomAgent, ScriptedAgent
+from coding_gym.agents.simple import FixedAgent, gold_agent, noop_agent, random_agent
 from coding_gym.agents.template_repair import TemplateRepairAgent
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.arguments import unknown_name
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.tasks.rows import read_jsonl
 
 AgentFactory = Callable[[Seat], Agent]
 """Makes an agent for an env that was just reset.
@@ -18,10 +19,10 @@ Raises `InvalidArgumentError` where the agent needs a tool that the env's toolse
 """
 
 _AGENTS: dict[str, AgentFactory] = {
-    "template-repair": lambda env: TemplateRepairAgent(tools=ToolUse.of(env)),
-    "gold": lambda env: GoldAgent(env.task.gold_patch, ToolUse.of(env)),
-    "noop": lambda env: NoopAgent(ToolUse.of(env)),
-    "random": lambda env: RandomAgent(env.action_space.sample, tools=ToolUse.of(env)),
+    "template-repair": lambda env: TemplateRepairAgent(ToolUse.of(env)),
+    "gold": gold_agent,
+    "noop": noop_agent,
+    "random": random_agent,
 }
 _SCRIPTED = "scripted"
 
@@ -48,7 +49,7 @@ def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
         if script is None:
             raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
         actions = read_script(Path(script))
-        return lambda _env: ScriptedAgent(actions)
+        return lambda _env: FixedAgent(name, actions)
     if name not in _AGENTS:
         raise unknown_name("agent", name, agent_names())
     if script is not None:
@@ -63,20 +64,10 @@ def read_script(path: Path) -> list[str]:
         InvalidArgumentError: The file is missing, or a line is neither.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except OSError as problem:
-        raise InvalidArgumentError(f"cannot read the script {path}: {problem.strerror}") from None
-    except UnicodeDecodeError as problem:
-        raise InvalidArgumentError(f"the script {path} is not UTF-8: {problem.reason}") from None
-    actions = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            action = json.loads(line)
-        except ValueError:
-            raise InvalidArgumentError(f"{path} line {number} is not JSON: {line[:60]!r}") from None
+        lines = list(read_jsonl(path))
+    except InvalidTaskError as problem:
+        raise InvalidArgumentError(f"the script {problem}") from None
+    for where, action in lines:
         if not isinstance(action, str | dict | list):
-            raise InvalidArgumentError(f"{path} line {number} must be a text or a tool call")
-        actions.append(action if isinstance(action, str) else json.dumps(action))
-    return actions
+            raise InvalidArgumentError(f"{where} must be a text or a tool call")
+    return [action if isinstance(action, str) else json.dumps(action) for _, action in lines]

@@ -1,98 +1,59 @@
 """Agents without a policy: the gold patch, nothing, random calls, a script."""
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from coding_gym.agents.protocol import Info, Play
+from coding_gym.agents.protocol import Info, Play, Seat
 from coding_gym.agents.tool_use import ToolUse
 
+_NUM_RANDOM_ACTIONS = 10
 
-class GoldAgent:
-    """Applies the reference repair and submits; the upper bound.
 
-    Args:
-        gold_patch: The task's gold patch, a unified diff.
-        tools: The tools of the env.
+@dataclass(frozen=True, slots=True)
+class FixedAgent:
+    """Plays actions that do not depend on results.
+
+    Attributes:
+        name: The name that ``--agent`` takes.
+        actions: The actions, as ``step`` takes them.
+    """
+
+    name: str
+    actions: Iterable[str]
+
+    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
+        """Plays the actions, one after the other."""
+        for action in self.actions:  # noqa: UP028 - a tuple's iterator cannot be sent anything
+            yield action
+
+
+def gold_agent(seat: Seat) -> FixedAgent:
+    """Returns an agent that applies the gold patch by one call and submits; the upper bound.
 
     Raises:
         InvalidArgumentError: No tool runs a shell command or applies a patch.
     """
-
-    name = "gold"
-
-    def __init__(self, gold_patch: str, tools: ToolUse | None = None) -> None:
-        self._tools = tools or ToolUse.default()
-        encoded = base64.b64encode(gold_patch.encode("utf-8", "surrogateescape")).decode()
-        command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
-        action = self._tools.shell(command) or self._tools.patch(gold_patch)
-        if action is None:
-            raise self._tools.refusal(self.name, "runs a shell command or applies a patch")
-        self._action = action
-
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
-        """Applies the patch by one call, then submits."""
-        yield self._action
-        if submission := self._tools.submit():
-            yield submission
+    tools, patch = ToolUse.of(seat), seat.task.gold_patch
+    encoded = base64.b64encode(patch.encode("utf-8", "surrogateescape")).decode()
+    command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
+    action = tools.shell(command) or tools.patch(patch)
+    if action is None:
+        raise tools.refusal("gold", "runs a shell command or applies a patch")
+    return FixedAgent("gold", [action, *tools.submission()])
 
 
-class NoopAgent:
-    """Submits the tree as it is; a task that this resolves was never broken.
-
-    Args:
-        tools: The tools of the env.
-    """
-
-    name = "noop"
-
-    def __init__(self, tools: ToolUse | None = None) -> None:
-        self._tools = tools or ToolUse.default()
-
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
-        """Submits at once."""
-        if submission := self._tools.submit():
-            yield submission
+def noop_agent(seat: Seat) -> FixedAgent:
+    """Returns an agent that submits the tree as it is; a task that it resolves is not broken."""
+    return FixedAgent("noop", ToolUse.of(seat).submission())
 
 
-class RandomAgent:
-    """Draws valid calls at random; the lower bound.
+def random_agent(seat: Seat) -> FixedAgent:
+    """Returns an agent that draws ten valid calls from the action space; the lower bound."""
 
-    Args:
-        sample: Draws one action, such as ``env.action_space.sample``.
-        num_actions: Actions per episode, after which it submits.
-        tools: The tools of the env.
-    """
+    def actions() -> Iterator[str]:
+        for _ in range(_NUM_RANDOM_ACTIONS):
+            yield seat.action_space.sample()
+        yield from ToolUse.of(seat).submission()
 
-    name = "random"
-
-    def __init__(
-        self, sample: Callable[[], str], num_actions: int = 10, tools: ToolUse | None = None
-    ) -> None:
-        self._tools = tools or ToolUse.default()
-        self._sample = sample
-        self._num_actions = num_actions
-
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
-        """Plays samples, then submits."""
-        for _ in range(self._num_actions):
-            yield self._sample()
-        if submission := self._tools.submit():
-            yield submission
-
-
-class ScriptedAgent:
-    """Plays a list of actions one after the other.
-
-    Args:
-        actions: The actions, as ``step`` takes them.
-    """
-
-    name = "scripted"
-
-    def __init__(self, actions: Sequence[str]) -> None:
-        self._actions = tuple(actions)
-
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
-        """Plays the script to its end."""
-        for action in self._actions:  # noqa: UP028 - a tuple's iterator cannot be sent anything
-            yield action
+    return FixedAgent("random", actions())

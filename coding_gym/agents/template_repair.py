@@ -16,7 +16,11 @@ from coding_gym.repair.source import Source, apply_edits
 from coding_gym.tools.commands import COMMANDS
 from coding_gym.trajectory import Message
 
-_TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider {} 2>&1 | tail -n 12"
+_TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
+# The counts end the search first, so that it does not depend on the machine.
+_MAX_CANDIDATES, _MAX_PAIRS = 1000, 250  # single edits, and pairs of edits after them
+_MAX_SEARCH_S = 60.0  # of the processor
+_BATCH_SIZE = 250  # candidates per tool call
 _PACKED_REPLY = re.compile(r"^\[\d+/(\d+)\] \S+$", re.MULTILINE)
 _PACKED_REQUEST = re.compile(r" <<'EOF'\n\S+\nEOF$")
 _DRIVER = re.compile(r"\S+/template-repair/run\b")
@@ -36,12 +40,6 @@ class TemplateRepairAgent:
     fails, or nothing is found, it submits the tree unchanged.
 
     Args:
-        max_candidates: Single edits to try.
-        max_pairs: Pairs of edits to try after them.
-        max_search_s: Seconds of the processor for trying, as a last resort: the counts should end
-            the search first, so that it does not depend on the machine.
-        batch_size: Candidates per tool call.
-        test_arguments: Pytest's arguments for the visible tests.
         tools: The tools of the env.
 
     Raises:
@@ -50,24 +48,10 @@ class TemplateRepairAgent:
 
     name = "template-repair"
 
-    def __init__(
-        self,
-        *,
-        max_candidates: int = 1000,
-        max_pairs: int = 250,
-        max_search_s: float = 60.0,
-        batch_size: int = 250,
-        test_arguments: str = "-q",
-        tools: ToolUse | None = None,
-    ) -> None:
-        self._tools = tools or ToolUse.default()
+    def __init__(self, tools: ToolUse | None = None) -> None:
+        self._tools = tools or ToolUse()
         if self._tools.shell("true") is None:
             raise self._tools.refusal(self.name, "runs a shell command")
-        self._max_candidates = max_candidates
-        self._max_pairs = max_pairs
-        self._max_search_s = max_search_s
-        self._batch_size = batch_size
-        self._test_arguments = test_arguments
 
     def play(self, info: Info) -> Play:  # noqa: ARG002 - it reads the tests, not the report
         """Plays one episode, in at most 40 turns."""
@@ -75,18 +59,17 @@ class TemplateRepairAgent:
         if repair is not None:
             candidate, sources = repair
             yield from self._apply(candidate, sources)
-            yield self._shell(_TESTS.format(self._test_arguments))
-        if submission := self._tools.submit():
-            yield submission
+            yield self._shell(_TESTS)
+        yield from self._tools.submission()
 
     def _find(self) -> _Steps:
-        found = yield from self._through_shell(localise(self._test_arguments))
+        found = yield from self._through_shell(localise())
         if found is None or not found.baseline.failing:
             return None
         num_failing = len(found.baseline.failing)
-        search = Search(found.sources, num_failing, self._max_search_s, self._batch_size)
+        search = Search(found.sources, num_failing, _MAX_SEARCH_S, _BATCH_SIZE)
         chosen = yield from self._through_shell(
-            search.run(found.candidates(), self._max_candidates, self._max_pairs)
+            search.run(found.candidates(), _MAX_CANDIDATES, _MAX_PAIRS)
         )
         return None if chosen is None else (chosen, found.sources)
 

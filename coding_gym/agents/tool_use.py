@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from coding_gym.agents.protocol import Info, Seat
@@ -33,18 +33,13 @@ class ToolUse:
         tool_format: The env's tool format.
     """
 
-    toolset: Toolset
+    toolset: Toolset = field(default_factory=lambda: get_toolset("nano"))
     tool_format: str = "auto"
 
     @classmethod
     def of(cls, env: Seat) -> Self:
         """Makes one for an env."""
         return cls(env.toolset, env.tool_format)
-
-    @classmethod
-    def default(cls) -> Self:
-        """Makes one for the env's default toolset."""
-        return cls(get_toolset("nano"))
 
     def shell(self, command: str) -> str | None:
         """Returns the action that runs a shell command; None where no tool runs one."""
@@ -73,17 +68,18 @@ class ToolUse:
                     return None if action is None else (action, keys[3])
         return None
 
-    def submit(self) -> str | None:
-        """Returns the action that submits; None where there is no such tool.
+    def submission(self) -> list[str]:
+        """Returns the action that submits, or none where there is no such tool.
 
         An agent that ends without one is stopped, and the tree is graded all the same.
         """
         call = self.toolset.submission
         if call.name not in self._schemas:
-            return None
+            return []
         missing = self._required(call.name) - call.arguments.keys()
         arguments = {**call.arguments, **dict.fromkeys(sorted(missing), "solved")}
-        return self._action(ToolCall(call.name, arguments))
+        action = self._action(ToolCall(call.name, arguments))
+        return [] if action is None else [action]
 
     def refusal(self, agent: str, needs: str) -> InvalidArgumentError:
         """Returns the error for an agent that misses a tool."""

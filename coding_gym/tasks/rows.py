@@ -54,7 +54,7 @@ def read_file(path: Path, row_format: RowFormat | None = None) -> Iterator[tuple
             and value.
         MissingDependencyError: The file is Parquet and pyarrow is not installed.
     """
-    readers = {".jsonl": read_jsonl, ".json": _read_json, ".parquet": _read_parquet}
+    readers = {".jsonl": read_jsonl, ".json": read_json, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InvalidTaskError(f"{path}: task files end in {', '.join(readers)}")
@@ -72,7 +72,8 @@ def read_jsonl(path: Path) -> Iterator[Row]:
             yield f"{path} line {number}", _parse_json(line, f"{path} line {number}")
 
 
-def _read_json(path: Path) -> Iterator[Row]:
+def read_json(path: Path) -> Iterator[Row]:
+    """Yields (where, value) for every item of the list in ``path``, or once for another value."""
     value = _parse_json(_read_text(path), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))
