@@ -1,20 +1,24 @@
-"""What fails on our side while another harness plays is never blamed on its policy."""
+"""What fails on our side while another project's loop plays is never blamed on its policy."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from faults import raising
 
+from coding_gym.action import Stop
 from coding_gym.agents.nano_agent import NanoEnvironment
-from coding_gym.errors import EpisodeError, MachineryError, SandboxError
-from coding_gym.grade import GradeReason
+from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.errors import EpisodeError, SandboxError
+from coding_gym.trajectory import StopReason
 
 
 @pytest.fixture
-def env(tiny_row: dict[str, Any]) -> NanoEnvironment:
-    return NanoEnvironment(tiny_row)
+def episode(tiny_row: dict[str, Any]) -> Iterator[Episode]:
+    factory = EpisodeFactory.from_config(tasks=[tiny_row])
+    episode = factory.create(factory.tasks[0])
+    episode.start()
+    yield episode
+    episode.close()
 
 
 @pytest.mark.parametrize(
@@ -26,51 +30,25 @@ def env(tiny_row: dict[str, Any]) -> NanoEnvironment:
         lambda env: env.file_exists("shapes.py"),
         lambda env: env.is_clean(),
         lambda env: env.is_git_repo(),
-        lambda env: env.get_diff(),
     ],
 )
-def test_a_failure_that_the_harness_swallows_is_raised_by_the_grade(
-    access: Callable[[NanoEnvironment], Any], env: NanoEnvironment
+def test_failure_of_our_side_that_a_loop_swallows_gets_no_grade(
+    access: Callable[[NanoEnvironment], Any], episode: Episode
 ) -> None:
-    env.start()
-    with env.episode.access() as context:
+    with episode.access() as context:
         context.sandbox.close()
     with pytest.raises(SandboxError) as raised:
-        access(env)
-    for _ in range(2):
-        with pytest.raises(SandboxError, match=re.escape(str(raised.value))):
-            env.grade()
+        access(NanoEnvironment(episode))
+    episode.step(Stop())
+    assert episode.stop_reason is StopReason.SANDBOX_ERROR
+    assert (episode.grade, episode.error) == (None, str(raised.value))
+    with pytest.raises(EpisodeError):
+        access(NanoEnvironment(episode))
 
 
-def test_a_start_that_fails_leaves_nothing_of_the_run_before(
-    env: NanoEnvironment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env.start()
-    assert env.run_shell("sed -i s/+/*/ shapes.py").returncode == 0
-    assert env.grade().resolved
-
-    with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.episode.episode.open_clean", raising(SandboxError("no room")))
-        with pytest.raises(MachineryError):  # a harness may swallow it
-            env.start()
-    with pytest.raises(SandboxError, match="no room"):
-        env.grade()
-    env.start()
-    assert env.grade().reason is GradeReason.EMPTY_PATCH
-
-
-def test_what_the_policy_gets_wrong_is_no_failure_of_ours(env: NanoEnvironment) -> None:
-    env.start()
+def test_what_the_policy_gets_wrong_is_no_failure_of_ours(episode: Episode) -> None:
     for path, kind in (("/etc/passwd", ValueError), ("no.py", ValueError), (".", OSError)):
         with pytest.raises(kind):
-            env.read_file(path)
-    assert not env.grade().resolved
-
-
-def test_only_a_running_episode_is_graded(env: NanoEnvironment) -> None:
-    with pytest.raises(EpisodeError, match="let the harness play first"):
-        env.grade()
-    env.start()
-    env.close()
-    with pytest.raises(EpisodeError, match="was closed"):
-        env.grade()
+            NanoEnvironment(episode).read_file(path)
+    episode.step(Stop())
+    assert episode.grade is not None

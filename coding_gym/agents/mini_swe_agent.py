@@ -1,10 +1,7 @@
-"""mini-swe-agent's own loop in an episode: as an agent of runs, and as an environment of one's own.
+"""mini-swe-agent: its own loop as an agent of runs, and an episode as its agent's environment.
 
-    with MiniSweEnvironment("ledgerline-month-overlap") as env:
-        DefaultAgent(LitellmModel(model_name="openai/…"), env, **config["agent"]).run(
-            env.task.problem_statement
-        )
-        print(env.grade().resolved)
+    env = MiniSweEnvironment(episode)
+    DefaultAgent(LitellmModel(model_name="openai/…"), env, **config["agent"]).run("…")
 
 `MiniSweEnvironment` has the methods of the ``Environment`` protocol of mini-swe-agent 2. Commands
 run in ``bash``, one process each. Prompts describe the sandbox only: that project's local
@@ -17,8 +14,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from pydantic import BaseModel
-
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
 from coding_gym.agents.model_client import quiet_litellm
@@ -26,7 +21,6 @@ from coding_gym.arguments import positive_seconds
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
-from coding_gym.task import Task
 from coding_gym.tools.bash import SUBMIT_LINE
 from coding_gym.trajectory import Message, StopReason
 
@@ -40,25 +34,11 @@ _STOP_REASONS = {
 }
 
 
-class MiniSweConfig(BaseModel):
-    """Settings of the environment, with the names that mini-swe-agent uses.
-
-    Attributes:
-        cwd: Where commands run.
-        timeout: Seconds that one may take.
-        env: More environment variables.
-    """
-
-    cwd: str = ""
-    timeout: float
-    env: dict[str, str]
-
-
 class MiniSweEnvironment(HarnessEnvironment):
-    """What mini-swe-agent's agents take as ``env``: a sandbox with a task's base tree.
+    """What mini-swe-agent's agents take as ``env``: the sandbox of a started episode.
 
     Args:
-        task, sandbox: As for `HarnessEnvironment`.
+        episode: As for `HarnessEnvironment`.
         timeout: Seconds that one command may take.
         env: More environment variables for commands, such as those of a configuration file of
             mini-swe-agent.
@@ -68,23 +48,14 @@ class MiniSweEnvironment(HarnessEnvironment):
     """
 
     def __init__(
-        self,
-        task: Task | str | Mapping[str, Any] | Episode,
-        *,
-        sandbox: str | Mapping[str, Any] = "auto",
-        timeout: float = 30,
-        env: Mapping[str, str] | None = None,
+        self, episode: Episode, *, timeout: float = 30, env: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(task, sandbox=sandbox)
+        super().__init__(episode)
         seconds = positive_seconds("timeout", timeout)
         self._submitted = _module("minisweagent.exceptions").Submitted
-        self.config = MiniSweConfig(timeout=seconds, env=dict(env or {}))
-
-    def open(self) -> None:
-        """Starts an episode; see `HarnessEnvironment.open`."""
-        super().open()
-        with self.episode.access() as context:
-            self.config.cwd = context.sandbox.workdir
+        with episode.access() as context:
+            workdir = context.sandbox.workdir
+        self.config = {"cwd": workdir, "timeout": seconds, "env": dict(env or {})}
 
     def execute(
         self, action: Mapping[str, Any], cwd: str = "", *, timeout: float | None = None
@@ -96,16 +67,15 @@ class MiniSweEnvironment(HarnessEnvironment):
                 printed says that the work is done.
             SandboxError: The sandbox died.
         """
-        command, seconds = action.get("command", ""), timeout or self.config.timeout
+        command, seconds = action.get("command", ""), timeout or self.config["timeout"]
+        options = {"cwd": cwd or self.config["cwd"], "env": self.config["env"]}
         try:
-            command.encode()
-            place = cwd or self.config.cwd
-            result = self.run(command, cwd=place, timeout_s=seconds, env=self.config.env)
-        except (InvalidArgumentError, UnicodeEncodeError, AttributeError) as error:
-            return _failed("", type(error).__name__, str(error))
+            result = self.run(command, timeout_s=seconds, **options)
+        except (InvalidArgumentError, AttributeError) as error:
+            return _failed("", str(error))
         if result.timed_out:
             said = f"Command {command!r} timed out after {seconds:g} seconds"
-            return _failed(result.output, "TimeoutExpired", said)
+            return _failed(result.output, said)
         first, _, rest = result.output.lstrip().partition("\n")
         if result.ok and first.strip() == SUBMIT_LINE:
             extra = {"exit_status": "Submitted", "submission": rest}
@@ -113,25 +83,19 @@ class MiniSweEnvironment(HarnessEnvironment):
         return {"output": result.output, "returncode": result.exit_code, "exception_info": ""}
 
     def get_template_vars(self, **kwargs: Any) -> dict[str, Any]:
-        """Returns what prompts may tell of the environment: its config, and the sandbox's uname."""
+        """Returns the variables of prompts: the config, and the sandbox's ``uname``."""
         answers = self.run(_ASK_UNAME, cwd="/").output.splitlines()
-        uname = dict(zip(_UNAME, answers, strict=False))
-        return {**self.config.model_dump(), **uname, **kwargs}
+        return {**self.config, **dict(zip(_UNAME, answers, strict=False)), **kwargs}
 
     def serialize(self) -> dict[str, Any]:
         """Returns the config, as trajectories of mini-swe-agent keep it."""
         kind = f"{type(self).__module__}.{type(self).__name__}"
-        config = {"environment": self.config.model_dump(mode="json"), "environment_type": kind}
-        return {"info": {"config": config}}
+        return {"info": {"config": {"environment": self.config, "environment_type": kind}}}
 
 
-def _failed(output: str, kind: str, said: str) -> dict[str, Any]:
-    return {
-        "output": output,
-        "returncode": -1,
-        "exception_info": f"An error occurred while executing the command: {said}",
-        "extra": {"exception_type": kind, "exception": said},
-    }
+def _failed(output: str, said: str) -> dict[str, Any]:
+    problem = f"An error occurred while executing the command: {said}"
+    return {"output": output, "returncode": -1, "exception_info": problem}
 
 
 def _module(name: str) -> Any:
@@ -164,7 +128,6 @@ def mini_swe_agent() -> Harness:
         with episode.access() as context:
             timeout_s = context.command_timeout_s
         env = MiniSweEnvironment(episode, timeout=timeout_s, env=config["environment"]["env"])
-        env.open()
         limits = {
             "step_limit": episode.bounds.max_turns or 0,
             "cost_limit": episode.bounds.max_cost or 0.0,

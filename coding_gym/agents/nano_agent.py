@@ -1,8 +1,6 @@
-"""nano-agent's own loop in an episode: as an agent of runs, and as an environment of one's own.
+"""nano-agent: its own loop as an agent of runs, and an episode as the environment of its agent.
 
-    with NanoEnvironment("ledgerline-month-overlap") as env:
-        Agent(model="openai/…", api_base="http://…/v1", env=env).run(env.task.problem_statement)
-        print(env.grade().resolved)
+    Agent(model="openai/…", api_base="http://…/v1", env=NanoEnvironment(episode)).run("…")
 
 `NanoEnvironment` has the methods of nano-agent 5's ``Environment``. Besides the isolation it
 differs from that project's own: new files are in the diff, paths are compared as paths, and files
@@ -10,19 +8,19 @@ keep their line ends and bytes.
 """
 
 import re
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
 from coding_gym.agents.model_client import quiet_litellm
 from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.errors import PatchError
 from coding_gym.optional import import_optional
 from coding_gym.tools.files import TextFile, resolve
 from coding_gym.trajectory import Message, StopReason
 
 _OUTSIDE = "Path must be inside the repository"
-# Messages of nano-agent's tools that tell of a failure, behind the warnings that may come first.
+# Messages of nano-agent's tools that report a failure, after a warning of a limit.
 _FAILURE = re.compile(
     r"(?:(?:Token limit critical|Tokens low|\d+ tools left|Last tool call).*\n)?"
     r"(?:command failed|shell execution failed|shell tool missing|patch operation failed"
@@ -46,32 +44,21 @@ class ShellResult(NamedTuple):
 
 
 class NanoEnvironment(HarnessEnvironment):
-    """What ``nano.Agent(env=…)`` takes: a sandbox with a task's base tree.
-
-    The agent starts and stops it; `patch` and `grade` are about its last run. Every run starts from
-    the base tree.
+    """What ``nano.Agent(env=…)`` takes: the sandbox of a started episode.
 
     Args:
-        task, sandbox: As for `HarnessEnvironment`.
+        episode: As for `HarnessEnvironment`.
     """
 
-    def __enter__(self) -> Self:
-        return self  # the agent itself starts it
-
     def start(self) -> None:
-        """Opens a fresh sandbox."""
-        self.open()
+        """Does nothing: the episode was started."""
 
     def stop(self) -> None:
-        """Does nothing: the sandbox stays for `patch` and `grade`, until `close` or `start`."""
+        """Does nothing: the sandbox stays until the episode is graded or closed."""
 
     def run_shell(self, cmd: str, timeout: float = 120) -> ShellResult:
         """Runs a command with ``bash -c``."""
-        try:
-            cmd.encode()
-            result = self.run(cmd, timeout_s=timeout)
-        except (InvalidArgumentError, UnicodeEncodeError, AttributeError) as error:
-            return ShellResult(f"Execution failed: {error}", 1)
+        result = self.run(cmd, timeout_s=timeout)
         if result.timed_out:
             return ShellResult(f"Command timed out after {timeout}s", 124, timed_out=True)
         return ShellResult(result.output, result.exit_code)
@@ -80,7 +67,7 @@ class NanoEnvironment(HarnessEnvironment):
         """Returns whether a path leads to something inside the workspace."""
         try:
             self._inside(path)
-        except (ValueError, TimeoutError):  # of a tree of the policy's own making
+        except (ValueError, TimeoutError):  # a policy may make any tree
             return False
         return True
 
@@ -91,7 +78,7 @@ class NanoEnvironment(HarnessEnvironment):
             ValueError: The path leads outside the workspace.
             OSError: There is no such file, or it cannot be read.
         """
-        with self.episode.access() as context:
+        with self._episode.access() as context:
             return TextFile.decode(context.sandbox.read_file(self._inside(path))).text
 
     def write_file(self, path: str, content: str) -> None:
@@ -101,7 +88,7 @@ class NanoEnvironment(HarnessEnvironment):
             ValueError: The path leads outside the workspace.
             OSError: It cannot be written.
         """
-        with self.episode.access() as context:
+        with self._episode.access() as context:
             place = self._inside(path)
             before = TextFile.decode(context.sandbox.read_file(place))
             context.sandbox.write_file(place, before.encode(content))
@@ -112,18 +99,18 @@ class NanoEnvironment(HarnessEnvironment):
 
     def is_clean(self) -> bool:
         """Returns whether the working tree is as the base commit has it."""
-        with self.episode.access() as context:
+        with self._episode.access() as context:
             return not context.is_changed()
 
     def get_diff(self) -> str:
         """Returns the change so far, new files included; "" where it cannot be put into a patch."""
         try:
-            return self.patch().text
+            return self._episode.patch().text
         except PatchError:
             return ""
 
     def _inside(self, path: str) -> str:
-        with self.episode.access() as context:
+        with self._episode.access() as context:
             try:
                 place = resolve(context, path)
             except (FileNotFoundError, UnicodeEncodeError):
