@@ -116,7 +116,7 @@ class HarnessPlayer(ChatAgent):
                 raise failure from None
         finally:
             requests.stop()
-            live.chat = requests.record(agent.messages, self._harness.succeeded)
+            live.chat = requests.record(getattr(agent, "messages", ()), self._harness.succeeded)
             live.chat["toolset"] = self.name
         await live.step(Stop(f"{self.name} has ended: {reason}"))
         live.chat["turns"] += live.episode.turns
@@ -141,7 +141,9 @@ class _Requests:
         httpx, openai = import_module("httpx"), import_module("openai")
 
         def answer(request: Any) -> Any:
-            return httpx.Response(200, json=self._send(json.loads(request.content)).response)
+            reply = self._send(json.loads(request.content))
+            text = json.dumps(reply.response, default=str)  # infinite log-probabilities pass
+            return httpx.Response(200, content=text, headers={"content-type": "application/json"})
 
         return openai.OpenAI(
             base_url="http://model",

@@ -57,10 +57,9 @@ class HuggingFaceAgent:
     run on the same machine and versions repeats exactly.
 
     Args:
-        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded.
+        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. It runs
+            on a GPU where torch finds one, in the dtype of the checkpoint.
         sampling: How it samples; ``thinking`` and ``reasoning_effort`` are for the template.
-        device: A device of torch; ``"auto"`` takes a GPU where there is one.
-        dtype: A dtype of torch by name; ``"auto"``: the one of the checkpoint.
         history: One of `HISTORIES`.
 
     Attributes:
@@ -79,8 +78,6 @@ class HuggingFaceAgent:
         model: str,
         sampling: Sampling | None = None,
         *,
-        device: str = "auto",
-        dtype: str = "auto",
         history: str = "append",
     ) -> None:
         if history not in HISTORIES:
@@ -98,7 +95,7 @@ class HuggingFaceAgent:
         install = "'coding-gym[hf]' torch"
         self._torch = import_optional("torch", install)
         self._transformers = import_optional("transformers", install)
-        self._model = self._load(device, dtype)
+        self._model = self._load()
         self._tokenizer = get_tokenizer(self.tokenizer)
         own = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()
@@ -115,16 +112,15 @@ class HuggingFaceAgent:
         self._last_batch_s = 0.0
         self._is_closed = False
 
-    def _load(self, device: str, dtype: str) -> Any:
-        if device == "auto":
-            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+    def _load(self) -> Any:
+        device = "cuda" if self._torch.cuda.is_available() else "cpu"
         load = self._transformers.AutoModelForCausalLM.from_pretrained
         try:
-            return load(self.model, dtype=dtype, local_files_only=True).to(device).eval()
+            return load(self.model, dtype="auto", local_files_only=True).to(device).eval()
         except Exception as problem:  # transformers raises whatever its many file readers do
             first_line = next(iter(str(problem).splitlines()), "")
             raise InvalidArgumentError(
-                f"cannot load the model {self.model} as {dtype} on {device} from this machine "
+                f"cannot load the model {self.model} on {device} from this machine "
                 f"({type(problem).__name__}: {first_line}); name a folder with a model, or "
                 f"download it first: hf download {self.model}"
             ) from problem
@@ -284,9 +280,7 @@ class HuggingFaceAgent:
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[
-                :, self._tokenizer.vocab_size :
-            ] = -torch.inf  # rows of the embedding for no token
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # the embedding has more rows
             own = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:

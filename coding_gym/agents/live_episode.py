@@ -224,7 +224,7 @@ class GeneratorPlayer:
             action_space=ActionText(episode.toolset.name, episode.tool_format, live.seed),
         )
         agent = self._factory(seat)
-        play: Play = agent.play(_info(live, ""))
+        play: Play = agent.play(_info(live, live.task.problem_statement))
         action = await live.in_thread(next, play, None)
         while action is not None and not live.ended:
             outcome = await live.step(action)
@@ -244,4 +244,4 @@ def _send(play: Play, info: Info) -> str | None:
 
 
 def _info(live: LiveEpisode, text: str) -> Info:
-    return {**live.episode.info(), "text": text or live.task.problem_statement}
+    return {**live.episode.info(), "text": text}

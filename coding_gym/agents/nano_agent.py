@@ -8,7 +8,8 @@ keep their line ends and bytes.
 """
 
 import re
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.harness import LITELLM_MODEL, Harness, HarnessEnvironment
@@ -29,20 +30,6 @@ _FAILURE = re.compile(
 )
 
 
-class ShellResult(NamedTuple):
-    """How a command ended, with the names that nano-agent reads.
-
-    Attributes:
-        stdout: Standard output and error, merged.
-        returncode: The exit status; 124 after a timeout.
-        timed_out: Whether it was killed at its time limit.
-    """
-
-    stdout: str
-    returncode: int
-    timed_out: bool = False
-
-
 class NanoEnvironment(HarnessEnvironment):
     """What ``nano.Agent(env=…)`` takes: the sandbox of a started episode.
 
@@ -56,12 +43,17 @@ class NanoEnvironment(HarnessEnvironment):
     def stop(self) -> None:
         """Does nothing: the sandbox stays until the episode is graded or closed."""
 
-    def run_shell(self, cmd: str, timeout: float = 120) -> ShellResult:
-        """Runs a command with ``bash -c``."""
+    def run_shell(self, cmd: str, timeout: float = 120) -> SimpleNamespace:
+        """Runs a command with ``bash -c``.
+
+        Returns:
+            ``stdout`` (with standard error), ``returncode`` (124 after a timeout), ``timed_out``.
+        """
         result = self.run(cmd, timeout_s=timeout)
         if result.timed_out:
-            return ShellResult(f"Command timed out after {timeout}s", 124, timed_out=True)
-        return ShellResult(result.output, result.exit_code)
+            said = f"Command timed out after {timeout}s"
+            return SimpleNamespace(stdout=said, returncode=124, timed_out=True)
+        return SimpleNamespace(stdout=result.output, returncode=result.exit_code, timed_out=False)
 
     def file_exists(self, path: str) -> bool:
         """Returns whether a path leads to something inside the workspace."""

@@ -37,8 +37,6 @@ def get_player(
     prices: Prices | None = None,
     model_timeout_s: float = 600.0,
     max_retries: int = 8,
-    device: str = "auto",
-    dtype: str = "auto",
     history: str = "append",
     script: str | None = None,
 ) -> Player:
@@ -55,9 +53,7 @@ def get_player(
         prices: Prices of the model's tokens.
         model_timeout_s: Seconds that one reply may take, retries included.
         max_retries: How often a request is sent again.
-        device: For ``hf``, as `HuggingFaceAgent` takes it.
-        dtype: The same.
-        history: The same.
+        history: For ``hf``, as `HuggingFaceAgent` takes it.
         script: For ``scripted``: a JSONL file of actions.
 
     Raises:
@@ -82,7 +78,7 @@ def get_player(
             raise InvalidArgumentError(
                 f"agent 'hf' loads its model itself, got base_url={base_url!r}; use agent 'chat'"
             )
-        return HuggingFaceAgent(model, sampling, device=device, dtype=dtype, history=history)
+        return HuggingFaceAgent(model, sampling, history=history)
     if base_url:
         check_local_server(base_url)
     client_type = OpenAIClient if base_url else LiteLLMClient

@@ -34,7 +34,7 @@ _LINE_EVERY_S = 30.0  # where the output is no terminal
 _SPEED_PERIOD_S = 600.0
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
-_PLAYER = ("base_url", "max_retries", "device", "dtype", "history", "script")
+_PLAYER = ("base_url", "max_retries", "history", "script")
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
 _EPISODE = ("toolset", "tool_format", "max_turns")
 _RUN = ("concurrency", "seed", "max_cost", "max_tokens", "ray")
@@ -58,8 +58,6 @@ def eval_(
     output_price: Annotated[float | None, option(MODEL, help="Price of 1M reply tokens.")] = None,
     cached_price: Annotated[float | None, option(MODEL, help="Price of 1M cached tokens.")] = None,
     max_retries: Annotated[int, option(MODEL, help="Times a failed request is sent again.")] = 8,
-    device: Annotated[str, option(MODEL, help="For 'hf': such as cpu or cuda.")] = "auto",
-    dtype: Annotated[str, option(MODEL, help="For 'hf': such as bfloat16.")] = "auto",
     history: Annotated[
         str,
         option(

@@ -193,7 +193,7 @@ def test_what_cannot_be_played_is_refused(
 
 def test_command_line_plays_a_local_model(model: str, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    chosen = ("--agent", "hf", "--model", model, "--device", "cpu", "--dtype", "float32")
+    chosen = ("--agent", "hf", "--model", model)
     run("eval", *chosen, "--response-limit", "8", "--max-turns", "2", "-n", "1", "--out", out)
     (record,) = RunFolder.open(out).trajectories()
     assert (record.agent, record.model, record.tokenizer) == ("hf", model, f"hf:{model}")
