@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
+from coding_gym.agents.live_episode import ModelError, PromptTooLongError, public_text
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 from coding_gym.trajectory import ModelCall
@@ -111,7 +111,7 @@ class ModelClient:
         except openai.APIError as problem:  # LiteLLM's errors are of these classes too
             status = getattr(problem, "status_code", 500)
             said = f"{status} {problem.body}" if problem.body else str(problem)
-            raise _model_error(status, f"{server}: {said:.1000}") from None
+            raise _model_error(status, f"{server}: {public_text(said):.1000}") from None
         return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
 
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:

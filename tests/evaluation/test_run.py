@@ -55,7 +55,7 @@ def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
     assert record.usage["completion_tokens"] == 10
     assert record.cost == pytest.approx(2 * (10 + 2 * 5))
     reasons = [turn.model_call.finish_reason for turn in record.turns if turn.model_call]
-    assert reasons == ["tool_calls", "tool_calls"]
+    assert reasons == ["tool_calls"] * 2
     assert record.stop_reason == "submitted"
     assert record.num_prefix_breaks is None
 
@@ -88,25 +88,20 @@ def test_server_fault_is_an_error_of_its_class(
     assert not record.resolved
 
 
-def test_keys_are_in_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_hold_no_keys_and_no_folders_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise OSError(f"{Path.home()}/models")
+
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     (record,) = played(refuse(401, "bad key sk-secret"), tmp_path / "run").errors()
     assert "bad key [key]" in record.error
     with pytest.raises(InvalidArgumentError, match="may hold no user, password or query"):
         OpenAIClient(base_url="http://me:sk-secret@localhost/v1")
-
-
-def test_errors_name_no_key_and_no_folder_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(*_: Any) -> None:
-        raise OSError(f"{Path.home()}/models has no sk-another-secret")
-
-    monkeypatch.setenv("SOME_API_KEY", "sk-another-secret")
     monkeypatch.setattr(ChatAgent, "play", fail)
-    (record,) = played(look_then_submit, tmp_path / "run").errors()
-    assert record.error.endswith("OSError: ~/models has no [key]\n")
-    assert 'File "coding_gym/agents/' in record.error
+    (record,) = played(look_then_submit, tmp_path / "broken").errors()
+    assert record.error.endswith("OSError: ~/models\n")
     assert 'File "/' not in record.error
 
 
@@ -171,8 +166,11 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
     assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
     assert all(turn.exact and turn.logprobs is not None for turn in record.turns)
     made = [turn.model_call for turn in record.turns if turn.model_call]
-    prompts = [(call.prefix_length, call.prompt_ids) for call in made]
-    assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
+    assert [(call.prefix_length, call.prompt_ids) for call in made] == [
+        (0, (1, 2, 3)),
+        (5, (6,)),
+        (2, (9,)),
+    ]
     assert record.num_prefix_breaks == 1
 
 
@@ -258,16 +256,6 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
 
 
-def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
-    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
-    new = folder.config["versions"]["gymnasium"]
-    folder.config["versions"]["gymnasium"] = "0.1"
-    folder.save_config()
-    for _ in range(2):
-        folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], resume=True)
-    assert folder.config["versions"]["gymnasium"] == f"0.1, then {new}"
-
-
 def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
     with ChatServer(look_then_submit) as server:
         agent = chat(server, prices=Prices(input=1e6, output=0.0))
@@ -327,19 +315,18 @@ def test_no_record_follows_one_that_could_not_be_written(tmp_path: Path) -> None
             writer.add(replace(record, attempt=1))
         index.rmdir()
         whole.rename(index)
-        with pytest.raises(OSError, match="an earlier record"):
+        with pytest.raises(IsADirectoryError):
             writer.add(replace(record, attempt=2))
     assert [attempt for _, attempt in folder.rows()] == [0, 1]
 
 
 _RUN = """
 import sys
+from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
-from coding_gym.tasks import load_tasks
 from pathlib import Path
 out = Path(sys.argv[1])
-tasks = load_tasks("bundled", limit=6)
-evaluate("noop", out, tasks=tasks, attempts=10, concurrency=4, resume=out.exists())
+evaluate(get_player("noop"), out, num_tasks=6, attempts=10, concurrency=4, resume=out.exists())
 """
 
 
