@@ -137,9 +137,8 @@ class HuggingFaceAgent:
     async def play(self, live: LiveEpisode) -> None:
         """Generates actions until the episode has ended.
 
-        A prompt as long as the model's context ends it, with a grade.
-
         Raises:
+            PromptTooLongError: A prompt is as long as the model's context.
             ModelError: The model failed, or its chat template does not fit.
         """
         episode = live.episode
