@@ -1,10 +1,9 @@
 """Which snapshots an episode refuses, and what becomes of one that it cannot open."""
 
-import json
 from collections.abc import Callable
 
 import pytest
-from moves import SUBMIT, shell
+from moves import SUBMIT, call, shell
 
 from coding_gym.episode import Episode, lifecycle
 from coding_gym.errors import EpisodeError, SandboxError
@@ -28,19 +27,17 @@ def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(make: Make) -> No
 
 
 def test_edits_after_a_snapshot_are_not_undone_in_a_branch(make: Make) -> None:
-    def call(command: str, **arguments: str) -> str:
-        given = {"command": command, "path": "new.py", **arguments}
-        return json.dumps({"name": "str_replace_editor", "arguments": given})
+    def edit(command: str, **arguments: str) -> str:
+        return call("str_replace_editor", command=command, path="new.py", **arguments)
 
     episode, branch = (make(toolset=get_toolset("editor")) for _ in range(2))
     episode.start()
-    episode.step(call("create", file_text="one\n"))
+    episode.step(edit("create", file_text="one\n"))
     moment = episode.snapshot()
-    episode.step(call("str_replace", old_str="one", new_str="two"))
+    episode.step(edit("str_replace", old_str="one", new_str="two"))
     branch.restore(moment)
-    branch.step(call("undo_edit"))
-    look = json.dumps({"name": "bash", "arguments": {"command": "cat new.py"}})
-    assert "No such file" in branch.step(look).text
+    branch.step(edit("undo_edit"))
+    assert "No such file" in branch.step(call("bash", command="cat new.py")).text
 
 
 def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:

@@ -1,24 +1,22 @@
-"""Actions of the toolset ``nano`` on the tiny task."""
+"""Actions that call tools, most of them of the toolset ``nano`` on the tiny task."""
 
 import json
+from typing import Any
 
-FIX = json.dumps(
-    {
-        "name": "apply_patch",
-        "arguments": {"search": "width + height", "replace": "width * height", "file": "shapes.py"},
-    }
-)
-SUBMIT = '{"name": "submit", "arguments": {}}'
+
+def call(name: str, **arguments: Any) -> str:
+    """A call of one tool."""
+    return json.dumps({"name": name, "arguments": arguments})
 
 
 def shell(command: str) -> str:
     """A call of the tool ``shell``."""
-    return json.dumps({"name": "shell", "arguments": {"cmd": command}})
+    return call("shell", cmd=command)
 
 
 def shells(*commands: str) -> str:
     """Several calls of the tool ``shell``."""
-    return json.dumps([{"name": "shell", "arguments": {"cmd": c}} for c in commands])
+    return f"[{', '.join(map(shell, commands))}]"
 
 
 def returning(expression: str) -> str:
@@ -26,4 +24,6 @@ def returning(expression: str) -> str:
     return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
 
 
+FIX = call("apply_patch", search="width + height", replace="width * height", file="shapes.py")
+SUBMIT = call("submit")
 TRUE = shell("true")

@@ -15,4 +15,4 @@ def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
     with open_sandbox(getattr(request.module, "SPEC", SandboxSpec())) as sandbox:
         for path, content in files.items():
             sandbox.write_file(path, content.encode())
-        yield Scene(sandbox, request.module.TOOLSET)
+        yield Scene(sandbox, toolset=request.module.TOOLSET)

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from coding_gym.calls import ToolCall
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, parse_action, render_calls
 from coding_gym.tools.schemas import array, boolean, function, integer
-from coding_gym.wrappers import CollapseDetector, FormatErrorLimit
 
 SCHEMAS = (
     function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where")),
@@ -369,26 +367,3 @@ def test_prose_that_looks_like_a_call_of_no_tool_is_prose() -> None:
         'The object {"name": "x", "version": 1} is not a call.',
     ):
         assert (parse(text).calls, parse(text).error) == ((), ""), text
-
-
-MALFORMED = f"{K2_BEGIN}<|tool_call_begin|>functions.shell:0<|tool_call_argument_begin|>{{cmd: "
-
-
-def test_a_malformed_call_of_any_family_counts_as_a_format_error(tiny_row: dict[str, Any]) -> None:
-    env = FormatErrorLimit(CodingRepairEnv(tasks=[tiny_row], max_turns=40), 3)
-    env.reset()
-    env.step('{"name": "shell", "arguments": {"cmd": "echo >> new.txt"}}')
-    for turn in range(3):
-        _, _, terminated, truncated, info = env.step(MALFORMED)
-        assert "functions.TOOL:0<|tool_call_argument_begin|>{" in info["text"]
-        assert (terminated, truncated) == (False, turn == 2)
-    assert info["stop_reason"] == "format_errors"
-    env.close()
-
-
-def test_the_same_malformed_call_over_and_over_is_a_collapse(tiny_row: dict[str, Any]) -> None:
-    env = CollapseDetector(CodingRepairEnv(tasks=[tiny_row], max_turns=40), 3)
-    env.reset()
-    ends = [env.step(MALFORMED)[3] for _ in range(4)]
-    assert ends == [False, False, False, True]
-    env.close()

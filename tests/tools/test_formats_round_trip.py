@@ -25,27 +25,12 @@ SCHEMAS = (
     function("submit", ""),
 )
 PIECES = (
-    *(
-        "a",
-        " ",
-        "\n",
-        "\t",
-        "\r\n",
-        "é",
-        "🙂",
-        "\u2028",
-        "\x85",
-        "\x00",
-        '"',
-        "\\",
-        "'",
-        "7",
-        "true",
-    ),
-    *("null", "{}", "[1]", "ls -la", "```", "```bash", "<think>", "</think>", "<tool_call>"),
-    *("</tool_call>", "<function=bash>", "<function=other>", "</function>", "<parameter=command>"),
-    *("<parameter=zzz>", "</parameter>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "; "),
-    *("*** Begin Patch", "*** End Patch", "submit", '{"name": "submit", "arguments": {}}'),
+    *"a \n\té🙂\u2028\x85\x00\"\\'7",
+    *("\r\n", "true", "null", "{}", "[1]", "ls -la", "```", "```bash", "<think>", "</think>"),
+    *("<tool_call>", "</tool_call>", "<function=bash>", "<function=other>", "</function>", "; "),
+    *("<parameter=command>", "<parameter=zzz>", "</parameter>", "[TOOL_CALLS]", "[ARGS]"),
+    *("<|python_tag|>", "*** Begin Patch", "*** End Patch", "submit"),
+    '{"name": "submit", "arguments": {}}',
 )
 
 # What ends a value, the last two only at the start of a line.

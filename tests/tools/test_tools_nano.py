@@ -1,12 +1,11 @@
 import json
-from typing import Any
 
-import numpy as np
+import pytest
 from scene import Scene
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ToolCall
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, default_interpreter, open_sandbox
 from coding_gym.tools import NoCall, get_toolset, tool_names
-from coding_gym.tools.formats import parse_action, render_calls
 
 NANO = get_toolset("nano")
 
@@ -15,16 +14,12 @@ TOOLSET = "nano"
 FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n"}
 
 
-def call(scene: Scene, name: str, **arguments: Any) -> ToolResult:
-    return NANO.execute(ToolCall(name, arguments, "call_7"), scene)
-
-
 def shell(scene: Scene, cmd: str) -> str:
-    return call(scene, "shell", cmd=cmd).content
+    return scene.told("shell", cmd=cmd)
 
 
 def patch(scene: Scene, search: str, replace: str, file: str = "pkg/area.py") -> str:
-    return call(scene, "apply_patch", search=search, replace=replace, file=file).content
+    return scene.told("apply_patch", search=search, replace=replace, file=file)
 
 
 def test_shell_replies_as_nano_does(scene: Scene) -> None:
@@ -36,13 +31,9 @@ def test_shell_replies_as_nano_does(scene: Scene) -> None:
 
 
 def test_shell_needs_its_argument(scene: Scene) -> None:
-    assert call(scene, "shell").content == "shell tool missing required 'cmd' parameter"
-    assert call(scene, "shell", command="ls").content == (
-        "shell tool missing required 'cmd' parameter"
-    )
-    assert call(scene, "shell", cmd=["ls"]).content == (
-        "shell tool parameter 'cmd' must be a string"
-    )
+    assert scene.told("shell") == "shell tool missing required 'cmd' parameter"
+    assert scene.told("shell", command="ls") == "shell tool missing required 'cmd' parameter"
+    assert scene.told("shell", cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
 
 
 def test_a_command_that_cannot_be_started_is_an_answer(scene: Scene) -> None:
@@ -105,7 +96,7 @@ def test_apply_patch_refuses_what_is_not_three_texts(scene: Scene) -> None:
         {"search": "a", "replace": None, "file": "pkg/area.py"},
         {"search": "\ud800", "replace": "b", "file": "pkg/area.py"},
     ]:
-        result = call(scene, "apply_patch", **arguments)
+        result = scene.call("apply_patch", **arguments)
         assert (result.content, result.ok) == ("invalid `apply_patch` arguments", False), arguments
 
 
@@ -139,25 +130,53 @@ def test_bytes_and_line_ends_survive(scene: Scene) -> None:
 
 
 def test_the_uncut_output_is_kept_beside_the_answer(scene: Scene) -> None:
-    long = call(scene, "shell", cmd="seq 5000")
+    long = scene.call("shell", cmd="seq 5000")
     assert long.raw.splitlines()[-1] == "5000"
     assert "5000" not in long.content
-    assert call(scene, "shell", cmd="echo short").raw == ""
-
-
-def test_submit_ends_and_everything_else_does_not(scene: Scene) -> None:
-    assert call(scene, "submit").submitted
-    assert call(scene, "submit", summary="done").submitted
-    assert not call(scene, "shell", cmd="true").submitted
-    assert not call(scene, "apply_patch").submitted
+    assert scene.call("shell", cmd="echo short").raw == ""
 
 
 def test_what_is_no_tool_is_said(scene: Scene) -> None:
-    assert call(scene, "bash", cmd="ls").content == "unknown tool: bash"
+    assert scene.told("bash", cmd="ls") == "unknown tool: bash"
     broken = ToolCall("shell", error="Expecting value: line 1 column 1 (char 0)")
     assert NANO.execute(broken, scene).content == (
         "Malformed tool arguments JSON: Expecting value: line 1 column 1 (char 0)"
     )
+
+
+def test_a_command_that_used_too_much_memory_is_told_so() -> None:
+    limits = SandboxLimits(memory_bytes=64 << 20)
+    with open_sandbox(SandboxSpec(python=default_interpreter(), limits=limits)) as sandbox:
+        take = "python -c \"x = b'x' * (200 << 20); import time; time.sleep(60)\""
+        result = Scene(sandbox, toolset="nano").call("shell", cmd=f"echo begun; {take}")
+    assert not result.ok
+    assert result.content == (
+        "command failed with exit code 137. Error output:\nbegun\n"
+        "(killed: it used more memory than there is)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "reply"),
+    [
+        ("echo out; exit 3", "command failed with exit code 3. Error output:\nout\n"),
+        ("exit", "command succeeded\n"),
+        ("echo out; exit 0", "out\n"),
+        ("printf '%2001s' | tr ' ' x; exit 0", f"{'x' * 2000}... output truncated\n"),
+        (
+            "echo out; sleep 60",
+            "command failed with exit code 124. Error output:\nCommand timed out after 0.5s\n",
+        ),
+    ],
+    ids=["fails", "silent", "speaks", "long", "late"],
+)
+def test_a_lost_shell_is_told_of_below_all_else(command: str, reply: str) -> None:
+    lost = "the shell " + ("was killed at the time limit" if "sleep" in command else "exited")
+    gone = "its folder, variables, functions and background processes are gone"
+    with open_sandbox(SandboxSpec(shell="persistent")) as sandbox:
+        scene = Scene(sandbox, toolset="nano", command_timeout_s=0.5)
+        assert scene.told("shell", cmd=command) == f"{reply}[{lost}; {gone}]"
+        assert scene.told("shell", cmd="echo new") == "new"
 
 
 def test_no_call_ends_a_changed_tree_and_nudges_a_clean_one(scene: Scene) -> None:
@@ -176,16 +195,3 @@ def test_schemas_are_openai_functions_with_nanos_names() -> None:
     assert list(parameters["shell"]["properties"]) == ["cmd"]
     assert parameters["apply_patch"]["required"] == ["search", "replace", "file"]
     assert json.loads(json.dumps(NANO.schemas)) == list(NANO.schemas)
-
-
-def test_sampled_calls_are_valid_seeded_and_varied(scene: Scene) -> None:
-    first, second = ([NANO.sample_call(np.random.default_rng(s)) for s in range(60)] for _ in "ab")
-    assert first == second
-    assert {c.name for c in first} == set(tool_names(NANO))
-    properties = {
-        s["function"]["name"]: s["function"]["parameters"]["required"] for s in NANO.schemas
-    }
-    for sampled in first:
-        assert list(sampled.arguments) == properties[sampled.name]
-        read = parse_action(render_calls([sampled])).calls[0]
-        assert (read.name, read.arguments) == (sampled.name, sampled.arguments)

@@ -11,18 +11,6 @@ from coding_gym.tools import get_toolset, register_toolset, tool_names, toolset_
 from coding_gym.tools.schemas import argument_errors, array, function, integer
 
 
-@pytest.mark.parametrize("name", toolset_names())
-def test_every_toolset_describes_itself(name: str) -> None:
-    toolset = get_toolset(name)
-    assert toolset.name == name
-    assert toolset.system_prompt.strip()
-    assert "submit" in toolset.system_prompt  # by a tool of that name, or in another way
-    for schema in toolset.schemas:
-        assert schema["type"] == "function"
-        assert schema["function"]["description"]
-        assert schema["function"]["parameters"]["type"] == "object"
-
-
 def test_a_name_belongs_to_one_toolset() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="already a toolset named 'nano'"):

@@ -74,7 +74,7 @@ def test_a_command_that_times_out_does_not_submit(scene: Scene) -> None:
 
 def test_in_one_shell_state_is_kept_and_its_loss_told_of_below_all_else() -> None:
     with NamespaceBackend().open(SandboxSpec(shell="persistent")) as sandbox:
-        scene = Scene(sandbox, "bash")
+        scene = Scene(sandbox, toolset="bash")
         scene.call("bash", command="cd /tmp; kept=1")
         assert "\n/tmp 1\n" in scene.told("bash", command="echo $PWD $kept")
         lost = scene.told("bash", command="echo out; exit 3")

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.utils.env_checker import check_env
+from moves import call
 
 import coding_gym
 from coding_gym.tools import get_toolset
@@ -20,10 +21,6 @@ def made(row: dict[str, Any], toolset: str) -> Iterator[Env]:
     with gym.make("coding_gym:CodingRepair-v0", tasks=[row], toolset=toolset) as env:
         env.reset(seed=3)
         yield env
-
-
-def call(name: str, **arguments: Any) -> str:
-    return json.dumps({"name": name, "arguments": arguments})
 
 
 def text(env: Env, action: str) -> str:

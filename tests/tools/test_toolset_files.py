@@ -1,6 +1,5 @@
 """What every tool that changes files keeps, and what it refuses."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -125,24 +124,11 @@ def test_what_is_no_text_file_is_an_answer_that_names_it(scene: Scene, edit: Edi
     assert scene.sandbox.run("cat read-only data | tr -d '\\0'").output == "one\none\n"
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_a_sibling_folder_of_the_same_beginning_and_links_out_are_outside(
-    scene: Scene, edit: Edit
-) -> None:
-    scene.sandbox.write_file("/tmp/work-evil/file", b"one\n")
-    scene.sandbox.run("ln -s /tmp/work-evil out; ln -s /tmp/work-evil/file link")
-    for path in ("out/file", "link", "/tmp/work-evil/file", "../tmp/work-evil/file", "/etc/passwd"):
-        result = edit(scene, path, "one", "two")
-        assert not result.ok
-        assert re.search("(out|in)side the repository", result.content)
-    assert scene.sandbox.read_file("/tmp/work-evil/file") == b"one\n"
-
-
 @pytest.mark.parametrize("edit", EDITS[1:])
 def test_a_full_disk_is_an_answer_and_changes_nothing(edit: Edit) -> None:
     limits = SandboxLimits(disk_bytes=1 << 20)
     with NamespaceBackend().open(SandboxSpec(python=default_interpreter(), limits=limits)) as box:
-        scene = Scene(box, "thesis")
+        scene = Scene(box, toolset="thesis")
         box.write_file("file", b"one\n")
         box.run("dd if=/dev/zero of=fill bs=4096 count=100000 2>/dev/null")
         result = edit(scene, "file", "one", "two\n" * 100_000)
@@ -175,11 +161,10 @@ def test_a_folder_whose_name_begins_like_the_workspace_is_outside(tmp_path: Path
     mount = Mount(source=shown, target="/workspace-evil")
     with open_sandbox(SandboxSpec(mounts=(mount,))) as sandbox:
         for path in ("/workspace-evil/file", "../workspace-evil/file"):
-            nano = Scene(sandbox, "nano").told(
-                "apply_patch", search="one", replace="two", file=path
-            )
-            assert nano == "Path must be inside the repository"
-            assert "outside the repository" in Scene(sandbox, "thesis").told("view_file", path=path)
+            nano, thesis = (Scene(sandbox, toolset=name) for name in ("nano", "thesis"))
+            told = nano.told("apply_patch", search="one", replace="two", file=path)
+            assert told == "Path must be inside the repository"
+            assert "outside the repository" in thesis.told("view_file", path=path)
 
 
 @pytest.mark.parametrize("alias", ["/testbed", "/opt/the project"])
@@ -189,7 +174,7 @@ def test_the_second_path_of_the_workspace_is_inside(tmp_path: Path, alias: str) 
     with NamespaceBackend().open(spec) as sandbox:
         sandbox.write_file("pkg/a.py", b"x = 1\n")
         sandbox.run("ln -s /etc out")
-        scene = Scene(sandbox, "thesis")
+        scene = Scene(sandbox, toolset="thesis")
         edited = scene.call("str_replace", path=f"{alias}/pkg/a.py", old_str="1", new_str="2")
         assert edited.ok, edited.content
         assert sandbox.read_file("pkg/a.py") == b"x = 2\n"

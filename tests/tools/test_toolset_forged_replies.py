@@ -56,7 +56,7 @@ class ForgingSandbox:
 
 
 def scenes(sandbox: ForgingSandbox) -> dict[str, Scene]:
-    return {name: Scene(cast("Sandbox", sandbox), name) for name in ("heavy", "pdb")}
+    return {name: Scene(cast("Sandbox", sandbox), toolset=name) for name in ("heavy", "pdb")}
 
 
 def drawn(rng: random.Random) -> Any:

@@ -255,7 +255,7 @@ def test_what_is_remembered_is_json_and_says_the_same_in_a_fork(scene: Scene) ->
     scene.told("note", text="one")
     scene.told("bash", command="seq 200")
     scene.told("edit", path="a", old="b", new="c")
-    fork = Scene(scene.sandbox, "heavy", state=json.loads(json.dumps(scene.state)))
+    fork = Scene(scene.sandbox, toolset="heavy", state=json.loads(json.dumps(scene.state)))
     calls = (("bash", {"command": "seq 200"}), ("notes", {}))
     assert [scene.told(t, **a) for t, a in calls] == [fork.told(t, **a) for t, a in calls]
     assert scene.call("submit").submitted
@@ -263,5 +263,5 @@ def test_what_is_remembered_is_json_and_says_the_same_in_a_fork(scene: Scene) ->
 
 def test_without_python_the_map_says_so(scene: Scene) -> None:
     with open_sandbox(SandboxSpec(env={"PATH": "/nowhere"})) as sandbox:
-        answer = Scene(sandbox, "heavy").told("repo_map")
+        answer = Scene(sandbox, toolset="heavy").told("repo_map")
     assert answer.endswith("there is no `python` here to do it with")

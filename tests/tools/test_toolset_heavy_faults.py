@@ -1,12 +1,12 @@
 """The tool locate_fault: visible tests run line by line, in episodes."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium as gym
 import pytest
+from moves import call
 
 from coding_gym.tools.heavy import pytest_arguments
 from coding_gym.tools.toolset import Refusal
@@ -69,11 +69,9 @@ def env() -> Iterator[gym.Env[Any, str]]:
 def ask(env: gym.Env[Any, str]) -> Ask:
     env.reset(seed=0)
 
-    def call(tool: str, **arguments: Any) -> str:
-        text = env.step(json.dumps({"name": tool, "arguments": arguments}))[4]["text"]
-        return re.sub(r"^\[call \d+\]\n", "", text)
-
-    return call
+    return lambda tool, **arguments: re.sub(
+        r"^\[call \d+\]\n", "", env.step(call(tool, **arguments))[4]["text"]
+    )
 
 
 def test_the_line_that_only_the_failing_test_runs_comes_first(ask: Ask) -> None:

@@ -113,7 +113,7 @@ def test_where_one_file_cannot_be_changed_none_is(scene: Scene, bad: str) -> Non
 def test_what_was_written_is_taken_back_on_a_full_disk() -> None:
     limits = SandboxLimits(disk_bytes=1 << 20)
     with NamespaceBackend().open(SandboxSpec(python=default_interpreter(), limits=limits)) as box:
-        scene = Scene(box, "codex")
+        scene = Scene(box, toolset="codex")
         box.write_file("a.py", b"one\ntwo\nthree\n")
         box.write_file("run.sh", b"run\n")
         box.run("chmod 700 run.sh")

@@ -8,13 +8,8 @@ FILES = {"pkg/area.py": "def area(w, h):\n    return w + h\n\n\nx = 1\nx = 1\n"}
 
 
 def test_its_tools_are_those_of_the_thesis() -> None:
-    assert tool_names(get_toolset("thesis")) == (
-        "bash",
-        "str_replace",
-        "view_file",
-        "write_file",
-        "submit",
-    )
+    names = ("bash", "str_replace", "view_file", "write_file", "submit")
+    assert tool_names(get_toolset("thesis")) == names
 
 
 def test_bash_tells_output_and_how_it_ended(scene: Scene) -> None:

@@ -72,7 +72,7 @@ def test_a_tools_own_commands_take_no_more_time_than_is_left(
     sandbox.run("rm -f new*")
     sandbox.write_file("a.py", b"a\n")
     watched = Watched(sandbox)
-    scene = Scene(cast("Sandbox", watched), toolset, command_timeout_s=LEFT_S)
+    scene = Scene(cast("Sandbox", watched), toolset=toolset, command_timeout_s=LEFT_S)
     for tool, arguments in CALLS[toolset]:
         result = scene.call(tool, **arguments)
         assert result.ok, result.content
