@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from git import Repo
+from repositories import write_files
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
@@ -45,9 +46,7 @@ def test_nothing_changed_is_an_empty_patch() -> None:
 
 def test_it_agrees_with_git_on_what_the_diff_means(tmp_path: Path) -> None:
     repo = Repo.init(tmp_path)
-    for path, text in BEFORE.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8", newline="")
+    write_files(tmp_path, BEFORE)
     repo.git.add("-A")
     patch = tmp_path / ".git" / "x.patch"
     patch.write_text(Patch.between(BEFORE, AFTER).text, encoding="utf-8", newline="")

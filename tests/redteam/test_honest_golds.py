@@ -1,10 +1,7 @@
 """Honest repairs are not taken for cheats, however unusual they and their tests are."""
 
 import pytest
-from gold import Gold
-from golds_odd_runs import ODD_RUNS
-from golds_odd_tests import ODD_TESTS
-from golds_odd_values import ODD_VALUES
+from golds import GOLDS, Gold
 from made_tasks import made_task
 
 from coding_gym.grade import GradeReason
@@ -13,7 +10,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
-GOLDS = ODD_VALUES | ODD_TESTS | ODD_RUNS
 RECORDED = Gold(
     "def add(a, b):\n    return a + b\n",
     "a + b",

@@ -7,6 +7,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+from repositories import write_files
+
 Files = Mapping[str, str]
 # Its second test fails only after the first one.
 BAG = {
@@ -21,10 +23,7 @@ class Shell:
 
     def __init__(self, folder: Path, files: Files) -> None:
         self.workspace = folder / "workspace"
-        for name, text in files.items():
-            path = self.workspace / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+        write_files(self.workspace, files)
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
         self.env = {

@@ -124,11 +124,7 @@ class Arena:
         assert result.ok
         return result.output
 
-    def _run(
-        self,
-        attack: Attack,
-        attacker: Sandbox,
-    ) -> str:
+    def _run(self, attack: Attack, attacker: Sandbox) -> str:
         if not attack.lasts:
             return self.run(attack, attacker).output
         reports: list[str] = []

@@ -14,6 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from repositories import write_files
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
 from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, interpreters, standalone
@@ -49,10 +50,7 @@ def checks(backend: SandboxBackend) -> dict[str, Any]:
 
 def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
     """Returns by backend which of a restored sandbox and of a fork are not as the first was."""
-    layer = folder / "layer"
-    for name, text in TEMPLATE.items():
-        (layer / name).parent.mkdir(parents=True, exist_ok=True)
-        (layer / name).write_text(text, encoding="utf-8")
+    layer = write_files(folder / "layer", TEMPLATE)
     tools = Mount(source=layer, target="/opt/tools")
     spec = SandboxSpec(layers=(layer,), mounts=(tools,), python=interpreter)
     return {name: differences(backend, spec) for name, backend in BACKENDS.items()}

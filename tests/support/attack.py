@@ -4,7 +4,6 @@ import json
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from system_calls import NUMBERS_HERE
 
@@ -111,6 +110,7 @@ class Attack:
         succeeds: The attempts that succeed then, all of them when ""; "dies" where the sandbox
             itself does not survive.
         lasts: Whether the script calls ``hold`` at its height.
+        words: More functions for the script.
         meanwhile: Asserts something while an attack that lasts is at its height.
         limits: Those of the attacker; None for the default ones.
     """
@@ -121,6 +121,7 @@ class Attack:
     ablation: str = ""
     succeeds: str = ""
     lasts: bool = False
+    words: str = ""
     meanwhile: Callable[[], None] = lambda: None
     limits: SandboxLimits | None = None
 
@@ -134,7 +135,7 @@ class Attack:
             facts: What the attacker knows of the host.
         """
         known = {"numbers": json.dumps(NUMBERS_HERE), "facts": json.dumps(dict(facts))}
-        return _WORDS.format(**known) + textwrap.dedent(self.script)
+        return _WORDS.format(**known) + self.words + textwrap.dedent(self.script)
 
     def assert_blocked(self, report: str) -> None:
         """Asserts that every attempt was made, and stopped by an expected error."""
@@ -153,9 +154,3 @@ class Attack:
     def _wanted(self) -> list[tuple[str, str]]:
         """Returns the attempts and what may have stopped each, in order."""
         return [(name, errors) for name, errors in map(str.split, self.report.split(","))]
-
-
-def attack_after(words: str, name: str, script: str, report: str, **rest: Any) -> Attack:
-    """Returns an attack whose script, indented as in a table, has some more words before it."""
-    body = "\n".join(line[8:] for line in script.splitlines())
-    return Attack(name=name, script=words + body, report=report, **rest)

@@ -2,14 +2,12 @@
 
 import attacks_channel
 import attacks_first_process
-import attacks_host_files
 import attacks_kernel
 import attacks_limits
 import attacks_network
 import attacks_processes
+import attacks_reading
 import attacks_rights
-import attacks_secrets
-import attacks_shared_stores
 import attacks_writing
 from attack import Attack
 
@@ -17,14 +15,14 @@ TABLES: dict[str, tuple[Attack, ...]] = {
     "the first process is out of reach": attacks_first_process.ATTACKS,
     "the owner's channel is out of reach": attacks_channel.ATTACKS,
     "refused system calls do nothing": attacks_kernel.ATTACKS,
-    "host files are hidden": attacks_host_files.ATTACKS,
-    "secrets of the host are hidden": attacks_secrets.ATTACKS,
+    "host files are hidden": attacks_reading.FILES,
+    "secrets of the host are hidden": attacks_reading.SECRETS,
     "nothing outside can be changed": attacks_writing.ATTACKS,
     "nothing outside can be reached": attacks_network.ATTACKS,
     "no rights can be gained": attacks_rights.ATTACKS,
     "nothing outlives its command": attacks_processes.ATTACKS,
     "limits hold and siblings do not feel it": attacks_limits.ATTACKS,
-    "shared stores are not used up": attacks_shared_stores.ATTACKS,
+    "shared stores are not used up": attacks_limits.SHARED_STORES,
 }
 
 

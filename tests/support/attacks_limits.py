@@ -1,23 +1,26 @@
-"""Using up what sandboxes share: each ends at a limit of its own, and others do not feel it."""
+"""Using up what sandboxes, the machine or its user share.
+
+Each ends at a limit of its own, and others do not feel it.
+"""
 
 from functools import partial
 
-from attack import TIGHT, attack_after
+from attack import TIGHT, Attack
 
-_FILL = """
+_WORDS = """
 def fill(path, size=1 << 24):
     with open(path, 'wb', buffering=0) as file:
         for _ in range(size >> 16):
             file.write(bytes(1 << 16))
+def below(got, most):
+    return False if len(got) <= most else len(got)
 """
-
-
-_attack = partial(attack_after, _FILL, limits=TIGHT)
+_attack = partial(Attack, words=_WORDS, limits=TIGHT)
 
 ATTACKS = (
     _attack(
-        "disk",
-        """
+        name="disk",
+        script="""
         for number in range(8):
             with suppress(OSError):
                 fill(f'/workspace/{number}', 1 << 21)
@@ -26,26 +29,26 @@ ATTACKS = (
         attempt('memory', lambda: os.memfd_create('x'))
         hold()
         """,
-        "/workspace/x ENOSPC, /tmp/x ENOSPC, /home/agent/x ENOSPC, /dev/shm/x ENOSPC,"
+        report="/workspace/x ENOSPC, /tmp/x ENOSPC, /home/agent/x ENOSPC, /dev/shm/x ENOSPC,"
         " memory ENOSYS",
         ablation="tight limits",
         succeeds="/workspace/x /tmp/x /home/agent/x /dev/shm/x",
         lasts=True,
     ),
     _attack(
-        "size of a file",
-        """
+        name="size of a file",
+        script="""
         attempt('written', lambda: fill('/tmp/x', 5 << 20))
         attempt('sparse', lambda: os.truncate('/tmp/x', 1 << 40))
         attempt('reserved', lambda: os.posix_fallocate(os.open('/tmp/x', 2), 0, 1 << 30))
         """,
-        "written EFBIG, sparse EFBIG, reserved EFBIG|ENOSPC",
+        report="written EFBIG, sparse EFBIG, reserved EFBIG|ENOSPC",
         ablation="tight limits",
         succeeds="written",
     ),
     _attack(
-        "inodes",
-        """
+        name="inodes",
+        script="""
         os.chdir('/tmp')
         attempt('files', lambda: [open(f'{n}', 'w').close() for n in range(2500)] and 1)
         attempt('links', lambda: [os.link('1', f'l{n}') for n in range(2500)] and 1)
@@ -53,14 +56,14 @@ ATTACKS = (
         attempt('symlinks', lambda: os.symlink('x', '/dev/shm/x'))
         hold()
         """,
-        "files ENOSPC, links ENOSPC, folders ENOSPC, symlinks ENOSPC",
+        report="files ENOSPC, links ENOSPC, folders ENOSPC, symlinks ENOSPC",
         ablation="tight limits",
         succeeds="files folders symlinks",
         lasts=True,
     ),
     _attack(
-        "extended attributes",
-        """
+        name="extended attributes",
+        script="""
         def attributes():
             for file in range(300):
                 open(f'/tmp/{file}', 'w').close()
@@ -68,12 +71,12 @@ ATTACKS = (
                     os.setxattr(f'/tmp/{file}', f'user.{number}', bytes(1 << 10))
         attempt('attributes', attributes)
         """,
-        "attributes ENOSPC|EOPNOTSUPP",
+        report="attributes ENOSPC|EOPNOTSUPP",
         ablation="tight limits",
     ),
     _attack(
-        "deep folders and long names",
-        """
+        name="deep folders and long names",
+        script="""
         def deep():
             for _ in range(3000):
                 os.mkdir('d' * 200)
@@ -84,11 +87,11 @@ ATTACKS = (
         attempt('path', lambda: open('/tmp/' + 'd/' * 4000))
         attempt('target', lambda: os.symlink('t' * 5000, '/tmp/link'))
         """,
-        "deep ENOSPC, long ENAMETOOLONG, path ENAMETOOLONG, target ENAMETOOLONG",
+        report="deep ENOSPC, long ENAMETOOLONG, path ENAMETOOLONG, target ENAMETOOLONG",
     ),
     _attack(
-        "processes",
-        """
+        name="processes",
+        script="""
         def forks():
             for _ in range(100):
                 if os.fork() == 0:
@@ -97,26 +100,26 @@ ATTACKS = (
         attempt('forks', forks)
         hold()
         """,
-        "forks EAGAIN",
+        report="forks EAGAIN",
         ablation="tight limits",
         lasts=True,
     ),
     _attack(
-        "threads",
-        """
+        name="threads",
+        script="""
         stop = threading.Event()
         threads = [threading.Thread(target=stop.wait, daemon=True) for _ in range(100)]
         attempt('threads', lambda: [t.start() for t in threads] and True)
         hold()
         os._exit(0)
         """,
-        "threads RuntimeError",
+        report="threads RuntimeError",
         ablation="tight limits",
         lasts=True,
     ),
     _attack(
-        "descriptors",
-        """
+        name="descriptors",
+        script="""
         for name, take in (('files', lambda: os.open('/dev/null', 0)), ('pipes', os.pipe),
                            ('sockets', lambda: socket.socketpair()), ('events', select.epoll)):
             def take_many(take=take):
@@ -126,8 +129,76 @@ ATTACKS = (
         kept = count(lambda: os.open('/dev/null', 0))
         hold()
         """,
-        "files EMFILE, pipes EMFILE, sockets EMFILE, events EMFILE",
+        report="files EMFILE, pipes EMFILE, sockets EMFILE, events EMFILE",
         ablation="tight limits",
         lasts=True,
+    ),
+)
+
+SHARED_STORES = (
+    _attack(
+        name="what a user has few of",
+        script="""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [40])
+        def terminal(): return os.open('/dev/ptmx', os.O_RDWR)
+        def watch():
+            if (got := libc.inotify_init()) < 0:
+                raise OSError(ctypes.get_errno(), 'inotify')
+            return got
+        def queue():
+            if libc.sigqueue(os.getpid(), 40, 0) < 0:
+                raise OSError(ctypes.get_errno(), 'sigqueue')
+        watches, terminals = count(watch, 40), count(terminal, 100)
+        attempt('inotify', lambda: below(watches, 16))
+        attempt('terminals', lambda: below(terminals, 64))
+        attempt('signals', lambda: below(count(queue), 1024))
+        hold()
+        """,
+        report="inotify nothing, terminals nothing, signals nothing",
+        ablation="count limits",
+        succeeds="inotify terminals",
+        lasts=True,
+    ),
+    _attack(
+        name="memory that no process owns",
+        script="""
+        attempt('shared', lambda: call('shmget', 0, 1 << 20, 0o1600))
+        attempt('semaphores', lambda: call('semget', 0, 32000, 0o1600))
+        attempt('messages', lambda: call('msgget', 0, 0o1600))
+        attempt('key', lambda: call('add_key', b'user\\0', b'x\\0', b'x' * 9, 9, -3))
+        def queue():
+            if libc.mq_open(b'/x', os.O_CREAT | os.O_RDWR, 0o600, 0) < 0:
+                raise OSError(ctypes.get_errno(), 'mq_open')
+        attempt('posix', queue)
+        contexts = ctypes.c_ulong()
+        attempt('aio', lambda: call('io_setup', 60000, ctypes.byref(contexts)))
+        attempt('locked', lambda: libc.mlockall(3) == 0)
+        """,
+        report="shared EPERM, semaphores EPERM, messages EPERM, key EPERM, posix EMFILE|ENOSYS,"
+        " aio EPERM, locked nothing",
+        ablation="system-call filter",
+        succeeds="shared messages aio",
+    ),
+    _attack(
+        name="locks on files that others have",
+        script="""
+        file = open('/opt/shown/file')
+        attempt('flock', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+        attempt('read', lambda: fcntl.lockf(file, fcntl.LOCK_SH))
+        attempt('write', lambda: fcntl.lockf(file, fcntl.LOCK_EX))
+        hold()
+        """,
+        report="flock DONE, read DONE, write EBADF",
+        lasts=True,
+    ),
+    _attack(
+        name="arguments and variables",
+        script="""
+        many = {f'V{n}': 'x' * 1000 for n in range(10000)}
+        attempt('variables', lambda: subprocess.run(['/bin/true'], env=many))
+        attempt('arguments', lambda: subprocess.run(['/bin/true', *['x' * 1000] * 10000]))
+        attempt('argument', lambda: subprocess.run(['/bin/true', 'x' * (1 << 20)]))
+        """,
+        report="variables E2BIG, arguments E2BIG, argument E2BIG",
     ),
 )

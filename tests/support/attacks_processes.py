@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from attack import attack_after
+from attack import Attack
 
 _DAEMON = """
 def daemon(prepare=lambda: None):
@@ -23,35 +23,32 @@ def daemon(prepare=lambda: None):
     os.waitpid(first, 0)
     return int(os.read(ready, 20))
 """
-
-
-_attack = partial(attack_after, _DAEMON)
-
+_attack = partial(Attack, words=_DAEMON)
 
 # After each the arena looks for processes that are left.
 ATTACKS = (
     _attack(
-        "daemons that ignore every signal, have no descriptors or are stopped",
-        """
+        name="daemons that ignore every signal, have no descriptors or are stopped",
+        script="""
         attempt('daemon', daemon)
         attempt('bare', lambda: daemon(lambda: os.closerange(0, 3)))
         pid = daemon()
         attempt('stop', lambda: os.kill(pid, signal.SIGSTOP))
         """,
-        "daemon DONE, bare DONE, stop DONE",
+        report="daemon DONE, bare DONE, stop DONE",
     ),
     _attack(
-        "a subreaper that keeps orphans",
-        """
+        name="a subreaper that keeps orphans",
+        script="""
         libc.prctl(36, 1, 0, 0, 0)
         pid = daemon()
         attempt('adopted', lambda: f'PPid:\\t{os.getpid()}' in read(f'/proc/{pid}/status').decode())
         """,
-        "adopted DONE",
+        report="adopted DONE",
     ),
     _attack(
-        "children of the first process",
-        """
+        name="children of the first process",
+        script="""
         def sibling():
             if call('clone', 0x8000 | 17, 0, 0, 0, 0) == 0:
                 while True:
@@ -59,11 +56,11 @@ ATTACKS = (
             return True
         attempt('parent', lambda: [sibling() for _ in range(20)])
         """,
-        "parent DONE",
+        report="parent DONE",
     ),
     _attack(
-        "a storm of vfork and of zombies",
-        """
+        name="a storm of vfork and of zombies",
+        script="""
         def storm():
             for _ in range(100):
                 subprocess.run(['/bin/true'])
@@ -76,11 +73,11 @@ ATTACKS = (
             return True
         attempt('storm', storm)
         """,
-        "storm DONE",
+        report="storm DONE",
     ),
     _attack(
-        "a new child for every one that is killed",
-        """
+        name="a new child for every one that is killed",
+        script="""
         def heir():
             'Forks as soon as its parent is gone.'
             watch = os.pidfd_open(os.getpid())
@@ -92,11 +89,11 @@ ATTACKS = (
                         signal.pause()
         attempt('heirs', lambda: [heir() for _ in range(5)] and True)
         """,
-        "heirs DONE",
+        report="heirs DONE",
     ),
     _attack(
-        "parents that die of their children",
-        """
+        name="parents that die of their children",
+        script="""
         def linked():
             if os.fork() == 0:
                 libc.prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -107,11 +104,11 @@ ATTACKS = (
             return True
         attempt('linked', lambda: [linked() for _ in range(5)])
         """,
-        "linked DONE",
+        report="linked DONE",
     ),
     _attack(
-        "signals to everybody",
-        """
+        name="signals to everybody",
+        script="""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         own = {os.getpid(), daemon()}
         pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()}
@@ -120,16 +117,16 @@ ATTACKS = (
         attempt('owner', lambda: os.kill(FACTS['owner_pid'], signal.SIGSTOP))
         attempt('all', lambda: os.kill(-1, signal.SIGTERM))
         """,
-        "strangers nothing, victim ESRCH, owner ESRCH, all DONE",
+        report="strangers nothing, victim ESRCH, owner ESRCH, all DONE",
     ),
     _attack(
-        "signals to the groups of others",
-        """
+        name="signals to the groups of others",
+        script="""
         for name, group in (('victim', FACTS['pid']), ('owner', FACTS['owner_pid'])):
             attempt(name, lambda: os.killpg(group, signal.SIGKILL))
             attempt(name, lambda: os.kill(-group, signal.SIGSTOP))
         attempt('terminal', lambda: fcntl.ioctl(0, termios.TIOCSPGRP, struct.pack('i', 1)))
         """,
-        "victim ESRCH, victim ESRCH, owner ESRCH, owner ESRCH, terminal ENOTTY",
+        report="victim ESRCH, victim ESRCH, owner ESRCH, owner ESRCH, terminal ENOTTY",
     ),
 )

@@ -16,6 +16,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
+from repositories import write_files
+
 from coding_gym.sandbox.images import Image
 from coding_gym.sandbox.images.config import machine_architecture
 from coding_gym.sandbox.images.unpacking import Unpacked
@@ -27,20 +29,8 @@ DATE = 1_000_000_000
 PACKAGES = "dist-packages" if "deb_system" in sysconfig.get_scheme_names() else "site-packages"
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 _LEFT_OUT = {
-    "test",
-    "tests",
-    "idlelib",
-    "site-packages",
-    "dist-packages",
-    "__pycache__",
-    "ensurepip",
-    "turtledemo",
-    "tkinter",
-    "lib2to3",
-    "distutils",
-    "pydoc_data",
-    "sqlite3",
-    "curses",
+    *("test", "tests", "idlelib", "site-packages", "dist-packages", "__pycache__", "ensurepip"),
+    *("turtledemo", "tkinter", "lib2to3", "distutils", "pydoc_data", "sqlite3", "curses"),
 }
 # Compiled modules that tests in images have no use for, some with large libraries.
 _MODULES_LEFT_OUT = re.compile(
@@ -146,14 +136,7 @@ def oci_files(blobs: Mapping[str, bytes], *manifests: Mapping[str, Any]) -> dict
 def oci_layout(place: Path, layers: Layers, **facts: Any) -> Path:
     """Writes an OCI layout folder."""
     blobs, manifest = oci_blobs(layers, **facts)
-    write_files(place, oci_files(blobs, manifest))
-    return place
-
-
-def write_files(place: Path, files: Mapping[str, bytes]) -> None:
-    for name, data in files.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(data)
+    return write_files(place, oci_files(blobs, manifest))
 
 
 def programs(*names: str) -> list[Entry]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from cart_task import BASE
 from challenge_aware import KNOWING
-from forged_values import FORGED_VALUES
 from forgeries import FORGERIES
 from grading_fixtures import Changes
 from in_process import INSIDE
@@ -47,7 +46,7 @@ def _with_harmless(tables: dict[str, dict[str, str | None]]) -> dict[str, Cheat]
 
 SIDE_FILES = _with_harmless(OUTSIDE)
 IN_PROCESS = _in_source(INSIDE, GradeReason.TESTS_FAILED)
-FORGED = _in_source(FORGERIES | FORGED_VALUES, GradeReason.TAMPERED)
+FORGED = _in_source(FORGERIES, GradeReason.TAMPERED)
 CHALLENGE_AWARE = _in_source(KNOWING, GradeReason.TAMPERED)
 PATCHES = SIDE_FILES | IN_PROCESS | FORGED | CHALLENGE_AWARE
 

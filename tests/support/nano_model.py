@@ -2,15 +2,13 @@
 
 import importlib.metadata
 import importlib.util
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+from repositories import commit
 
 
 def replace_model(patch: pytest.MonkeyPatch, **functions: Callable[..., Any]) -> None:
@@ -25,13 +23,7 @@ def completion_of(message: dict[str, Any]) -> dict[str, Any]:
 
 def commit_files(root: Path, files: Mapping[str, str]) -> None:
     """Writes the files of a repository and commits them."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode(errors="surrogateescape"))
-    for arguments in (["init", "-q"], ["add", "."], [*IDENTITY, "commit", "-qm", "base"]):
-        command = ["git", "-C", str(root), *arguments]
-        subprocess.run(command, check=True)
+    commit(root, {name: text.encode(errors="surrogateescape") for name, text in files.items()})
 
 
 def similarity_of_nano() -> Callable[[str, str], float]:

@@ -4,21 +4,16 @@ import os
 import select
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
 def children(pid: int) -> list[int]:
     """Process ids of the children of ``pid``; none where it has ended."""
     found: list[int] = []
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return []
-    for task in tasks:
-        try:
-            found += map(int, (task / "children").read_text(encoding="ascii").split())
-        except OSError:
-            continue
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += map(int, listing.read_text(encoding="ascii").split())
     return found
 
 

@@ -1,4 +1,4 @@
-"""Git repositories of the tests' own making."""
+"""Trees of files and git repositories of the tests' own making."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,12 +6,18 @@ from pathlib import Path
 import git
 
 
-def commit(folder: Path, files: Mapping[str, str | bytes], message: str = "a change") -> str:
-    """Writes files and commits them, in a new repository if there is none; returns the commit."""
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Writes files below a folder, and returns the folder."""
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
+def commit(folder: Path, files: Mapping[str, str | bytes], message: str = "a change") -> str:
+    """Writes files and commits them, in a new repository if there is none; returns the commit."""
+    write_files(folder, files)
     someone = git.Actor("someone", "someone@example.org")
     with git.Repo.init(folder, initial_branch="main") as repository:
         repository.git.add("--all")

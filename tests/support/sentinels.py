@@ -13,14 +13,8 @@ import coding_gym
 from coding_gym.sandbox import Mount
 
 _SETTINGS = (
-    *(
-        "kernel/core_pattern",
-        "kernel/hostname",
-        "kernel/domainname",
-        "kernel/sysrq",
-        "kernel/panic",
-    ),
-    *("vm/overcommit_memory", "fs/file-max", "net/ipv4/ip_forward"),
+    *("kernel/core_pattern", "kernel/hostname", "kernel/domainname", "kernel/sysrq"),
+    *("kernel/panic", "vm/overcommit_memory", "fs/file-max", "net/ipv4/ip_forward"),
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 

@@ -8,12 +8,12 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+from repositories import commit
+
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import Template
-from coding_gym.workspace.history import init_repository
-from coding_gym.workspace.host_git import HostGit
 
 _SPAWN = multiprocessing.get_context("spawn")
 # Builds the template of a task, which must fail; takes the kind of error, gives its one line.
@@ -71,20 +71,5 @@ def inside(template: Template, command: str) -> str:
 
 
 def make_repository(folder: Path, *texts: str) -> list[str]:
-    """Makes a repository, or adds to one, and returns its new commits.
-
-    Args:
-        folder: Where it is, or will be.
-        *texts: What ``code.py`` holds in each commit.
-    """
-    git = HostGit(folder.with_name("git-settings"))
-    if not folder.exists():
-        folder.mkdir()
-        init_repository(git, folder)
-    commits = []
-    for text in texts:
-        (folder / "code.py").write_text(text)
-        git.run("add", "--all", cwd=folder)
-        git.run("commit", "-qm", text, cwd=folder)
-        commits.append(git.run("rev-parse", "HEAD", cwd=folder))
-    return commits
+    """Commits texts of ``code.py``, to a new repository if there is none; returns the commits."""
+    return [commit(folder, {"code.py": text}, text) for text in texts]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from repositories import commit
+from repositories import commit, write_files
 
 from coding_gym.patch import Patch
 
@@ -77,24 +77,21 @@ def write_checkout(folder: Path) -> Path:
     """Writes the checkout; returns its folder."""
     clone = folder / "project_repos" / "shop.git"
     buggy, fixed = _history(clone)
-    project = folder / "framework" / "projects" / "Shop"
+    project = "framework/projects/Shop"
     patch = Patch.between({_SOURCE: _FIXED}, {_SOURCE: _MINIMISED})
     header = "bug.id,revision.id.buggy,revision.id.fixed,report.id,report.url\n"
     files = {
-        folder / "framework/core/Project/Shop.pm": 'my $name = "shop";\n',
-        project / "active-bugs.csv": (
+        "framework/core/Project/Shop.pm": 'my $name = "shop";\n',
+        f"{project}/active-bugs.csv": (
             f"{header}3,{buggy},{fixed},SHOP-12,https://example.org/SHOP-12\n"
         ),
-        project / "dir-layout.csv": f"{fixed},src/main/java,src/test/java\n",
-        project / "patches/3.src.patch": patch.text,
-        project / "trigger_tests/3": _TRACE,
-        project / "relevant_tests/3": "com.shop.TillTest\ncom.shop.MockedTest\n",
-        project / f"failing_tests/{fixed}": "--- com.shop.TillTest::testClock\nError\n",
+        f"{project}/dir-layout.csv": f"{fixed},src/main/java,src/test/java\n",
+        f"{project}/patches/3.src.patch": patch.text,
+        f"{project}/trigger_tests/3": _TRACE,
+        f"{project}/relevant_tests/3": "com.shop.TillTest\ncom.shop.MockedTest\n",
+        f"{project}/failing_tests/{fixed}": "--- com.shop.TillTest::testClock\nError\n",
     }
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    return write_files(folder, files)
 
 
 def _history(clone: Path) -> tuple[str, str]:

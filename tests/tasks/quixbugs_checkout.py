@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from repositories import write_files
+
 PYTHON = {"halve": "F.F.s", "reach": "F."}
 JAVA = {"halve": "F."}
 
@@ -153,8 +155,4 @@ def write_checkout(folder: Path) -> Path:
         ),
         "java_testcases/junit/HALVE_TEST.java": _JAVA_TESTS,
     }
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
+    return write_files(folder, files)

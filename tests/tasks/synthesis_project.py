@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from repositories import write_files
+
 TILL = '''\
 """Adds up what customers owe."""
 
@@ -124,7 +126,4 @@ def write_project(folder: Path) -> Path:
         "tests/test_till.py": TEST_TILL,
         "tests/test_names.py": TEST_NAMES,
     }
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    return folder
+    return write_files(folder, files)

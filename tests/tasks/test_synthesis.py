@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories import write_files
 from synthesis_project import write_project
 from typer.testing import CliRunner
 
 from coding_gym import load_tasks
 from coding_gym.cli.app import app
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
@@ -129,8 +130,6 @@ def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None
     made = synthesize(project, 50, operators=["comparison"], store=store, grade_every=0)
     assert 0 < len(made) < 10
     assert all("__comparison-" in task.task_id for task in made)
-    with pytest.raises(UnknownNameError, match="did you mean 'comparison'"):
-        synthesize(project, 1, operators=["comparisons"], store=store)
 
 
 @pytest.mark.parametrize(
@@ -144,17 +143,15 @@ def test_operators_can_be_chosen(project: Project, store: TemplateStore) -> None
 def test_a_project_whose_tests_cannot_be_used_says_why(
     files: dict[str, str], said: str, tmp_path: Path, store: TemplateStore
 ) -> None:
-    for path, text in files.items():
-        (tmp_path / path).write_text(text)
+    write_files(tmp_path, files)
     with pytest.raises(InvalidTaskError, match=said):
         synthesize(Project(name="bare", folder=tmp_path), 1, store=store)
 
 
 def test_a_copy_leaves_environments_and_caches_behind(tmp_path: Path) -> None:
     folder = write_project(tmp_path / "shop")
-    for path in ("__pycache__/m.pyc", "env/pyvenv.cfg", "env/lib.py", ".tox/log"):
-        (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text("")
+    caches = ("__pycache__/m.pyc", "env/pyvenv.cfg", "env/lib.py", ".tox/log")
+    write_files(folder, dict.fromkeys(caches, ""))
     name, copy = copy_project(folder, tmp_path / "trees")
     assert (name, copy.parent) == ("shop", tmp_path / "trees")
     assert sorted(path.name for path in copy.iterdir()) == ["shop", "tests"]

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from repositories import write_files
 from rows import refusal
 
 from coding_gym.patch import Patch
@@ -26,17 +27,10 @@ problem_statement = "add subtracts"
 """
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-
-
 def make(folder: Path, manifest: str = MANIFEST, *, tree: dict[str, str] = BASE | VISIBLE) -> Path:
-    write(folder / "tree", tree)
-    write(folder / "hidden", HIDDEN)
-    write(folder, {"task.toml": manifest, "gold.patch": GOLD})
-    return folder
+    write_files(folder / "tree", tree)
+    write_files(folder / "hidden", HIDDEN)
+    return write_files(folder, {"task.toml": manifest, "gold.patch": GOLD})
 
 
 def test_a_folder_whose_tree_holds_the_bug_is_the_default(tmp_path):
@@ -59,7 +53,7 @@ def test_a_manifest_is_read_again_when_a_file_beside_it_changes(tmp_path):
     manifest = make(tmp_path / "calc") / "task.toml"
     (before,) = load_tasks(manifest)
     assert load_tasks(manifest)[0] is before
-    write(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
+    write_files(manifest.parent, {"hidden/tests/test_new.py": "def test_new():\n    assert True\n"})
     (after,) = load_tasks(manifest)
     assert "assert True" in after.test_patch
 
@@ -74,7 +68,9 @@ def test_the_test_patch_leads_from_the_base_to_the_hidden_files(tmp_path, state)
 def test_hidden_tests_of_a_file_that_the_gold_changes_are_compared_with_the_base(tmp_path):
     before, after = {"t.py": "old\n"}, {"t.py": "new\n"}
     folder = make(tmp_path, MANIFEST + 'tree_state = "fixed"\n', tree=after | VISIBLE)
-    write(folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"})
+    write_files(
+        folder, {"gold.patch": Patch.between(before, after).text, "hidden/t.py": "hidden\n"}
+    )
     (task,) = load_tasks(folder)
     assert Patch(task.test_patch).apply(before | VISIBLE)["t.py"] == "hidden\n"
 
@@ -105,13 +101,10 @@ def test_many_tasks_at_any_depth_come_in_the_order_of_their_paths(tmp_path):
     for path in ("b/two", "a/one", "b/deep/er/three"):
         make(tmp_path / path, MANIFEST.replace("calc-add", path))
     # A program may have a file of that name itself.
-    write(tmp_path, {"a/one/tree/task.toml": "not ours", "a/one/hidden/task.toml": "not ours"})
+    write_files(
+        tmp_path, {"a/one/tree/task.toml": "not ours", "a/one/hidden/task.toml": "not ours"}
+    )
     assert [t.task_id for t in load_tasks(tmp_path)] == ["a/one", "b/deep/er/three", "b/two"]
-
-
-def test_the_manifest_itself_names_its_task(tmp_path):
-    folder = make(tmp_path)
-    assert load_tasks(folder / "task.toml") == load_tasks(folder)
 
 
 def test_compiled_files_among_the_hidden_tests_are_ignored(tmp_path):
@@ -124,8 +117,8 @@ def test_compiled_files_among_the_hidden_tests_are_ignored(tmp_path):
 
 
 def test_a_task_without_gold_patch_and_hidden_files_loads(tmp_path):
-    write(tmp_path / "tree", BASE | HIDDEN)
-    write(tmp_path, {"task.toml": MANIFEST})
+    write_files(tmp_path / "tree", BASE | HIDDEN)
+    write_files(tmp_path, {"task.toml": MANIFEST})
     (task,) = load_tasks(tmp_path)
     assert (task.gold_patch, task.test_patch) == ("", "")
 
@@ -135,7 +128,7 @@ def test_a_binary_change_in_the_gold_patch_is_left_to_git(tmp_path):
     binary = (
         "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and b/x.bin differ\n"
     )
-    write(folder, {"gold.patch": GOLD + binary})
+    write_files(folder, {"gold.patch": GOLD + binary})
     (task,) = load_tasks(folder)
     assert task.gold_patch.endswith(binary)
 
@@ -213,7 +206,7 @@ def test_a_gold_patch_that_does_not_fit_is_refused(tmp_path):
 def test_a_gold_patch_that_is_none_is_refused(tmp_path):
     folder = make(tmp_path)
     for text, said in (("", "is empty"), ("hello\n", "not a unified diff")):
-        write(folder, {"gold.patch": text})
+        write_files(folder, {"gold.patch": text})
         assert said in refusal(folder)
 
 
