@@ -1,0 +1,154 @@
+"""The parts of the search: spans and edits of a source, suspicious lines, candidates in order."""
+
+import ast
+import math
+import subprocess
+import sys
+
+import pytest
+
+from coding_gym.repair.candidates import Candidate, candidates
+from coding_gym.repair.pairs import Trial, pairs, simplest
+from coding_gym.repair.source import Edit, Source, apply_edits
+from coding_gym.repair.spectrum import RunOfTest, Spectrum, SuspiciousLine, ochiai, statement_scores
+from coding_gym.repair.units import units
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_spans_count_characters_with_every_line_end(newline: str) -> None:
+    text = f"a = 1{newline}\x0cb = [2,{newline}  3]{newline}b = 'é€'; c = d{newline}"
+    source = Source("a.py", text)
+    last = source.tree.body[-1]
+    assert isinstance(last, ast.Assign)
+    assert source.segment(last.value) == "d"
+
+
+def test_overlapping_edits_are_refused() -> None:
+    with pytest.raises(ValueError, match="overlap"):
+        apply_edits("abcdef", [Edit("a", 0, 3, "x"), Edit("a", 2, 4, "y")])
+
+
+def test_edits_of_two_files_never_overlap() -> None:
+    assert not Edit("a", 0, 3, "").overlaps(Edit("b", 0, 3, ""))
+    assert Edit("a", 0, 3, "").overlaps(Edit("a", 2, 4, ""))
+    assert not Edit("a", 0, 3, "").overlaps(Edit("a", 3, 4, ""))
+
+
+def test_units_are_functions_outside_functions_with_their_classes() -> None:
+    text = "class A:\n    @cache\n    def f(self):\n        def g(): pass\n        return g\n"
+    (unit,) = units(Source("a.py", text))
+    assert (unit.function, unit.classes) == ("f", ("A",))
+    assert (unit.line, unit.def_line, unit.body_line) == (2, 3, 4)
+    for inside, place in ((True, "return g"), (True, "self"), (False, "cache")):
+        start = text.index(place)
+        assert unit.holds(Edit("a.py", start, start + 1, "x")) is inside
+
+
+FAILED, PASSED = False, True
+
+
+def run(passed: bool, *lines: int, path: str = "a.py") -> RunOfTest:
+    return RunOfTest(passed, frozenset((path, line) for line in lines))
+
+
+def test_a_line_that_only_the_failing_test_runs_comes_first() -> None:
+    spectrum = Spectrum.from_runs([run(FAILED, 1, 2, 5), run(PASSED, 1, 2), run(PASSED, 1)])
+    assert [(s.line, s.score) for s in ochiai(spectrum)] == [
+        (5, 1.0),
+        (2, 1 / math.sqrt(2)),
+        (1, 1 / math.sqrt(3)),
+    ]
+
+
+def test_lines_that_no_failing_test_runs_are_left_out() -> None:
+    assert ochiai(Spectrum.from_runs([run(FAILED, 1), run(PASSED, 2)])) == [
+        SuspiciousLine("a.py", 1, 1.0)
+    ]
+
+
+def test_equal_scores_are_ordered_by_path_and_line() -> None:
+    runs = [RunOfTest(FAILED, frozenset({("b.py", 1), ("a.py", 9), ("a.py", 2)}))]
+    ranked = ochiai(Spectrum.from_runs(runs))
+    assert [(s.path, s.line) for s in ranked] == [("a.py", 2), ("a.py", 9), ("b.py", 1)]
+
+
+def test_without_a_failing_test_nothing_is_suspicious() -> None:
+    assert ochiai(Spectrum.from_runs([run(PASSED, 1)])) == []
+
+
+def scores(text: str, lines: dict[int, float]) -> dict[int, float]:
+    ranked = [SuspiciousLine("a.py", line, score) for line, score in lines.items()]
+    return statement_scores({"a.py": Source("a.py", text)}, ranked)["a.py"]
+
+
+def test_a_statement_over_several_lines_has_its_highest_score() -> None:
+    assert scores("x = [\n    f(),\n    g(),\n]\n", {2: 0.4, 3: 0.6}) == {1: 0.6}
+
+
+def test_a_condition_does_not_take_the_score_of_its_block() -> None:
+    assert scores("if a:\n    f()\n", {1: 0.3, 2: 0.8}) == {1: 0.3, 2: 0.8}
+
+
+def test_a_signature_is_as_suspicious_as_its_body_and_not_as_its_import() -> None:
+    text = "def f(x=[]):\n    return x\n\n\ndef g(x=[]):\n    return x\n"
+    assert scores(text, {1: 1.0, 2: 0.7, 5: 1.0}) == {1: 0.7, 2: 0.7}
+
+
+def test_a_constant_is_nearly_as_suspicious_as_what_reads_it() -> None:
+    sources = {
+        "a.py": Source("a.py", "def f():\n    return conf.LIMIT\n"),
+        "conf.py": Source("conf.py", "LIMIT = 3\nOTHER = 4\n"),
+    }
+    found = statement_scores(sources, [SuspiciousLine("a.py", 2, 1.0)])
+    assert found["conf.py"] == {1: 0.9}
+
+
+TEXT = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
+
+
+def candidate(start: int, *, score: float = 0.5, risk: int = 0, path: str = "a.py") -> Candidate:
+    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), "", risk=risk)
+
+
+def test_candidates_come_in_falling_order_of_score() -> None:
+    found = list(candidates("a.py", TEXT, {2: 0.9, 4: 0.3}))
+    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+    assert (found[0].template, found[0].line) == ("compare", 2)
+
+
+def test_only_suspicious_lines_are_edited() -> None:
+    assert {c.line for c in candidates("a.py", TEXT, {4: 1.0, 2: 0.0})} == {4}
+
+
+def test_the_order_is_the_same_in_another_process() -> None:
+    code = (
+        "from coding_gym.repair.candidates import candidates\n"
+        f"print([c.edits for c in candidates('a.py', {TEXT!r}, {{2: 1.0, 3: 1.0, 4: 1.0}})])"
+    )
+    first, second = (
+        subprocess.check_output([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed})
+        for seed in "12"
+    )
+    assert first == second != b"[]\n"
+
+
+def test_pairs_that_fix_more_together_come_first() -> None:
+    changed = Trial(candidate(0, score=0.9), "~")
+    first = Trial(candidate(2, score=0.5), "+", frozenset({0}))
+    second = Trial(candidate(4, score=0.1), "+", frozenset({1}))
+    found = list(pairs([changed, first, second]))
+    assert [tuple(e.start for e in c.edits) for c in found] == [(2, 4), (0, 2), (0, 4)]
+    assert found[0].template == "compare+compare"
+
+
+def test_overlapping_edits_are_not_paired() -> None:
+    assert list(pairs([Trial(candidate(0), "~"), Trial(candidate(0), "~")])) == []
+    elsewhere = Trial(candidate(0, path="b.py"), "~")
+    assert len(list(pairs([Trial(candidate(0), "~"), elsewhere]))) == 1
+
+
+def test_the_simplest_has_fewest_edits_then_least_risk_then_the_highest_score() -> None:
+    pair = next(pairs([Trial(candidate(0), "~"), Trial(candidate(2), "~")]))
+    risky, weak, strong = candidate(0, risk=3), candidate(0, score=0.2), candidate(0, score=0.4)
+    trials = [Trial(c, "!") for c in (pair, risky, weak, strong)]
+    assert simplest(trials) == [strong, weak, risky, pair]
