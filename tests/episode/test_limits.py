@@ -1,17 +1,14 @@
+"""Bounds of an episode: what is left of them, which ends it, and what the policy is told."""
+
 from typing import Any
 
 import pytest
 
+from coding_gym.calls import ToolCall
 from coding_gym.episode import Limits, Usage
+from coding_gym.episode.usage import budget_warning
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.trajectory import StopReason
-
-
-@pytest.mark.parametrize("name", ["max_turns", "max_tool_calls", "max_tokens"])
-@pytest.mark.parametrize("value", [0, -1, 1.5, "3"])
-def test_bounds_that_no_episode_could_keep_are_refused(name: str, value: object) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"{name} must be an integer of at least 1"):
-        Limits(**{name: value})  # type: ignore[arg-type]
 
 
 def test_what_is_left_never_goes_below_zero_and_is_none_without_a_bound() -> None:
@@ -75,12 +72,6 @@ def test_a_reserve_ends_the_episode_before_the_last_token() -> None:
     assert Usage(tokens=400).left(limits)["tokens"] == 600
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "3", None, True])
-def test_a_reserve_that_is_no_number_of_tokens_is_refused(value: object) -> None:
-    with pytest.raises(InvalidArgumentError, match="reserve_tokens must be an integer of at least"):
-        Limits(reserve_tokens=value)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("max_tokens", [1, 599, 600])
 def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"reserve_tokens \(600\), got {max_tokens};"):
@@ -91,6 +82,13 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
+        ({"max_turns": 0}, "max_turns must be an integer of at least 1"),
+        ({"max_tool_calls": 1.5}, "max_tool_calls must be an integer of at least 1"),
+        ({"max_tokens": "3"}, "max_tokens must be an integer of at least 1"),
+        *(
+            ({"reserve_tokens": value}, "reserve_tokens must be an integer of at least")
+            for value in (-1, 1.5, None, True)
+        ),
         ({"max_seconds": 0}, "max_seconds must be a number of seconds above 0"),
         ({"max_seconds": float("nan")}, "max_seconds must be a number of seconds above 0"),
         ({"max_cost": 0, "input_price": 1}, "max_cost must be a number above 0, got 0"),
@@ -107,7 +105,7 @@ def test_a_budget_that_is_all_reserve_is_refused(max_tokens: int) -> None:
         ({"warn_tool_calls": 1}, "warn_tool_calls must be true or false, got 1"),
     ],
 )
-def test_other_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], said: str) -> None:
+def test_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidArgumentError, match=said):
         Limits(**bounds)
 
@@ -179,3 +177,46 @@ def test_limits_come_from_one_mapping_or_from_max_turns_but_never_from_both() ->
         Limits.parse({"max_token": 7})
     with pytest.raises(InvalidArgumentError, match="limits must be a mapping such as"):
         Limits.parse(7)  # type: ignore[arg-type]
+
+
+CRITICAL = "Token limit critical! Apply your best fix now.\n"
+LOW = "Tokens low. Focus on the main issue only.\n"
+LAST = "Last tool call! Make it count.\n"
+
+
+def test_tokens_are_critical_below_1500_and_low_below_3000() -> None:
+    for tokens_left, warning in [
+        (0, CRITICAL),
+        (1499, CRITICAL),
+        (1500, LOW),
+        (2999, LOW),
+        (3000, ""),
+        (None, ""),
+    ]:
+        assert budget_warning(tokens_left, None) == warning, (tokens_left, warning)
+
+
+def test_the_last_four_calls_are_announced() -> None:
+    for calls_left, warning in [
+        (None, ""),
+        (5, ""),
+        (4, "4 tools left. Prioritize essential changes.\n"),
+        (2, "2 tools left. Prioritize essential changes.\n"),
+        (1, LAST),
+    ]:
+        assert budget_warning(None, calls_left) == warning, (calls_left, warning)
+
+
+def test_tokens_go_before_calls() -> None:
+    assert budget_warning(10, 1) == CRITICAL
+    assert budget_warning(2000, 1) == LOW
+    assert budget_warning(3000, 1) == LAST
+
+
+def test_only_what_the_limits_ask_for_is_warned_about() -> None:
+    usage, call = Usage(tokens=900, tool_calls=9), ToolCall("shell")
+    bounds = {"max_tokens": 1000, "max_tool_calls": 10}
+    assert usage.warning(Limits(**bounds), call) == ""
+    assert usage.warning(Limits(**bounds, warn_tool_calls=True), call) == LAST
+    assert usage.warning(Limits(**bounds, warn_tokens=True), call) == CRITICAL
+    assert usage.warning(Limits(warn_tokens=True, warn_tool_calls=True), call) == ""
