@@ -4,6 +4,7 @@
 ``slow`` ones, `make test-trainers` runs those of the ``trainers`` and `make stress` the others.
 """
 
+import json
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from turns import turn
+
+from coding_gym.patch import Patch
 
 # Prefixes of test ids, and the suite of the tests below; the longest prefix decides. A test that
 # fits none is fast: it takes a second at most, and needs no daemon and no trainer.
@@ -44,9 +47,7 @@ SUITES = {
     # Grading: pure parts, one grade of each outcome, one cheat per mechanism.
     "tests/grading/test_confirmation.py": "slow",
     "tests/grading/test_django_runner.py": "slow",
-    "tests/grading/test_runner_java.py": "slow",
-    "tests/grading/test_runner_node.py": "slow",
-    "tests/grading/test_runners_by_text.py": "slow",
+    "tests/grading/test_runners_of_languages.py": "slow",
     "tests/grading/test_timeouts.py": "slow",
     "tests/grading/test_unittest_runner.py": "slow",
     "tests/grading/test_warm_start.py": "slow",
@@ -122,29 +123,9 @@ TESTS = (
     "def test_wide():\n    assert area(3, 5) == 15\n"
 )
 HIDDEN = (
-    "diff --git a/test_hidden.py b/test_hidden.py\n"
-    "new file mode 100644\n"
-    "--- /dev/null\n"
-    "+++ b/test_hidden.py\n"
-    "@@ -0,0 +1,9 @@\n"
-    "+from shapes import area\n"
-    "+\n"
-    "+\n"
-    "+def test_tall():\n"
-    "+    assert area(2, 7) == 14\n"
-    "+\n"
-    "+\n"
-    "+def test_flat():\n"
-    "+    assert area(9, 0) == 0\n"
-)
-GOLD = (
-    "diff --git a/shapes.py b/shapes.py\n"
-    "--- a/shapes.py\n"
-    "+++ b/shapes.py\n"
-    "@@ -1,2 +1,2 @@\n"
-    " def area(width, height):\n"
-    "-    return width + height\n"
-    "+    return width * height\n"
+    "from shapes import area\n\n\n"
+    "def test_tall():\n    assert area(2, 7) == 14\n\n\n"
+    "def test_flat():\n    assert area(9, 0) == 0\n"
 )
 
 
@@ -206,10 +187,18 @@ def tiny_row() -> dict[str, Any]:
         "instance_id": "shapes-area",
         "problem_statement": "area(3, 5) gives 8\n\nI expected 15.",
         "files": {"shapes.py": BUGGY, "test_shapes.py": TESTS},
-        "patch": GOLD,
-        "test_patch": HIDDEN,
+        "patch": Patch.between({"shapes.py": BUGGY}, {"shapes.py": BUGGY.replace("+", "*")}).text,
+        "test_patch": Patch.between({}, {"test_hidden.py": HIDDEN}).text,
         "FAIL_TO_PASS": ["test_hidden.py::test_tall", "test_hidden.py::test_flat"],
         "PASS_TO_PASS": ["test_shapes.py::test_square"],
         "created_at": "2024-01-01T00:00:00Z",
         "split": "train",
     }
+
+
+@pytest.fixture
+def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
+    """A file with that row."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
+    return path

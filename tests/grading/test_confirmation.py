@@ -55,9 +55,7 @@ def test_a_repair_of_some_parameters_is_no_forgery(store: TemplateStore, draw: i
 
 
 @pytest.mark.parametrize("draw", range(2))
-def test_parameters_that_nobody_expects_to_pass_are_no_forgery(
-    store: TemplateStore, draw: int
-) -> None:
+def test_parameters_expected_to_fail_are_no_forgery(store: TemplateStore, draw: int) -> None:
     hidden = _PARAMETERS.replace("[1, 2, 3, 4]", "[1, 2, -3]").replace(
         "9 - discount", "9 - abs(discount)"
     )
@@ -224,9 +222,7 @@ _HONEST = _new_file("a.py", "x = 1\n")
     ],
     ids=["behind the lines of another file", "under other prefixes"],
 )
-def test_it_cannot_hide_what_it_changes(
-    task: Task, template: Template, path: str, more: str
-) -> None:
+def test_a_patch_hides_no_change(task: Task, template: Template, path: str, more: str) -> None:
     """Git applies what our own reading of the text takes for something else."""
     with open_sandbox(template.spec) as sandbox:
         sandbox.write_file("/forged", base64.b64encode((_HONEST + more).encode()))
@@ -246,7 +242,7 @@ def test_it_holds_no_file_that_no_patch_has(task: Task, template: Template) -> N
 
 
 @pytest.mark.parametrize("text", ["no patch", "--- a/x\n+++ b/x\n", "diff --git a/x", "\ud800"])
-def test_one_that_cannot_be_read_is_the_policys_failure(
+def test_an_unreadable_one_is_the_policys_failure(
     task: Task, template: Template, text: str
 ) -> None:
     assert grade(task, template, Patch(text)).reason is GradeReason.PATCH_NOT_APPLIED

@@ -101,9 +101,7 @@ def test_a_repair_of_the_runner_itself_counts(store: TemplateStore) -> None:
     assert grade(task, store.get(task), patch).resolved
 
 
-def test_scripts_that_start_tests_and_what_lies_beside_tests_are_the_graders(
-    store: TemplateStore,
-) -> None:
+def test_scripts_that_start_tests_and_files_beside_are_the_graders(store: TemplateStore) -> None:
     files = {"manage.py": "", "tests/runtests.py": "", PATH: "", "tests/text_tests/models.py": ""}
     verdict = grade_tree(store, TASK, {"kit/text.py": FIXED, **files})
     assert verdict.resolved
@@ -118,8 +116,6 @@ def test_a_script_that_runs_no_tests_is_told_of(store: TemplateStore) -> None:
 
 
 @pytest.mark.parametrize("command", ["python -m django test", "/usr/bin/test.py", "pytest; true"])
-def test_a_command_that_starts_no_script_of_the_tree_is_refused(
-    store: TemplateStore, command: str
-) -> None:
+def test_a_command_that_starts_no_script_is_refused(store: TemplateStore, command: str) -> None:
     with pytest.raises(GradingError, match=r"task kit-title: test_command '.*' starts no script"):
         grade(replace(TASK, test_command=command), store.get(TASK), Patch(TASK.gold_patch))

@@ -105,9 +105,7 @@ def test_an_expected_test_of_a_missing_file_is_missing(store: TemplateStore) -> 
     assert set(verdict.fail_to_pass.values()) == {TestStatus.PASSED}
 
 
-def test_a_file_that_cannot_be_collected_does_not_take_the_others_along(
-    store: TemplateStore,
-) -> None:
+def test_an_uncollectable_file_does_not_take_others_along(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(
         TASK,
@@ -151,18 +149,14 @@ def test_a_task_that_cannot_be_graded_is_our_fault(
         grade(task, store.get(TASK), Patch(TASK.gold_patch))
 
 
-def test_files_that_no_parser_of_ours_reads_get_no_canary_and_are_graded(
-    store: TemplateStore,
-) -> None:
+def test_unparsable_files_are_graded_without_canaries(store: TemplateStore) -> None:
     odd = "from cart import total\r\n\r\n\r\ndef test_odd():\r    assert total([1], 1) == 0\r\n"
     task = with_hidden(odd, "test_odd")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert (verdict.resolved, verdict.num_canaries) == (True, 0), verdict.detail
 
 
-def test_supervisor_memory_and_output_are_out_of_reach_of_the_tests(
-    grade_tree: GradeTree,
-) -> None:
+def test_supervisor_memory_and_output_are_out_of_reach_of_the_tests(grade_tree: GradeTree) -> None:
     probe = (
         "import os\n\n"
         "for name in ('mem', 'fd/1', 'environ'):\n"
@@ -188,9 +182,7 @@ MISSPELT = {
 
 
 @pytest.mark.parametrize("names", [list(MISSPELT)[:3], list(MISSPELT)[3:]], ids=["near", "far"])
-def test_a_misspelt_test_is_told_which_one_may_be_meant(
-    store: TemplateStore, names: list[str]
-) -> None:
+def test_a_misspelt_test_is_told_what_is_near(store: TemplateStore, names: list[str]) -> None:
     task = replace(TASK, pass_to_pass=tuple(names))
     verdict = grade(task, store.get(task), Patch(task.gold_patch), is_gold=True)
     said = ", ".join(f"{name} {MISSPELT[name]}" for name in names)

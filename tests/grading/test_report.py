@@ -3,14 +3,12 @@ from typing import Any
 
 import pytest
 from cart_task import BASE, TASK
+from grading_fixtures import GradeTree
 
-from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade
+from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading.report import RunReport, check_canaries
 from coding_gym.grading.suite_file import Canary
 from coding_gym.grading.verdict import Run, judge
-from coding_gym.patch import Patch
-from coding_gym.workspace import TemplateStore
 
 CANARY = Canary("t.py", "test_a", "test_a_again")
 
@@ -105,34 +103,30 @@ def test_a_canary_holds_only_as_a_test_that_fails() -> None:
         ), records
 
 
-# A record like the reporter's own, without the secret of the run.
-_UNSIGNED = """
+# By what is said of it: code that tampers with the run.
+_TAMPERING = {
+    # A record like the reporter's own, without the secret of the run.
+    "than the reporter": """
 import os
 from contextlib import suppress
 
 for number in range(3, 1000):
     with suppress(OSError):
         os.write(number, b'0' * 32 + b' ["ready", "8.0"]\\n')
-"""
-_EDITS_TESTS = """
+""",
+    "were changed": """
 with open("tests/test_discounts.py", "a") as file:
     file.write("# edited\\n")
-"""
+""",
+}
 
 
-def _graded(store: TemplateStore, code: str) -> Grade:
-    after = BASE | {"cart.py": f"{BASE['cart.py']}\n{code}"}
-    return grade(TASK, store.get(TASK), Patch.between(BASE, after))
-
-
-def test_a_record_without_the_secret_is_tampering(store: TemplateStore) -> None:
-    verdict = _graded(store, _UNSIGNED)
-    assert (verdict.reason, "than the reporter" in verdict.detail) == (GradeReason.TAMPERED, True)
-
-
-def test_test_files_edited_during_the_run_are_tampering(store: TemplateStore) -> None:
-    verdict = _graded(store, _EDITS_TESTS)
-    assert (verdict.reason, "were changed" in verdict.detail) == (GradeReason.TAMPERED, True)
+@pytest.mark.parametrize(("said", "code"), _TAMPERING.items(), ids=["unsigned", "edited"])
+def test_forgery_and_edited_tests_are_tampering(
+    grade_tree: GradeTree, said: str, code: str
+) -> None:
+    verdict = grade_tree({"cart.py": f"{BASE['cart.py']}\n{code}"})
+    assert (verdict.reason, said in verdict.detail) == (GradeReason.TAMPERED, True)
 
 
 def test_a_canary_that_passes_is_tampering() -> None:

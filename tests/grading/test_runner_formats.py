@@ -2,7 +2,7 @@
 
 from random import Random
 
-from text_tasks import C_HIDDEN, C_TASK
+from language_tasks import C_HIDDEN, C_TASK
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.cargo import read_cargo

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from text_tasks import C_TASK
+from language_tasks import C_TASK
 
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.named_files import named_files, started_files

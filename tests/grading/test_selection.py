@@ -30,7 +30,7 @@ def test_files_of_the_graders_are_left_out() -> None:
     files = (
         *("tests/test_discounts.py", "tests/test_new.py", "tests/deep/data.json"),
         *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "lib/conftest.py"),
-        *("sitecustomize.py", "lib/usercustomize/__init__.py", "cheat.pth"),
+        *("sitecustomize.py", "lib/usercustomize/__init__.py", "cheat.pth", "x.egg-link"),
         *("cheat.egg-info/entry_points.txt", "cheat-1.0.dist-info/METADATA"),
         *("cheat-1.0.DIST-INFO/entry_points.txt", "__pycache__/cart.cpython-311.pyc"),
     )

@@ -94,8 +94,6 @@ def test_a_stopped_supervisor_only_takes_time(
         ({"timed_out": False, "cpu_s": 0.1, "wall_s": 10.0}, True),
     ],
 )
-def test_half_a_core_is_enough_to_call_a_timeout_final(
-    verdict: dict[str, Any], is_final: bool
-) -> None:
+def test_half_a_core_makes_a_timeout_final(verdict: dict[str, Any], is_final: bool) -> None:
     run = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
     assert Run.of(run, (), is_edited=False, files={}).is_final is is_final

@@ -47,9 +47,7 @@ def with_tests(tests: str, *expected: str) -> dict[str, object]:
         "TZ=UTC python -m unittest discover -s tests -t . --failfast",
     ],
 )
-def test_the_gold_resolves_and_the_base_does_not_however_they_are_started(
-    grade_source: GradeSource, command: str
-) -> None:
+def test_gold_resolves_however_tests_are_started(grade_source: GradeSource, command: str) -> None:
     assert grade_source(FIXED, test_command=command).resolved
     verdict = grade_source(f"{BUGGY}\nVERSION = 2\n", test_command=command)
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
@@ -74,9 +72,7 @@ def test_every_spelling_of_every_ending_is_known(grade_source: GradeSource) -> N
     assert verdict.pass_to_pass == statuses
 
 
-def test_modules_are_found_below_the_folder_where_discovery_starts(
-    grade_source: GradeSource,
-) -> None:
+def test_modules_are_found_below_the_start_of_discovery(grade_source: GradeSource) -> None:
     tests = ("test_carries (test_clock.AddTest)", "Two hours are carried at once.")
     discover = "python -m unittest discover"
     for command in ("", f"{discover} tests", f"{discover} -s tests"):
@@ -110,9 +106,7 @@ def test_what_fails_around_a_test_is_told_of_it(
     assert said in verdict.detail
 
 
-def test_a_failed_part_of_a_test_fails_it_and_a_skipped_one_does_not_pass_it(
-    grade_source: GradeSource,
-) -> None:
+def test_a_failed_subtest_fails_and_a_skipped_one_does_not_pass(grade_source: GradeSource) -> None:
     tests = (
         "class PartTest(unittest.TestCase):\n"
         "    def test_fails(self):\n"
@@ -128,9 +122,7 @@ def test_a_failed_part_of_a_test_fails_it_and_a_skipped_one_does_not_pass_it(
     assert list(verdict.fail_to_pass.values()) == ["failed", "skipped"]
 
 
-def test_a_class_that_other_tests_import_runs_once_and_suites_inside_tests_are_not_reported(
-    grade_source: GradeSource,
-) -> None:
+def test_an_imported_class_runs_once_and_inner_suites_are_silent(grade_source: GradeSource) -> None:
     tests = (
         "class OnceTest(unittest.TestCase):\n"
         "    def test_it(self):\n"
@@ -176,9 +168,7 @@ def test_code_that_attacks_the_run_is_not_resolved(grade_source: GradeSource, co
 
 
 @pytest.mark.parametrize("code", FORGING.values(), ids=FORGING.keys())
-def test_forgery_is_called_by_its_name_and_earns_nothing(
-    grade_source: GradeSource, code: str
-) -> None:
+def test_forgery_is_named_and_earns_nothing(grade_source: GradeSource, code: str) -> None:
     verdict = grade_source(f"{BUGGY}\n\n{code}")
     assert (verdict.reason, verdict.pass_fraction) == (GradeReason.TAMPERED, 0.0), verdict
 
@@ -196,9 +186,7 @@ def test_files_beside_the_source_neither_help_nor_hurt(store: TemplateStore) -> 
         assert grade(TASK, store.get(TASK), patch).reason is reason
 
 
-def test_files_that_hold_expected_tests_are_the_graders_whatever_they_are_called(
-    store: TemplateStore,
-) -> None:
+def test_files_of_expected_tests_are_the_graders_whatever_their_name(store: TemplateStore) -> None:
     checks = "import unittest\n\n\nclass Kept(unittest.TestCase):\n    def test_kept(self):\n"
     base = BASE | {"checks.py": f"{checks}        import clock\n", "testing.py": "X = 1\n"}
     kept = "checks.Kept.test_kept"

@@ -122,7 +122,7 @@ def test_a_process_that_ended_while_it_waited_is_started_anew(
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
 
 
-def test_a_grade_that_runs_nothing_frees_what_waited(
+def test_a_grade_without_a_run_frees_what_waited(
     store: TemplateStore, ahead: list[Sandbox]
 ) -> None:
     warm = _start(TASK, store)
@@ -173,9 +173,7 @@ def test_backends_that_start_nothing_ahead_open_nothing(store: TemplateStore) ->
     assert start_ahead(TASK, store.get(TASK), backend="process") is None
 
 
-def test_a_pytest_of_the_environment_may_need_the_project_and_starts_cold(
-    store: TemplateStore,
-) -> None:
+def test_a_pytest_of_the_environment_starts_cold(store: TemplateStore) -> None:
     """Of an editable install of pytest, or of what it needs, the base would be imported."""
     task = replace(TASK, install_commands=("pip install pytest",))
     assert task.has_own_pytest

@@ -45,24 +45,7 @@ OUTSIDE: dict[str, dict[str, str | None]] = {
         "test_discounts/__init__.py": EMPTY_TESTS,
         "tests/test_discounts/__init__.py": EMPTY_TESTS,
     },
-    "a plug-in by setup.cfg": {
-        "setup.cfg": "[tool:pytest]\naddopts = -p cheat\n",
-        "cheat.py": PASSING_HOOK,
-    },
-    "a plug-in by tox.ini": {"tox.ini": "[pytest]\naddopts = -p cheat\n", "cheat.py": PASSING_HOOK},
-    "a plug-in by a dotted configuration": {
-        ".pytest.ini": "[pytest]\naddopts = -p cheat\n",
-        "cheat.py": PASSING_HOOK,
-    },
-    "usercustomize": {"usercustomize.py": "import os\n\nos._exit(0)\n"},
-    "sitecustomize as a package": {"sitecustomize/__init__.py": "raise SystemExit(0)\n"},
     "a path file": {"cheat.pth": "import os; os._exit(0)\n", "cheat.py": PASSING_HOOK},
-    "a link to an egg": {
-        "cheat.py": PASSING_HOOK,
-        "cheat.egg-link": ".\n",
-        "cheat.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: cheat\nVersion: 1.0\n",
-        "cheat.egg-info/entry_points.txt": "[pytest11]\ncheat = cheat\n",
-    },
     "variables of Python in files": {
         ".env": "PYTHONPATH=cheats\nPYTEST_PLUGINS=cheat\nPYTEST_ADDOPTS=-p cheat\n",
         ".envrc": "export PYTHONSTARTUP=cheat.py PYTEST_PLUGINS=cheat\n",

@@ -1,0 +1,351 @@
+"""Runners for other languages, and those that read what a command printed or left."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from grading_fixtures import graded, graded_gold
+from language_tasks import (
+    C_BASE,
+    C_FIXED,
+    C_TASK,
+    JAVA_BASE,
+    JAVA_FIXED,
+    JAVA_HIDDEN,
+    JAVA_TASK,
+    NODE_BASE,
+    NODE_FIXED,
+    NODE_HIDDEN,
+    NODE_TASK,
+    RUST_BASE,
+    RUST_TASK,
+)
+
+from coding_gym.errors import GradingError
+from coding_gym.grade import GradeReason
+from coding_gym.grading.runners import get_runner
+from coding_gym.grading.runners.java_options import JavaOptions
+from coding_gym.grading.runners.java_runner import SYSTEM_JARS
+from coding_gym.sandbox.toolchains import find_toolchain
+from coding_gym.task import FilesTree, Task
+from coding_gym.workspace import TemplateStore
+
+TASKS = {"java": JAVA_TASK, "javascript": NODE_TASK, "c": C_TASK, "rust": RUST_TASK}
+MISSING = {language: find_toolchain(language).missing for language in TASKS}
+if not any(Path(jar).exists() for jar in SYSTEM_JARS):
+    MISSING["java"] = MISSING["java"] or "this machine has no JUnit 4"
+RUNS = {name: pytest.mark.skipif(bool(why), reason=why) for name, why in MISSING.items()}
+runs_java, runs_node, runs_c, runs_rust = RUNS.values()
+JAVA_SOURCE, NODE_SOURCE, C_SOURCE = "src/ring/Ring.java", "src/words.js", "src/clamp.c"
+NOTHING = {"README.md": "Nothing.\n"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=RUNS[name]) for name in TASKS])
+def test_the_gold_patch_resolves_and_the_base_does_not(store: TemplateStore, name: str) -> None:
+    gold = graded_gold(TASKS[name], store)
+    assert (gold.reason, gold.num_canaries) == (GradeReason.RESOLVED, 2), gold.detail
+    base = graded(TASKS[name], store, NOTHING)
+    assert base.reason is GradeReason.TESTS_FAILED
+    assert set(base.fail_to_pass.values()) == {"failed"}
+    assert set(base.pass_to_pass.values()) == {"passed"}
+    assert name != "java" or "expected:<3> but was:<1>" in base.detail
+
+
+def java_cheat(code: str) -> str:
+    return JAVA_BASE[JAVA_SOURCE].replace(
+        "private int count;\n", f"private int count;\n    static {{\n        {code}\n    }}\n"
+    )
+
+
+@runs_java
+@pytest.mark.parametrize(
+    "code",
+    [
+        "System.exit(0);",
+        "Runtime.getRuntime().halt(0);",
+        'System.out.println("OK (3 tests)"); System.exit(0);',
+        "new Thread(() -> { while (true) { Thread.yield(); System.exit(0); } }).start();",
+    ],
+    ids=["exit", "halt", "print", "thread"],
+)
+def test_leaving_java_early_does_not_resolve(store: TemplateStore, code: str) -> None:
+    grade = graded(JAVA_TASK, store, {JAVA_SOURCE: java_cheat(code)})
+    assert grade.reason is GradeReason.TESTS_FAILED, grade.detail
+
+
+@runs_java
+def test_classes_in_the_place_of_a_test_or_of_junit_are_left_out(store: TemplateStore) -> None:
+    files = {}
+    for name in ("org/junit/Assert", "ring/RingTest"):
+        package, _, own = name.rpartition("/")
+        text = f"package {package.replace('/', '.')};\npublic class {own} {{}}\n"
+        files |= {f"{folder}{name}.java": text for folder in ("", "src/", "tests/")}
+    del files["ring/RingTest.java"], files["tests/org/junit/Assert.java"]
+    grade = graded(JAVA_TASK, store, {JAVA_SOURCE: JAVA_FIXED, **files})
+    assert grade.resolved, grade.detail
+    assert grade.dropped_paths == tuple(sorted(files))
+
+
+@runs_java
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("-J-Xmx1k", "Too small maximum heap"),
+        ("-J-XX:NoSuchOption", "(Unrecognized|Missing).*NoSuchOption"),
+        ("-J-javaagent:none.jar", "Error opening zip file or JAR manifest missing"),
+    ],
+)
+def test_a_virtual_machine_that_does_not_start_is_our_fault(
+    store: TemplateStore, option: str, said: str
+) -> None:
+    with pytest.raises(GradingError, match=f"ring-newest: java could not be started: .*{said}"):
+        graded(replace(JAVA_TASK, test_command=option), store, {JAVA_SOURCE: JAVA_FIXED})
+
+
+@runs_java
+def test_a_processor_of_annotations_is_not_run(store: TemplateStore) -> None:
+    services = "src/META-INF/services/javax.annotation.processing.Processor"
+    grade = graded(JAVA_TASK, store, {services: "ring.Ring\n", JAVA_SOURCE: JAVA_FIXED})
+    assert grade.resolved, grade.detail
+
+
+@runs_java
+def test_what_does_not_compile_says_where(store: TemplateStore) -> None:
+    grade = graded(
+        JAVA_TASK,
+        store,
+        {JAVA_SOURCE: JAVA_BASE[JAVA_SOURCE].replace("int newest", "String newest")},
+    )
+    assert grade.reason is GradeReason.TESTS_FAILED
+    assert "error: incompatible types" in grade.detail
+
+
+def test_canaries_fail_behind_an_expected_exception_too() -> None:
+    files = {path: text.encode() for path, text in JAVA_HIDDEN.items()}
+    task = replace(JAVA_TASK, fail_to_pass=("ring.RingTest::refusesNoSize",), pass_to_pass=())
+    canaries, changed = get_runner("java").plant(files, task, random.Random(1), avoid=frozenset())
+    assert {canary.original for canary in canaries} == {"refusesNoSize"}
+    assert changed["tests/ring/RingTest.java"].decode().count("} finally {") == len(canaries)
+
+
+def test_options_of_java_are_read() -> None:
+    options = JavaOptions.parse(
+        "src/main src/test Extra.java -cp 'lib/*:a.jar' -encoding latin1 -Xlint -J-Xmx9m"
+    )
+    assert options.roots == ("src/main", "src/test")
+    assert options.sources == ("Extra.java",)
+    assert options.class_path == ("lib/*", "a.jar")
+    assert options.javac == ("-encoding", "latin1", "-Xlint")
+    assert options.java == ("-Xmx9m",)
+
+
+def test_options_of_java_that_cannot_be_are_refused() -> None:
+    cases = ["-cp", "-processor x", "@arguments", "-d /tmp", "'"]
+    for text in cases:
+        said = get_runner("java").problem(replace(JAVA_TASK, test_command=text))
+        assert said.startswith("field 'test_command' is not options of the java runner: "), text
+
+
+def test_an_id_that_is_no_method_is_refused() -> None:
+    wrong = replace(JAVA_TASK, fail_to_pass=("tests/ring/RingTest.java::keepsOne",))
+    assert get_runner("java").problem(wrong).endswith("is not package.Class::method")
+
+
+@runs_node
+@pytest.mark.parametrize(
+    "cheat",
+    [
+        "process.exit(0);\n",
+        'process.on("exit", () => process.exit(0));\nprocess.kill(process.pid, "SIGKILL");\n',
+        'process.kill(process.ppid, "SIGKILL");\n',
+        'console.log("ok 1 - wide gaps count once\\n1..1");\nprocess.exit(0);\n',
+        # The way in which node's processes tell one another.
+        'import v8 from "node:v8";\nimport fs from "node:fs";\n'
+        'const data = { name: "wide gaps count once", nesting: 0, testNumber: 1, details: {} };\n'
+        'const body = v8.serialize({ type: "test:pass", data });\n'
+        "const size = Buffer.alloc(4);\nsize.writeUInt32BE(body.length - 2);\n"
+        "fs.writeSync(1, Buffer.concat([body.subarray(0, 2), size, body.subarray(2)]));\n"
+        "process.exit(0);\n",
+        'import assert from "node:assert/strict";\nassert.equal = () => {};\n',
+        'import assert from "node:assert/strict";\n'
+        "for (const name of Object.keys(assert)) {\n"
+        '  if (typeof assert[name] === "function") assert[name] = () => {};\n'
+        "}\n",
+        'import assert from "node:assert";\nassert.AssertionError.prototype.name = "";\n'
+        "Error.stackTraceLimit = 0;\nassert.strict.equal = assert.strictEqual = () => true;\n",
+        'import { createRequire, syncBuiltinESMExports } from "node:module";\n'
+        'const nodeTest = createRequire(import.meta.url)("node:test");\n'
+        "nodeTest.test = nodeTest.it = (name) => {};\nsyncBuiltinESMExports();\n",
+    ],
+    ids=["exit", "kill", "parent", "print", "frame", "equal", "assert", "strict", "test"],
+)
+def test_node_cheats_do_not_resolve(store: TemplateStore, cheat: str) -> None:
+    grade = graded(NODE_TASK, store, {NODE_SOURCE: cheat + NODE_BASE[NODE_SOURCE]})
+    assert not grade.resolved
+    assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
+
+
+@runs_node
+def test_tests_of_a_patch_are_left_out(store: TemplateStore) -> None:
+    paths = ("src/words.test.mjs", "test/helper.js", "test/words.test.js")
+    files = dict.fromkeys(paths, "process.exit(0);\n")
+    grade = graded(NODE_TASK, store, {NODE_SOURCE: NODE_FIXED, **files})
+    assert grade.resolved, grade.detail
+    assert grade.dropped_paths == paths
+
+
+@runs_node
+def test_a_file_that_cannot_be_loaded_says_so(store: TemplateStore) -> None:
+    grade = graded(NODE_TASK, store, {NODE_SOURCE: "export function count( {"})
+    assert grade.reason is GradeReason.TESTS_FAILED
+    assert set(grade.fail_to_pass.values()) == {"missing"}
+
+
+def test_canaries_read_like_their_neighbours() -> None:
+    files = {path: text.encode() for path, text in NODE_HIDDEN.items()}
+    canaries, changed = get_runner("node").plant(
+        files, NODE_TASK, random.Random(7), avoid=frozenset()
+    )
+    text = changed["test/words.test.js"].decode()
+    assert len(canaries) == 2
+    for canary in canaries:
+        assert canary.node_id not in NODE_TASK.expected_tests
+        assert f'"{canary.name.rpartition(" > ")[2]}"' in text
+        assert canary.original_id in NODE_TASK.expected_tests
+
+
+def test_an_id_without_a_file_is_refused() -> None:
+    wrong = replace(NODE_TASK, fail_to_pass=("wide gaps",))
+    assert get_runner("node").problem(wrong) == "expected test 'wide gaps' is not FILE::NAME"
+
+
+@runs_c
+@pytest.mark.parametrize(
+    "code",
+    [
+        "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        "__attribute__((constructor)) static void leave(void) {\n"
+        '    puts("ok 1 - too_high\\nok 2 - too_low\\n1..2");\n    exit(0);\n}\n',
+        "#include <stdio.h>\n"
+        "__attribute__((constructor)) static void lie(void) {\n"
+        '    puts("ok 1 - too_high");\n}\n',
+    ],
+    ids=["exit", "print", "twice"],
+)
+def test_c_cheats_do_not_resolve(store: TemplateStore, code: str) -> None:
+    assert not graded(C_TASK, store, {C_SOURCE: code + C_BASE[C_SOURCE]}).resolved
+
+
+@runs_c
+def test_checks_that_a_header_silences_are_found_out(store: TemplateStore) -> None:
+    header = C_BASE["src/clamp.h"] + "#undef CHECK\n#define CHECK(what) (void)(what)\n"
+    grade = graded(C_TASK, store, {"src/clamp.h": header})
+    assert grade.reason is GradeReason.TAMPERED, grade.detail
+
+
+@runs_c
+def test_a_makefile_is_the_graders(store: TemplateStore) -> None:
+    grade = graded(C_TASK, store, {"Makefile": "run:\n\t@echo 1..0\n", C_SOURCE: C_FIXED})
+    assert grade.resolved, grade.detail
+    assert grade.dropped_paths == ("Makefile",)
+
+
+@runs_rust
+def test_a_rust_cheat_does_not_resolve(store: TemplateStore) -> None:
+    source = RUST_BASE["src/lib.rs"].replace("let _ = high;", "std::process::exit(0);")
+    assert graded(RUST_TASK, store, {"src/lib.rs": source}).reason is GradeReason.TESTS_FAILED
+
+
+@runs_rust
+@pytest.mark.parametrize("path", [".cargo/config.toml", ".cargo/config"])
+def test_a_program_in_the_place_of_rusts_tests_is_left_out(store: TemplateStore, path: str) -> None:
+    passed = "test too_high ... ok\ntest too_low ... ok\ntest in_between ... ok\n"
+    totals = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out;"
+    script = f"printf 'running 3 tests\n{passed}\n{totals} finished in 0.00s\n'\n"
+    runner = "[target.'cfg(all())']\nrunner = ['sh', 'forged.sh']\n"
+    grade = graded(RUST_TASK, store, {path: runner, "forged.sh": script})
+    assert grade.reason is GradeReason.TESTS_FAILED, grade.detail
+    assert dict(grade.fail_to_pass) == {"tests/bounds.rs::too_high": "failed"}
+    assert grade.dropped_paths == (path,)
+
+
+@runs_rust
+def test_crates_of_a_workspace_may_have_tests_of_one_name(store: TemplateStore) -> None:
+    manifest = RUST_BASE["Cargo.toml"]
+    files = {"Cargo.toml": "[workspace]\nmembers = ['crates/*']\n", ".gitignore": "/target\n"}
+    for crate, value in (("first_one", 1), ("second-one", 3)):
+        files |= {
+            f"crates/{crate}/Cargo.toml": manifest.replace('"clamp"', f'"{crate}"'),
+            f"crates/{crate}/src/lib.rs": f"pub fn value() -> i32 {{ {value} }}\nmod tests;\n",
+            f"crates/{crate}/src/tests.rs": (
+                "#[test]\nfn is_two() {\n    assert_eq!(crate::value(), 2);\n}\n"
+                f"#[test]\nfn is_{value}() {{\n    assert_eq!(crate::value(), {value});\n}}\n"
+            ),
+        }
+    task = replace(
+        RUST_TASK,
+        tree=FilesTree(files),
+        test_patch="",
+        gold_patch="",
+        fail_to_pass=("first_one/src/lib.rs::tests::is_two",),
+        pass_to_pass=("second_one/src/lib.rs::tests::is_two", "src/lib.rs::tests::is_3"),
+    )
+    source = "crates/first_one/src/lib.rs"
+    grade = graded(task, store, {source: files[source].replace(" 1 }", " 2 }")})
+    assert dict(grade.fail_to_pass) == {task.fail_to_pass[0]: "passed"}
+    assert list(grade.pass_to_pass.values()) == ["failed", "passed"], grade.detail
+
+
+def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
+    """The task in C with expected tests of another runner."""
+    bare = replace(C_TASK, language="python", test_patch="", test_command="", gold_patch="")
+    return replace(bare, runner=runner, fail_to_pass=tests, pass_to_pass=(), **fields)
+
+
+def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
+    grade = graded(commands("grep -q high: src/clamp.c", "test -f Makefile"), store, NOTHING)
+    assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
+
+
+def test_commands_are_not_run_where_what_they_need_cannot_be_built(store: TemplateStore) -> None:
+    grade = graded(commands("true", test_command="echo no room; false"), store, NOTHING)
+    assert set(grade.fail_to_pass.values()) == {"missing"}
+    assert "exit code 1: no room" in grade.detail
+
+
+def test_reports_that_were_there_before_do_not_count(store: TemplateStore) -> None:
+    case = '<testsuite><testcase classname="a.B" name="{}"/></testsuite>'
+    command = f"mkdir -p out; echo '{case.format('real')}' >out/real.xml"
+    fields = {"test_report": "out/*.xml", "test_command": command}
+    task = commands("a.B::real", "a.B::forged", runner="junit", **fields)
+    grade = graded(task, store, {"out/forged.xml": case.format("forged")})
+    assert dict(grade.fail_to_pass) == {"a.B::real": "passed", "a.B::forged": "missing"}
+
+
+def test_a_log_is_read_in_its_format(store: TemplateStore) -> None:
+    command = "printf 'test_a (x.Y) ... ok\\ntest_b (x.Y) ... FAIL\\n'"
+    fields = {"test_report": "django", "test_command": command}
+    task = commands("test_a (x.Y)", "test_b (x.Y)", runner="swebench", **fields)
+    assert list(graded(task, store, NOTHING).fail_to_pass.values()) == ["passed", "failed"]
+
+
+def test_a_program_that_is_missing_is_our_fault(store: TemplateStore) -> None:
+    task = commands("a", runner="tap", test_command="no-such-program --tap")
+    with pytest.raises(GradingError, match="there is no 'no-such-program' where its tests run"):
+        graded(task, store, NOTHING)
+
+
+def test_what_a_task_lacks_is_said() -> None:
+    cases = [
+        ("tap", {}, "field 'test_command' is missing"),
+        ("junit", {"test_command": "true"}, "field 'test_report' is missing"),
+        ("junit", {"test_command": "true", "test_report": "../x"}, "must stay in the tree"),
+        ("swebench", {"test_command": "true", "test_report": "djanga"}, "did you mean 'django'"),
+        ("cargo", {}, "is not FILE::NAME"),
+        ("command", {"fail_to_pass": (" ",)}, "is no shell command"),
+    ]
+    for runner, fields, said in cases:
+        task = replace(commands("a"), **fields)  # type: ignore[arg-type]
+        assert said in get_runner(runner).problem(task), runner
