@@ -156,9 +156,7 @@ def test_grades_with_equal_random_sources_make_equal_draws(grade_tree: GradeTree
     assert len(set(details)) == 4
 
 
-def test_a_gold_patch_is_judged_as_any_other_in_fewer_runs(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_golds_take_fewer_runs(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def counted(*arguments: Any, **options: Any) -> Sandbox:
@@ -242,9 +240,7 @@ def test_it_holds_no_file_that_no_patch_has(task: Task, template: Template) -> N
 
 
 @pytest.mark.parametrize("text", ["no patch", "--- a/x\n+++ b/x\n", "diff --git a/x", "\ud800"])
-def test_an_unreadable_one_is_the_policys_failure(
-    task: Task, template: Template, text: str
-) -> None:
+def test_an_unreadable_patch_is_its_failure(task: Task, template: Template, text: str) -> None:
     assert grade(task, template, Patch(text)).reason is GradeReason.PATCH_NOT_APPLIED
 
 

@@ -89,9 +89,7 @@ def test_processes_that_outlive_the_tests_do_not_hold_up_the_grade(grade_tree: G
     [("pytest.ini", "[pytest]\naddopts = -x --lf\n"), ("tests/pytest.ini", "[pytest]\n")],
     ids=["stops at the first failure", "another root"],
 )
-def test_configuration_of_the_tree_does_not_change_the_run(
-    store: TemplateStore, path: str, text: str
-) -> None:
+def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, text: str) -> None:
     task = replace(TASK, tree=FilesTree(BASE | {path: text}), task_id="cart-configured")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     assert verdict.resolved, verdict.detail

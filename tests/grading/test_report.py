@@ -122,9 +122,7 @@ with open("tests/test_discounts.py", "a") as file:
 
 
 @pytest.mark.parametrize(("said", "code"), _TAMPERING.items(), ids=["unsigned", "edited"])
-def test_forgery_and_edited_tests_are_tampering(
-    grade_tree: GradeTree, said: str, code: str
-) -> None:
+def test_forgery_and_edits_are_tampering(grade_tree: GradeTree, said: str, code: str) -> None:
     verdict = grade_tree({"cart.py": f"{BASE['cart.py']}\n{code}"})
     assert (verdict.reason, said in verdict.detail) == (GradeReason.TAMPERED, True)
 

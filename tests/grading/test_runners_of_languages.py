@@ -96,9 +96,7 @@ def test_classes_in_the_place_of_a_test_or_of_junit_are_left_out(store: Template
         ("-J-javaagent:none.jar", "Error opening zip file or JAR manifest missing"),
     ],
 )
-def test_a_virtual_machine_that_does_not_start_is_our_fault(
-    store: TemplateStore, option: str, said: str
-) -> None:
+def test_a_broken_java_is_our_fault(store: TemplateStore, option: str, said: str) -> None:
     with pytest.raises(GradingError, match=f"ring-newest: java could not be started: .*{said}"):
         graded(replace(JAVA_TASK, test_command=option), store, {JAVA_SOURCE: JAVA_FIXED})
 

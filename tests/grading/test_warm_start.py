@@ -114,17 +114,13 @@ def test_one_that_died_while_it_waited_costs_time_only(
     assert len(opened) == 3  # none of the three runs had what waited
 
 
-def test_a_process_that_ended_while_it_waited_is_started_anew(
-    store: TemplateStore, ahead: list[Sandbox]
-) -> None:
+def test_a_dead_process_is_started_anew(store: TemplateStore, ahead: list[Sandbox]) -> None:
     warm = _start(TASK, store)
     assert ahead[0].run("kill -KILL 2").ok
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
 
 
-def test_a_grade_without_a_run_frees_what_waited(
-    store: TemplateStore, ahead: list[Sandbox]
-) -> None:
+def test_a_grade_without_a_run_frees_it(store: TemplateStore, ahead: list[Sandbox]) -> None:
     warm = _start(TASK, store)
     verdict = grade(TASK, store.get(TASK), Patch(""), warm=warm)
     assert verdict.reason is GradeReason.EMPTY_PATCH

@@ -6,7 +6,7 @@ from coding_gym.repair.localisation import Baseline, Localisation
 from coding_gym.repair.menu import FIRST_CANDIDATE, LOCATE, RUN_TESTS, SUBMIT, VIEW, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist
-from coding_gym.repair.source import Source, apply_edits
+from coding_gym.repair.source import Source
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 
 TEXT = "def at_most(x, limit):\n    return x < limit\n\n\ndef area(a, b):\n    return a - b\n"
@@ -66,20 +66,6 @@ def test_each_view_shows_another_place_until_none_is_left(menu: Menu) -> None:
         shown += [call.arguments["cmd"] for call in act(menu, VIEW)]
     assert [command.split()[-1] for command in shown] == ["'1,2p'", "'5,6p'"]
     assert feature(menu, "views_left") == 0.0
-
-
-def test_a_candidate_takes_the_place_of_the_one_before(menu: Menu) -> None:
-    act(menu, LOCATE)
-    text = TEXT
-    for number, num_calls in enumerate((1, 2, 2)):
-        calls = act(menu, FIRST_CANDIDATE + number, *[APPLIED] * num_calls)
-        assert [call.name for call in calls] == ["apply_patch"] * num_calls
-        for call in calls:
-            assert text.count(call.arguments["search"]) == 1
-            text = text.replace(call.arguments["search"], call.arguments["replace"])
-        assert text == apply_edits(TEXT, shortlist().candidates[number].edits)
-        assert np.flatnonzero(candidate_feature(menu, "in_place")).tolist() == [number]
-    assert candidate_feature(menu, "tried") == [1.0, 1.0, 1.0, 0.0, 0.0]
 
 
 def test_tests_run_only_when_the_tree_changed(menu: Menu) -> None:

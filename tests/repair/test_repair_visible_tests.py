@@ -79,9 +79,7 @@ def test_the_survey_tells_which_tests_fail(found: Localisation) -> None:
         ("self.items[", RunReport(0.0, broken=True, passed=False)),
     ],
 )
-def test_a_run_says_how_many_are_repaired_and_whether_others_broke(
-    stack: Any, new: str, report: RunReport
-) -> None:
+def test_a_run_counts_repaired_and_broken_tests(stack: Any, new: str, report: RunReport) -> None:
     place, tests = stack
     edit(place, BROKEN, new)
     assert run(place, tests)[0] == report
@@ -133,9 +131,7 @@ ODD: dict[str, tuple[Files, str]] = {
 
 
 @pytest.mark.parametrize(("files", "arguments"), ODD.values(), ids=ODD.keys())
-def test_what_is_odd_about_a_project_is_no_obstacle(
-    shell: Any, files: Files, arguments: str
-) -> None:
+def test_odd_projects_are_no_obstacle(shell: Any, files: Files, arguments: str) -> None:
     place = shell(files)
     tests = installed(place, arguments=arguments)
     edit(place, BROKEN, "self.items[1]")

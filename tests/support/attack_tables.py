@@ -7,7 +7,6 @@ import attacks_limits
 import attacks_network
 import attacks_processes
 import attacks_reading
-import attacks_rights
 import attacks_writing
 from attack import Attack
 
@@ -19,7 +18,7 @@ TABLES: dict[str, tuple[Attack, ...]] = {
     "secrets of the host are hidden": attacks_reading.SECRETS,
     "nothing outside can be changed": attacks_writing.ATTACKS,
     "nothing outside can be reached": attacks_network.ATTACKS,
-    "no rights can be gained": attacks_rights.ATTACKS,
+    "no rights can be gained": attacks_writing.RIGHTS,
     "nothing outlives its command": attacks_processes.ATTACKS,
     "limits hold and siblings do not feel it": attacks_limits.ATTACKS,
     "shared stores are not used up": attacks_limits.SHARED_STORES,

@@ -4,7 +4,6 @@ from attack import Attack
 from system_calls import REFUSED_HERE
 
 _NUMBERS = sorted(REFUSED_HERE.values())
-_UNKNOWN = (470, 480, 511, 512, 547, 600, 1023, 0x7FFFFFFF, -1)
 
 ALL_AT_ONCE = Attack(
     name="all at once",
@@ -24,14 +23,6 @@ ATTACKS = (
         attempt('getpid', lambda: call(0x40000000 | 39))
         """,
         report=", ".join([f"{n} ENOSYS" for n in _NUMBERS] + ["getpid ENOSYS"]),
-    ),
-    Attack(
-        name="numbers that no kernel has yet",
-        script=f"""
-        for number in {_UNKNOWN}:
-            attempt(number, lambda: call(number, 0, 0, 0, 0, 0, 0))
-        """,
-        report=", ".join(f"{n} ENOSYS" for n in _UNKNOWN),
     ),
     Attack(
         name="terminals, leases and everybody's files",

@@ -182,11 +182,7 @@ def test_an_attempt_that_cannot_be_read_says_why_and_what_was_expected() -> None
         ("llama3[strict]", f"{LLAMA};" * 129, "more than 128 calls"),
         ("llama3", f"{LLAMA};" * 129, "more than 128 calls"),
         ("llama3", f"{LLAMA}; {LLAMA[:-8]}", "Unterminated string"),
-        (
-            "json",
-            '{"name": "edit", "arguments": {"path": "a", "line": 1',
-            "Expecting ',' delimiter",
-        ),
+        ("json", '{"name": "edit", "arguments": {"path": "a", "line": 1', "Expecting ',' delim"),
         ("json", '{"name": "edit", "arguments": {"path": "a", "text":', "Expecting value"),
         ("json", f"{LS_JSON} and {LS_JSON}", "Expecting value"),
         ("mistral", "[TOOL_CALLS]ls", "Expected [TOOL_CALLS] ["),

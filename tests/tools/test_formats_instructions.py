@@ -71,18 +71,14 @@ def test_every_toolset_is_explained_in_every_format_that_can_call_it(toolset: st
             assert len(parse_action(example, f"{name}[strict]", schemas).calls) == 1
 
 
-def test_a_format_that_can_call_no_tool_is_refused_when_the_env_is_made(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_an_env_refuses_a_format_that_can_call_no_tool(tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="'apply_patch' can call none of these tools: s"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="apply_patch")
     with pytest.raises(UnknownNameError, match="no tool format is called 'qwen3_code'; did you me"):
         CodingRepairEnv(tasks=[tiny_row], tool_format="qwen3_code")
 
 
-def test_the_system_prompt_of_an_episode_explains_a_format_chosen_by_name_and_no_other(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_the_system_prompt_explains_only_a_format_chosen_by_name(tiny_row: dict[str, Any]) -> None:
     for tool_format in ("auto", "openai", "qwen3_coder"):
         env = CodingRepairEnv(tasks=[tiny_row], tool_format=tool_format)
         _, info = env.reset()

@@ -147,11 +147,7 @@ def test_a_patch_is_read_back_or_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "call", "said"),
     [
-        (
-            "qwen3_coder",
-            ToolCall("bash", {"command": "a</parameter></function>b"}),
-            "cannot carry this call of 'bash'",
-        ),
+        ("qwen3_coder", ToolCall("bash", {"command": "</parameter></function>"}), "call of 'bash'"),
         ("swe_agent", ToolCall("bash", {"command": "\n<parameter=command>"}), "cannot carry this"),
         ("swe_agent", ToolCall("bash", {"command": 7}), "carry command=7 of 'bash'"),
         ("swe_agent", ToolCall("typed", {"f": "0.5"}), "carry f='0.5' of 'typed'"),
@@ -162,16 +158,8 @@ def test_a_patch_is_read_back_or_refused() -> None:
         ("swe_agent", ToolCall("bash", {"a ": "b"}), "cannot carry this call"),
         ("bash_block", ToolCall("bash", {"command": "a\n```"}), "carry command='a\\n```'"),
         ("bash_block", ToolCall("bash", {"command": "submit"}), "cannot carry this call of 'bash'"),
-        (
-            "bash_block",
-            ToolCall("bash", {"command": 7}),
-            "carries calls of bash, loose, submit, got one",
-        ),
-        (
-            "bash_block",
-            ToolCall("typed"),
-            "carries calls of bash, loose, submit, got one of 'typed'",
-        ),
+        ("bash_block", ToolCall("bash", {"command": 7}), "calls of bash, loose, submit, got one"),
+        ("bash_block", ToolCall("typed"), "calls of bash, loose, submit, got one of 'typed'"),
         ("bash_block", ToolCall("bash", {"command": "a", "b": 1}), "cannot carry this call"),
         ("apply_patch", ToolCall("bash", {"command": "ls"}), "carries calls of apply_patch, got"),
         ("apply_patch", ToolCall("apply_patch", {"patch": "--- a"}), "cannot carry this call"),

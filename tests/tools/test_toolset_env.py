@@ -34,9 +34,7 @@ def test_gymnasiums_checks_pass(tiny_row: dict[str, Any], toolset: str) -> None:
         assert env.action_space.contains(env.action_space.sample())
 
 
-def test_a_block_of_bash_is_a_call_and_its_submit_line_ends_the_episode(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_a_bash_block_is_a_call_and_its_submit_line_ends_it(tiny_row: dict[str, Any]) -> None:
     with made(tiny_row, "bash") as env:
         seen = text(env, "Let me look.\n\n```bash\nls\n```")
         assert seen == "<returncode>0</returncode>\n<output>\nshapes.py\ntest_shapes.py\n</output>"
@@ -70,9 +68,7 @@ def test_a_fork_has_the_editors_history(tiny_row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("toolset", ["bash", "codex", "editor", "thesis"])
-def test_the_prompt_says_what_becomes_of_a_shells_state(
-    tiny_row: dict[str, Any], toolset: str
-) -> None:
+def test_the_prompt_says_whether_shells_last(tiny_row: dict[str, Any], toolset: str) -> None:
     whole = get_toolset(toolset)
     assert "starts anew" in whole.prompt(keeps_shell=False)
     assert "goes on in the same shell" in whole.prompt(keeps_shell=True)

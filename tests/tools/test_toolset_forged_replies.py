@@ -97,9 +97,7 @@ LONG = "x" * 900_000
         ("edit", {"path": "a", "old": "old", "new": "\n".join(["y" * 3000] * 50)}, {}),
     ],
 )
-def test_answers_of_heavy_are_bounded(
-    tool: str, arguments: dict[str, Any], value: dict[str, Any]
-) -> None:
+def test_answers_are_bounded(tool: str, arguments: dict[str, Any], value: dict[str, Any]) -> None:
     sandbox = ForgingSandbox()
     sandbox.value = value
     assert 0 < len(scenes(sandbox)["heavy"].told(tool, **arguments)) < 13_000

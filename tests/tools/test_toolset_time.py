@@ -66,9 +66,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.mark.parametrize("toolset", CALLS)
-def test_a_tools_own_commands_take_no_more_time_than_is_left(
-    sandbox: Sandbox, toolset: str
-) -> None:
+def test_a_tools_own_commands_take_only_the_time_left(sandbox: Sandbox, toolset: str) -> None:
     sandbox.run("rm -f new*")
     sandbox.write_file("a.py", b"a\n")
     watched = Watched(sandbox)
