@@ -89,10 +89,7 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
     [
         (SHELF, ["        if len(self.things) >= self.size:"]),
         (SHARED, ["def note(text, lines=None):", "    if lines is None:", "        lines = []"]),
-        (
-            TWO_EDITS,
-            ["    word = word.strip()", "    return [clean(w) for w in words[: n]]"],
-        ),
+        (TWO_EDITS, ["    word = word.strip()", "    return [clean(w) for w in words[: n]]"]),
     ],
     ids=["one edit", "a shared default", "two edits"],
 )

@@ -23,13 +23,6 @@ def in_a_process(*arguments: str) -> str:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.fixture
-def rows(tiny_row: dict[str, Any], tmp_path: Path) -> str:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(tiny_row) + "\n")
-    return str(path)
-
-
 def test_the_command_runs_in_a_process_of_its_own() -> None:
     assert in_a_process("--version") == f"coding-gym {__version__}\n"
 
@@ -45,9 +38,7 @@ def test_tasks_are_listed_and_shown() -> None:
     assert "diff --git" in run("tasks", "show", task_id, "--gold")
 
 
-def test_what_tasks_say_does_not_steer_the_terminal(
-    tiny_row: dict[str, Any], tmp_path: Path
-) -> None:
+def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202e\r\x08"
     path = tmp_path / "rows.jsonl"
     gold = f"{tiny_row['patch'].rstrip()}\n-- {evil}\n"
@@ -71,20 +62,7 @@ def test_what_tasks_say_does_not_steer_the_terminal(
         assert [c for c in text if not (c.isprintable() or c in "\n\t")] == []
 
 
-def test_validate_says_which_tasks_can_be_trusted(
-    rows: str, tiny_row: dict[str, Any], tmp_path: Path
-) -> None:
-    report = tmp_path / "report.jsonl"
-    assert run("validate", rows, "--report", str(report)).splitlines()[-1] == "valid 1/1"
-    assert json.loads(report.read_text())["ok"] is True
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": ["test_hidden.py::test_none"]}) + "\n")
-    text = run("validate", str(bad), code=1)
-    assert text.splitlines()[-1] == "valid 0/1"
-    assert "gold patch does not resolve" in text
-
-
-def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
+def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
     assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass"
@@ -93,7 +71,7 @@ def test_an_episode_is_played_and_kept(rows: str, tmp_path: Path) -> None:
     assert trajectory.total_reward == 1.0
 
 
-def test_a_run_continues_with_its_options(rows: str, tmp_path: Path) -> None:
+def test_a_run_continues_with_its_options(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run("eval", "--agent", "gold", "--tasks", rows, "--command-timeout", "60", "--out", str(out))
     text = run("eval", "--resume", str(out), "--attempts", "2")
@@ -102,7 +80,7 @@ def test_a_run_continues_with_its_options(rows: str, tmp_path: Path) -> None:
     assert "with seed=0, got 1" in run("eval", "--resume", str(out), "--seed", "1", code=2)
 
 
-def test_an_exported_source_is_one_that_can_be_played(rows: str, tmp_path: Path) -> None:
+def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "prepared.jsonl"
     run("tasks", "export", str(out), "--source", rows)
     assert "resolved" in run("play", "shapes-area", "--source", str(out), "--agent", "gold")
@@ -172,7 +150,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: st
     assert len(text.splitlines()) == 1
 
 
-def test_the_sandbox_is_a_name_or_options_as_json(rows: str, tmp_path: Path) -> None:
+def test_the_sandbox_is_a_name_or_options_as_json(rows: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "ulimit -n"}}\n')
     common = ["play", "--source", rows, "--agent", "scripted", "--script", str(script)]

@@ -14,10 +14,9 @@ from faults import raising
 from moves import SUBMIT
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
-from coding_gym.agents.registry import agent_factory
 from coding_gym.cli.replay import replay as replay_command
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.rollout import append_trajectory, play_episode, read_trajectories, replay
+from coding_gym.rollout import append_trajectory, read_trajectories, replay
 from coding_gym.rollout.replay import Difference, recorded_env
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
@@ -35,15 +34,14 @@ def run(*arguments: str | Path, code: int = 0) -> str:
 
 
 @pytest.fixture
-def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(tiny_row) + "\n")
-    return path
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "episodes.jsonl"
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "episodes.jsonl"
+def task(tiny_row: dict[str, Any]) -> Task:
+    (task,) = load_tasks([tiny_row])
+    return task
 
 
 @pytest.fixture
@@ -65,26 +63,7 @@ def played(rows: Path, file: Path) -> Play:
     return play
 
 
-def test_a_played_episode_has_the_rewards_and_wrappers_it_was_played_with(rows: Path) -> None:
-    wrapper = {"name": "TestPassReward", "kwargs": {"weight": 0.25}}
-    (env,) = make_envs(1, [wrapper], {"tasks": str(rows)})
-    agent = agent_factory("gold")
-    was = replace(play_episode(env, agent, seed=4), attempt=2, run_id="r", model="none")
-    env.close()
-    assert was.turns[-1].reward_parts == {"resolved": 1.0, "test_pass": 0.25}
-    assert was.total_reward == 1.25
-    assert (was.agent, was.model, was.seed, was.attempt, was.run_id) == ("gold", "none", 4, 2, "r")
-    (task,) = load_tasks(str(rows))
-    assert replay(was, task).difference is None
-    turn = replace(was.turns[-1], reward_parts={"resolved": 1.0})
-    again = replay(replace(was, turns=(*was.turns[:-1], turn)), task)
-    assert again.difference is not None
-    assert again.difference.where.endswith("reward parts")
-
-
-def test_every_kind_of_action_and_end_is_played_as_it_was(
-    played: Play, rows: Path, file: Path
-) -> None:
+def test_every_kind_of_action_and_end_is_replayed(played: Play, rows: Path, file: Path) -> None:
     wrappers = [
         {"name": "TokenBudget", "kwargs": {"max_tokens": 9000}},
         {"name": "ToolCallBudget", "kwargs": {"max_tool_calls": 3}},
@@ -116,10 +95,12 @@ def test_the_first_difference_is_shown_and_the_exit_code_tells(
     played: Play, rows: Path, file: Path, tmp_path: Path
 ) -> None:
     was = played(EDIT, SUBMIT)
-    turn = replace(was.turns[0], observation=was.turns[0].observation.replace("passed", "past \r"))
+    first, last = was.turns
+    turn = replace(first, observation=first.observation.replace("passed", "past \r"))
     changed = {
-        "turn 1: observation": replace(was, turns=(turn, was.turns[1])),
-        "turn 2: reward": replace(was, turns=(was.turns[0], replace(was.turns[1], reward=0.5))),
+        "turn 1: observation": replace(was, turns=(turn, last)),
+        "turn 2: reward": replace(was, turns=(first, replace(last, reward=0.5))),
+        "turn 2: reward parts": replace(was, turns=(first, replace(last, reward_parts={}))),
         "turn 2: the end": replace(was, stop_reason=StopReason.MAX_TURNS),
         "the patch": replace(was, patch=was.patch.replace("*", "//")),
         "the grade": replace(was, grade=None),
@@ -133,7 +114,7 @@ def test_the_first_difference_is_shown_and_the_exit_code_tells(
     for name in changed:
         assert f"turns, {name}\n" in text
     assert "past \\r" in text
-    assert "1 of 8 episodes equal, 7 different" in text
+    assert "1 of 9 episodes equal, 8 different" in text
 
 
 @pytest.mark.parametrize(
@@ -179,11 +160,8 @@ def test_records_that_cannot_be_played_are_refused_before_anything_runs(
     assert "Traceback" not in text
 
 
-def test_a_file_decides_neither_the_sandbox_nor_what_is_imported(
-    played: Play, tiny_row: dict[str, Any], tmp_path: Path
-) -> None:
+def test_files_decide_no_sandbox_and_no_imports(played: Play, task: Task, tmp_path: Path) -> None:
     was = played(SUBMIT)
-    (task,) = load_tasks([tiny_row])
     sandbox = {"name": "process", "image": "", "shell": "fresh", "limits": {}}
     unsafe = replace(was, settings={**was.settings, "sandbox": sandbox})
     assert replay(unsafe, task).difference is None  # `process` would warn, which is an error here
@@ -200,12 +178,11 @@ def test_a_file_decides_neither_the_sandbox_nor_what_is_imported(
 
 
 def test_bounds_looser_than_the_defaults_are_followed_only_where_trusted(
-    played: Play, tiny_row: dict[str, Any], rows: Path, tmp_path: Path
+    played: Play, task: Task, rows: Path, tmp_path: Path
 ) -> None:
     show_limit = '{"name": "shell", "arguments": {"cmd": "ulimit -n; ulimit -f"}}'
     limits = {"num_open_files": 2048, "file_bytes": 1 << 20}
     was = played(show_limit, sandbox={"limits": limits}, command_timeout_s=500.0, close=True)
-    (task,) = load_tasks([tiny_row])
     again = replay(was, task)
     assert again.difference is not None
     assert again.difference.recorded.split("\n") == ["2048", "1024"]
@@ -219,10 +196,7 @@ def test_bounds_looser_than_the_defaults_are_followed_only_where_trusted(
     assert "1 of 1 episodes equal" in run(path, "-s", rows, "--trust-limits")
 
 
-def test_a_file_follows_more_turns_than_the_default_only_where_it_has_them(
-    played: Play, tiny_row: dict[str, Any]
-) -> None:
-    (task,) = load_tasks([tiny_row])
+def test_only_recorded_turns_exceed_the_default(played: Play, task: Task) -> None:
     for most in (10**9, None):
         was = played(EDIT, EDIT, max_turns=most, close=True)
         env, notes = recorded_env(was, task)
@@ -255,12 +229,11 @@ def test_an_ungraded_episode_is_played_without_tests(
 
 @pytest.mark.parametrize("name", ["hf:/etc", "hf:org/name", "cl100k_base", "no_such", "", 7, None])
 def test_a_file_names_no_tokenizer_but_the_bundled_one(
-    name: Any, played: Play, tiny_row: dict[str, Any], rows: Path, tmp_path: Path
+    name: Any, played: Play, task: Task, rows: Path, tmp_path: Path
 ) -> None:
     was = replace(played(SUBMIT), tokenizer=name)
     path = tmp_path / "other.jsonl"
     append_trajectory(path, was)
-    (task,) = load_tasks([tiny_row])
     with pytest.raises(InvalidArgumentError, match="--tokenizer"):
         replay(was, task)
     with pytest.raises(
@@ -284,9 +257,8 @@ def any_json(rng: random.Random, depth: int = 0) -> Any:
     return values if kind == 2 else dict(zip(rng.sample(names, len(values)), values, strict=True))
 
 
-def test_settings_of_any_json_are_played_or_refused(played: Play, tiny_row: dict[str, Any]) -> None:
+def test_settings_of_any_json_are_played_or_refused(played: Play, task: Task) -> None:
     was = replace(played(SUBMIT), turns=(), stop_reason=None, patch="", grade=None)
-    (task,) = load_tasks([tiny_row])
     rng, rewards = random.Random(0), ("TestPassReward", "CompositeReward", "VisibleTestShaping")
     settings = dict(was.settings)
     changed: list[dict[str, Any]] = [settings]
@@ -323,10 +295,7 @@ def test_what_our_own_side_ended_is_not_played(
     assert "not played: our own side failed in it: it died" in run(path, "-s", rows)
 
 
-def test_an_episode_that_the_clock_ended_is_stopped_where_it_was(
-    played: Play, tiny_row: dict[str, Any]
-) -> None:
-    (task,) = load_tasks([tiny_row])
+def test_an_episode_that_the_clock_ended_is_stopped(played: Play, task: Task) -> None:
     was = played(EDIT, Stop("out of time"))
     last = replace(was.turns[0], reward=0.0, reward_parts={"resolved": 0.0})
     by_clock = replace(was, turns=(last,), stop_reason=StopReason.MAX_TIME)
@@ -341,9 +310,8 @@ def test_an_episode_that_the_clock_ended_is_stopped_where_it_was(
     ],
 )
 def test_what_a_time_budget_ended_is_equal(
-    played: Play, tiny_row: dict[str, Any], limit: dict[str, Any], command: str
+    played: Play, task: Task, limit: dict[str, Any], command: str
 ) -> None:
-    (task,) = load_tasks([tiny_row])
     wrappers = [{"name": "TimeBudget", "kwargs": limit}]
     was = played(json.dumps({"name": "shell", "arguments": {"cmd": command}}), wrappers=wrappers)
     assert was.stop_reason is StopReason.MAX_TIME
@@ -352,10 +320,7 @@ def test_what_a_time_budget_ended_is_equal(
     assert again.num_turns == 1
 
 
-def test_the_first_command_whose_output_differs_is_named(
-    played: Play, tiny_row: dict[str, Any]
-) -> None:
-    (task,) = load_tasks([tiny_row])
+def test_the_first_different_output_is_named(played: Play, task: Task) -> None:
     was = played(f"[{EDIT}, {EDIT}]", SUBMIT)
     first, second = was.turns[0].results
     results = (first, replace(second, content="past"))

@@ -112,9 +112,7 @@ def test_an_interrupt_says_how_far_it_came_and_how_to_go_on(
     assert last.startswith(f"stopped after 1 of 2; {way_on}")
 
 
-def test_a_task_without_a_gold_patch_is_a_class_of_its_own(
-    tiny_row: dict[str, Any], tmp_path: Path
-) -> None:
+def test_tasks_without_a_gold_patch_are_counted(tiny_row: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     passes = {"instance_id": "passes", "FAIL_TO_PASS": tiny_row["PASS_TO_PASS"], "PASS_TO_PASS": []}
     rows = [tiny_row | {"patch": ""}, tiny_row | {"patch": ""} | passes]

@@ -68,27 +68,16 @@ def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
         ({"FAIL_TO_PASS": "not a list"}, "got 'not a list'"),
         ({"PASS_TO_PASS": [1]}, "field 'PASS_TO_PASS' must be a list of texts"),
         ({"grading_timeout_s": 0}, "field 'grading_timeout_s' must be a number of seconds above 0"),
-        (
-            {"grading_timeout_s": float("inf")},
-            "must be a number of seconds above 0 and at most 1e+09, got inf",
-        ),
+        ({"grading_timeout_s": float("inf")}, "of seconds above 0 and at most 1e+09, got inf"),
         ({"gold_duration_s": -1}, "field 'gold_duration_s' must be a number of seconds of 0 or"),
-        (
-            {"gold_duration_s": float("nan")},
-            "must be a number of seconds of 0 or more and at most 1e+09, got nan",
-        ),
+        ({"gold_duration_s": float("nan")}, "of 0 or more and at most 1e+09, got nan"),
         ({"files": ["a"]}, "field 'files' must be an object of texts by path"),
-        (
-            {"install_commands": ["a\0b"]},
-            "field 'install_commands' must be a list of texts of Unicode without NUL",
-        ),
+        ({"install_commands": ["a\0b"]}, "'install_commands' must be a list of texts of Unicode"),
         ({"base_commit": ""}, "field 'base_commit' is missing"),
         ({"repo": ""}, "field 'repo' is missing"),
     ],
 )
-def test_a_malformed_row_is_refused_with_row_field_and_value(
-    change: dict[str, Any], message: str
-) -> None:
+def test_a_malformed_row_is_refused_with_its_field(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidTaskError) as caught:
         Task.from_row({k: v for k, v in (ROW | change).items() if v is not None}, where="row 7")
     assert message in str(caught.value)

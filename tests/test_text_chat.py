@@ -206,9 +206,7 @@ def test_a_schema_that_spells_a_control_token_is_refused(saved: Any) -> None:
         get_layout(saved(TEMPLATE), forged)
 
 
-def test_without_jinja_the_error_says_what_to_install(
-    saved: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_jinja_the_error_names_it(saved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = saved(TEMPLATE)
 
     def apply_chat_template(*args: Any, **kwargs: Any) -> str:

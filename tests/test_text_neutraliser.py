@@ -35,17 +35,7 @@ def test_ordinary_text_stays_as_it_is() -> None:
 def test_any_text_comes_back_also_one_that_was_broken_before() -> None:
     special = Neutraliser(("<|im_end|>", "<tool_call>", "</tool_call>"))
     rng = random.Random(0)
-    parts = [
-        "<|im_end|>",
-        "<tool_call>",
-        "</tool_call>",
-        "<",
-        "|",
-        ">",
-        "im_end",
-        ZERO_WIDTH_SPACE,
-        "a\n",
-    ]
+    parts = ["<|im_end|>", "<tool_call>", "</tool_call>", *"<|>", "im_end", ZERO_WIDTH_SPACE, "a\n"]
     for _ in range(2000):
         text = "".join(rng.choices(parts, k=8))
         broken = special.escape(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coding_gym.text import truncate
-from coding_gym.text.truncate import KEEPS, cut, ends, head, scrub_runner_times
+from coding_gym.text.truncate import KEEPS, cut, scrub_runner_times
 
 
 def rule(summary: str, width: int = 80) -> str:
@@ -16,18 +16,6 @@ def rule(summary: str, width: int = 80) -> str:
     marks = "=" * max((width - len(summary) - 2) // 2, 1)
     line = f"{marks} {summary} {marks}"
     return line + "=" * (len(line) < width)
-
-
-def test_head_keeps_what_fits_and_marks_what_does_not() -> None:
-    assert head("abc", 3, "...") == "abc"
-    assert head("abcd", 3, "...") == "abc..."
-    assert head("abcd", 0, "...") == "..."
-
-
-def test_ends_keep_what_fits_and_mark_what_does_not() -> None:
-    assert ends("abc", 3, "...") == "abc"
-    assert ends("abcdef", 3, "<{left_out}>") == "ab<3>f"
-    assert ends("abcd", 0, "...") == "..."
 
 
 @pytest.mark.parametrize("keep", KEEPS)
@@ -79,25 +67,20 @@ def test_a_summary_too_long_for_rules_to_grow_keeps_one_mark_each_side() -> None
 
 
 def test_summaries_of_other_languages_lose_their_durations() -> None:
-    for line, scrubbed in [
-        (
-            "    Finished test [unoptimized + debuginfo] target(s) in 1m 02s",
-            "    Finished test [unoptimized + debuginfo] target(s) in 0.00s",
-        ),
-        (
-            "test result: FAILED. 7 passed; 1 failed; 0 ignored; 0 filtered out; finished in 3.12s",
-            "test result: FAILED. 7 passed; 1 failed; 0 ignored; 0 filtered out; finished in 0.00s",
-        ),
-        ("Time: 0.142", "Time: 0"),
-        ("Time: 1,234.5\r", "Time: 0\r"),
-        ("  duration_ms: 16.346988", "  duration_ms: 0"),
-        ("# duration_ms 51.2", "# duration_ms 0"),
-        ("\u2139 duration_ms 51.2", "\u2139 duration_ms 0"),
-        ("  ✔ is what find reads (1.5ms)", "  ✔ is what find reads (0ms)"),
-        ("✖ a link (20ms) # TODO", "✖ a link (0ms) # TODO"),
-        ("    --- FAIL: TestSum/of_none (0.31s)", "    --- FAIL: TestSum/of_none (0.00s)"),
-        ("ok  \texample.org/sum\t0.004s", "ok  \texample.org/sum\t0.000s"),
+    for line, time, zero in [
+        ("    Finished test [unoptimized + debuginfo] target(s) in 1m 02s", "1m 02s", "0.00s"),
+        ("test result: FAILED. 7 passed; 1 failed; finished in 3.12s", "3.12s", "0.00s"),
+        ("Time: 0.142", "0.142", "0"),
+        ("Time: 1,234.5\r", "1,234.5", "0"),
+        ("  duration_ms: 16.346988", "16.346988", "0"),
+        ("# duration_ms 51.2", "51.2", "0"),
+        ("\u2139 duration_ms 51.2", "51.2", "0"),
+        ("  ✔ is what find reads (1.5ms)", "1.5ms", "0ms"),
+        ("✖ a link (20ms) # TODO", "20ms", "0ms"),
+        ("    --- FAIL: TestSum/of_none (0.31s)", "0.31s", "0.00s"),
+        ("ok  \texample.org/sum\t0.004s", "0.004s", "0.000s"),
     ]:
+        scrubbed = line.replace(time, zero)
         assert scrub_runner_times(f"before\n{line}\nafter") == f"before\n{scrubbed}\nafter", line
 
 

@@ -60,25 +60,10 @@ def test_a_trajectory_survives_json() -> None:
     assert not again.resolved
 
 
-def test_an_unfinished_trajectory_survives_json() -> None:
-    original = Trajectory(task_id="t")
-    assert Trajectory.from_json(json.loads(json.dumps(original.to_json()))) == original
-
-
 def test_older_and_newer_versions_are_read() -> None:
     data = trajectory().to_json()
-    new = (
-        "schema_version",
-        "agent",
-        "model",
-        "seed",
-        "attempt",
-        "run_id",
-        "tools",
-        "usage",
-        "cost",
-    )
-    older = {name: value for name, value in data.items() if name not in new}
+    new = ("schema_version", "agent", "model", "seed", "attempt", "run_id", "tools", "usage")
+    older = {name: value for name, value in data.items() if name not in (*new, "cost")}
     again = Trajectory.from_json(older)
     assert (again.schema_version, again.turns) == (0, trajectory().turns)
     newer = {**data, "schema_version": 9, "later": 1}

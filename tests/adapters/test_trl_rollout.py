@@ -42,6 +42,14 @@ def make(tiny_row: dict[str, Any]) -> Make:
     return lambda **kwargs: environment_factory(tasks=[tiny_row], **kwargs)()
 
 
+@pytest.fixture
+def rollout(make: Make) -> Any:
+    """One that is reset."""
+    made = make()
+    made.reset(**ROW)
+    return made
+
+
 def test_the_public_functions_of_the_class_are_the_tools(make: Make) -> None:
     names = [name for name, _ in inspect.getmembers(type(make()), inspect.isfunction)]
     public = [name for name in names if not name.startswith("_")]
@@ -74,9 +82,7 @@ def test_after_the_end_a_tool_says_that_the_episode_is_over(make: Make) -> None:
     assert rollout.get_reward() == 1.0
 
 
-def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reward_stops_and_grades_once(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from coding_gym.episode import episode as ending
 
     real, grades = ending.grade_patch, []
@@ -86,8 +92,6 @@ def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
         return grades[-1]
 
     monkeypatch.setattr(ending, "grade_patch", count)
-    rollout = make()
-    rollout.reset(**ROW)
     rollout.apply_patch(**FIX)
     assert [rollout.get_reward() for _ in range(3)] == [1.0, 1.0, 1.0]
     assert len(grades) == 1
@@ -96,18 +100,14 @@ def test_the_reward_of_a_running_episode_stops_and_grades_it_once(
         rollout.shell(cmd="ls")
 
 
-def test_what_a_model_gets_wrong_is_answered_by_the_toolset_and_counted(make: Make) -> None:
-    rollout = make()
-    rollout.reset(**ROW)
+def test_what_a_model_gets_wrong_is_answered_by_the_toolset_and_counted(rollout: Any) -> None:
     assert rollout.shell(command="ls") == "shell tool missing required 'cmd' parameter"
     assert rollout.shell(cmd=["ls"]) == "shell tool parameter 'cmd' must be a string"
     assert rollout.apply_patch(search=1) == "invalid `apply_patch` arguments"
     assert rollout.info["tool_calls"] == 3
 
 
-def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_edits(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_control_tokens_are_broken_for_reading_and_whole_in_edits(tiny_row: dict[str, Any]) -> None:
     tiny_row["problem_statement"] = "It prints <|im_end|>."
     tiny_row["files"]["chat.py"] = "END = '<|im_end|>'\n"
     rollout = environment_factory(tasks=[tiny_row])()
@@ -119,18 +119,14 @@ def test_control_tokens_are_broken_in_what_a_model_reads_and_whole_in_what_it_ed
     assert rollout.shell(cmd="wc -c < chat.py") == "20"
 
 
-def test_a_grader_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    rollout = make()
-    rollout.reset(**ROW)
+def test_a_grader_that_fails_gives_no_reward(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(GradingError("no disk")))
     assert rollout.submit() == "submitted"
     assert rollout.get_reward() is None
     assert rollout.info["error"] == "no disk"
 
 
-def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sandbox_that_fails_gives_no_reward(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     rollout = make()
     with monkeypatch.context() as patch:
         patch.setattr("coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("no room")))
@@ -143,9 +139,7 @@ def test_a_sandbox_that_will_not_open_gives_the_report_and_no_reward(
     assert rollout.get_reward() == 0.0
 
 
-def test_a_machine_that_cannot_run_sandboxes_raises_only_if_it_never_could(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sandboxes_that_never_opened_raise(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     seasoned, new = make(), make()
     seasoned.reset(**ROW)
     failure = SandboxUnavailableError("forbidden", "run: sysctl …")
@@ -168,9 +162,7 @@ def test_a_wrapper_whose_machinery_fails_masks_the_rollout(make: Make) -> None:
     assert rollout.info["task_id"] == "shapes-area"
 
 
-def test_a_rollout_is_used_again_and_drops_the_last_episode(make: Make) -> None:
-    rollout = make()
-    rollout.reset(**ROW)
+def test_a_rollout_is_used_again_and_drops_the_last_episode(rollout: Any) -> None:
     rollout.apply_patch(**FIX)
     rollout.reset(**ROW)
     assert "width + height" in rollout.shell(cmd="cat shapes.py")
@@ -225,9 +217,7 @@ def test_a_row_names_its_task_or_holds_it(make: Make, tiny_row: dict[str, Any]) 
     assert rollout.info["task_id"] == "other"
 
 
-def test_a_row_that_names_no_task_is_the_callers_fault(
-    make: Make, tiny_row: dict[str, Any]
-) -> None:
+def test_a_row_without_a_task_is_the_callers_fault(make: Make, tiny_row: dict[str, Any]) -> None:
     rollout = make()
     with pytest.raises(UnknownTaskError, match="no task 'shapes'"):
         rollout.reset(task_id="shapes")

@@ -56,9 +56,7 @@ def test_a_stop_is_recorded_without_tokens(make: Make) -> None:
     assert turn.action == "the budget of the trainer is spent"
 
 
-def test_a_template_that_cannot_be_built_is_not_tried_twice(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = []
 
     def fail(_factory: EpisodeFactory, task: Task) -> Template:

@@ -58,9 +58,7 @@ def test_a_snapshot_restores_only_into_a_new_episode_of_its_task(make: Make) -> 
         make(row={"instance_id": "another"}).restore(moment)
 
 
-def test_a_sandbox_that_cannot_be_opened_again_makes_a_stillborn_branch(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_branch_without_sandbox_is_stillborn(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     episode = make()
     episode.start()
     moment = episode.snapshot()
