@@ -108,38 +108,33 @@ def test_arguments_that_cannot_be_are_refused(given: dict[str, Any], said: str):
 
 
 NUM_TASKS = 5
-TASKS = tuple(
-    Task(task_id=str(n), tree=FilesTree({}), problem_statement="broken") for n in range(NUM_TASKS)
-)
-
-
-def draw(name: str, count: int, seed: int = 0) -> list[str]:
-    sampler, rng = get_sampler(name, TASKS), np.random.default_rng(seed)
-    return [sampler.next(rng).task_id for _ in range(count)]
+TASKS = tuple(task(str(n)) for n in range(NUM_TASKS))
 
 
 @pytest.mark.parametrize("name", ["sequential", "shuffled", "uniform"])
 def test_the_seed_alone_decides_the_tasks(name):
-    drawn = draw(name, 3 * NUM_TASKS, seed=1)
-    assert draw(name, 3 * NUM_TASKS, seed=1) == drawn
-    assert (draw(name, 3 * NUM_TASKS, seed=2) == drawn) is (name == "sequential")
+    first, same, other = (
+        drawn(get_sampler(name, TASKS), 3 * NUM_TASKS, seed) for seed in (1, 1, 2)
+    )
+    assert first == same
+    assert (first == other) is (name == "sequential")
 
 
 def test_sequential_goes_round():
-    assert draw("sequential", 2 * NUM_TASKS) == [t.task_id for t in TASKS] * 2
+    assert drawn(get_sampler("sequential", TASKS), 2 * NUM_TASKS) == [t.task_id for t in TASKS] * 2
 
 
 def test_shuffled_gives_every_task_once_per_epoch_in_changing_orders():
-    drawn = draw("shuffled", 4 * NUM_TASKS)
-    epochs = [drawn[n : n + NUM_TASKS] for n in range(0, len(drawn), NUM_TASKS)]
+    sampler, rng = get_sampler("shuffled", TASKS), np.random.default_rng(0)
+    epochs = [[sampler.next(rng).task_id for _ in TASKS] for _ in range(4)]
     assert all(sorted(epoch) == [t.task_id for t in TASKS] for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) > 1
 
 
 def test_uniform_draws_with_replacement_and_reaches_all():
-    drawn = draw("uniform", 20 * NUM_TASKS)
-    assert set(drawn) == {t.task_id for t in TASKS}
-    assert any(a == b for a, b in itertools.pairwise(drawn))
+    names = drawn(get_sampler("uniform", TASKS), 20 * NUM_TASKS)
+    assert set(names) == {t.task_id for t in TASKS}
+    assert any(a == b for a, b in itertools.pairwise(names))
 
 
 def test_an_unknown_sampler_and_no_tasks_are_refused():

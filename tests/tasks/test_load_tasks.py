@@ -189,9 +189,7 @@ def refused_row(tmp_path: Path, **change: object) -> str:
         ("test_patch", "nonsense", ": not a unified diff"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_refused_with_line_field_and_value(
-    tmp_path, field, value, said
-):
+def test_an_unusable_row_is_refused_with_line_field_and_value(tmp_path, field, value, said):
     files = {"folder": {"files": None}, "repository": {"files": None, "base_commit": "1" * 40}}
     files["base_commit"] = {"files": None, "repo": "o/n"}
     bad = files.get(field, {}) | {field: value}

@@ -82,9 +82,7 @@ def test_a_version_with_a_requirements_file_looks_where_its_project_has_it(known
     assert any("dev.txt" in command for command in task.install_commands)
 
 
-def test_commands_that_a_sandbox_cannot_run_are_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_commands_beyond_a_sandbox_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     commands = ["apt-get install -y a-compiler", "make", "locale-gen"]
     specs = {"o/n": {"1.2": SPEC | {"pre_install": commands}}}
     tables = RecipeTables(specs=specs, requirements={}, environments={})
@@ -98,9 +96,7 @@ def test_commands_that_a_sandbox_cannot_run_are_logged_once(
 
 
 @pytest.mark.parametrize("fields", [{"repo": "o/x"}, {"version": ""}, {"repo": "o/js"}])
-def test_projects_that_the_tables_do_not_know_are_named(
-    known: None, fields: dict[str, Any]
-) -> None:
+def test_projects_that_no_table_knows_are_named(known: None, fields: dict[str, Any]) -> None:
     unknown = ROW | fields
     found = refusal([unknown], environments="swebench")
     assert f"{unknown['repo']} {unknown['version']}".strip() in found

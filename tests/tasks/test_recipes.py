@@ -72,9 +72,7 @@ def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: 
     }
 
 
-def test_a_requirements_file_is_found_and_read_without_the_project(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_a_requirements_file_is_read_without_the_project(tree: Path, tmp_path: Path) -> None:
     (tree / "dev").mkdir()
     lines = ["# tools", "black", "-e .", ".[test]", "types-pkg_resources==1", "a>1 ; os_name=='x'"]
     (tree / "dev" / "all.txt").write_text("\n".join(lines) + "\n")
@@ -85,9 +83,7 @@ def test_a_requirements_file_is_found_and_read_without_the_project(
     assert [path.name for path in (tree / "dev").iterdir()] == ["all.txt"]
 
 
-def test_where_not_all_can_be_had_the_rest_is_installed_one_by_one(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_after_a_failure_packages_are_installed_one_by_one(tree: Path, tmp_path: Path) -> None:
     (tree / "r.txt").write_text("first\nunobtainable==1\nlast\n")
     recipe = make_recipe({"packages": "requirements.txt"}, requirements=["r.txt"])
     _, *tried = run(recipe, tree, tmp_path)
@@ -132,9 +128,7 @@ def test_a_wrong_specification_names_its_part(spec: dict[str, Any], message: str
         make_recipe(spec, where="the table")
 
 
-def test_releases_that_came_later_and_break_old_projects_are_ruled_out(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_later_releases_that_break_old_projects_are_ruled_out(tree: Path, tmp_path: Path) -> None:
     recipe = make_recipe({"python": "3.9"}, created_at="2024-02-01T10:00:00Z")
     run(recipe, tree, tmp_path)
     constraints = (tmp_path / "constraints.txt").read_text()

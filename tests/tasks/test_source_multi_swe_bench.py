@@ -74,7 +74,6 @@ def test_an_id_of_the_row_is_kept():
         ("fixed_tests", ["a"], "must be an object of outcomes by test"),
         ("p2p_tests", "a", "must be an object of outcomes by test, got 'a'"),
         ("hints", 3, "must be text, got 3"),
-        ("org", 3, "must be text, got 3"),
     ],
 )
 def test_a_malformed_row_is_refused_with_row_field_and_value(field, value, said):

@@ -141,7 +141,6 @@ def test_a_format_can_be_named(tmp_path):
         ("eval_script", 3, "must be text, got 3"),
         ("eval_script", "exit", "must be a script that runs tests between its two markers, got "),
         ("log_parser", [], "must be text, got []"),
-        ("language", 3, "must be text, got 3"),
     ],
 )
 def test_a_malformed_row_is_refused_with_row_field_and_value(field, value, said):

@@ -86,7 +86,6 @@ def test_other_languages_run_their_command_and_read_its_log():
         ("install_config.python", 3.9, "must be text, got 3.9"),
         ("install_config.pip_packages", [1], "must be a list of texts"),
         ("requirements", 3, "must be text, got 3"),
-        ("docker_image", 3, "must be text, got 3"),
     ],
 )
 def test_a_malformed_row_is_refused_with_row_field_and_value(place, value, said):

@@ -135,9 +135,7 @@ def applied(folder: Path, patch: str) -> None:
     subprocess.run(command, cwd=folder, input=patch.encode(), check=True)
 
 
-def test_the_template_has_the_bug_and_no_history_that_shows_the_repair(
-    tmp_path: Path, store: TemplateStore
-):
+def test_the_template_has_the_bug_and_no_trace_of_the_repair(tmp_path: Path, store: TemplateStore):
     for text in ("older = 1\n", "right = 1\nkept = 2\n"):
         commit = committed(tmp_path / "clone", {"pkg/core.py": text})
     bug = row(repo=f"swesmith/owner__name.{commit[:8]}")

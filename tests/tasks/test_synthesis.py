@@ -62,9 +62,7 @@ def test_the_gold_patch_resolves_and_nothing_less(
     assert set(idle.pass_to_pass.values()) == {"passed"}
 
 
-def test_what_can_be_seen_passes_and_holds_no_hidden_test(
-    tasks: tuple[Task, ...], store: TemplateStore
-) -> None:
+def test_visible_tests_pass_hidden_are_gone(tasks: tuple[Task, ...], store: TemplateStore) -> None:
     task = tasks[0]
     with open_sandbox(store.get(task).spec) as sandbox:
         seen = sandbox.run("cat tests/*.py").output
@@ -101,9 +99,7 @@ def test_a_test_that_fails_by_chance_shows_no_bug(
     assert outcome.error == error
 
 
-def test_issues_show_a_call_and_what_came_of_it_but_neither_tests_nor_lines(
-    tasks: tuple[Task, ...],
-) -> None:
+def test_issues_show_a_call_and_its_result_but_no_tests_or_lines(tasks: tuple[Task, ...]) -> None:
     for task in tasks:
         text = task.problem_statement
         assert "When I run this:\n\n```python\n" in text

@@ -35,11 +35,7 @@ CASES = [
         "class C:\n    def f(self):\n        self.head = 1\n        return self.heads\n",
         "return self.head\n",
     ),
-    (
-        "removed_guard",
-        "def f(a):\n    if not a:\n        return 0\n    return 1\n",
-        "f(a):\n    ret",
-    ),
+    ("removed_guard", "def f(a):\n    if a:\n        return 0\n    return 1\n", "f(a):\n    ret"),
     ("removed_statement", "def f(a):\n    a.sort()\n    return a\n", "f(a):\n    return a"),
     ("removed_statement", "def f(a):\n    a.sort()\n", "def f(a):\n    pass\n"),
     (

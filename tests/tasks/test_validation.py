@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import git
 import pytest
-from made_tasks import made_task
+from cart_task import BASE, FIXED, HIDDEN, TASK
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.grade import Grade, GradeReason
@@ -15,25 +15,6 @@ from coding_gym.task import FilesTree, FolderTree, GitTree
 from coding_gym.tasks import validation
 from coding_gym.tasks.validation import validate, validate_task
 from coding_gym.tasks.validation_report import Checks, ValidationReport
-
-BASE = {"calc.py": "def add(a, b):\n    return a - b\n"}
-FIXED = {"calc.py": "def add(a, b):\n    return a + b\n"}
-HIDDEN = {
-    "test_calc.py": (
-        "from calc import add\n\n\n"
-        "def test_add():\n    assert add(1, 2) == 3\n\n\n"
-        "def test_more():\n    assert add(2, 2) == 4\n\n\n"
-        "def test_zero():\n    assert add(1, 0) == 1\n"
-    )
-}
-TASK = made_task(
-    "calc",
-    BASE,
-    FIXED,
-    HIDDEN,
-    fail_to_pass=("test_calc.py::test_add", "test_calc.py::test_more"),
-    pass_to_pass=("test_calc.py::test_zero",),
-)
 
 ONCE = Checks(repeats=1)
 
@@ -45,21 +26,22 @@ def test_a_good_task_is_ok_every_time(store):
     assert report.noop_reasons == ("tests_failed", "tests_failed")
     assert len(report.gold_durations_s) == len(report.noop_durations_s) == 2
     assert (report.detail, report.error) == ("", "")
-    assert json.loads(json.dumps(report.to_json()))["task_id"] == "calc"
+    assert json.loads(json.dumps(report.to_json()))["task_id"] == "cart-discount"
 
 
-ADD, MORE, ZERO = (f"test_calc.py::test_{name}" for name in ("add", "more", "zero"))
-NOTHING = Patch.between(BASE, {"calc.py": "def add(a, b):\n    return a * b\n"}).text
+ONE, OTHER, *_ = TASK.fail_to_pass
+KEPT, *_ = TASK.pass_to_pass
+NOTHING = Patch.between(BASE, BASE | {"cart.py": BASE["cart.py"] + "\n\nVERSION = 2\n"}).text
 NOT_RESOLVED = "the gold patch does not resolve (1 of 1 runs): "
 BAD = {
     "the gold repairs nothing": ({"gold_patch": NOTHING}, NOT_RESOLVED),
     "there is no gold": ({"gold_patch": ""}, "there is no gold patch"),
     "a test passes at base": (
-        {"fail_to_pass": (ADD, MORE, ZERO), "pass_to_pass": ()},
-        "fail-to-pass tests pass at base: test_calc.py::test_zero",
+        {"fail_to_pass": (ONE, OTHER, KEPT), "pass_to_pass": ()},
+        f"fail-to-pass tests pass at base: {KEPT}",
     ),
     "no test fails at base": (
-        {"fail_to_pass": (ZERO,), "pass_to_pass": ()},
+        {"fail_to_pass": (KEPT,), "pass_to_pass": ()},
         "the base does not just fail its tests (1 of 1 runs): ",
     ),
 }
@@ -73,9 +55,8 @@ def test_what_is_wrong_with_a_task_is_named(store, changes, detail):
 
 
 def test_broken_tests_to_keep_are_only_noted(store):
-    report = validate_task(
-        replace(TASK, fail_to_pass=(ADD,), pass_to_pass=(MORE, ZERO)), store, ONCE
-    )
+    task = replace(TASK, fail_to_pass=(ONE,), pass_to_pass=(OTHER, KEPT))
+    report = validate_task(task, store, ONCE)
     assert report.ok
     assert report.detail == "1 pass-to-pass tests do not pass at base"
 
@@ -134,27 +115,26 @@ def test_flaky_tests_are_found(store):
 
 
 def test_broken_tests_are_left_out_on_request_with_a_record(store):
-    task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "test_calc.py::test_gone"))
+    task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "tests/test_cart.py::test_gone"))
     report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
     assert report.ok
-    assert report.excluded_tests == ("test_calc.py::test_gone",)
+    assert report.excluded_tests == ("tests/test_cart.py::test_gone",)
     assert validate_task(task, store, ONCE).broken_tests == report.excluded_tests
 
 
 def test_a_task_of_which_no_broken_test_would_be_left_stays_bad(store):
-    task = replace(TASK, fail_to_pass=("test_calc.py::test_gone",))
+    task = replace(TASK, fail_to_pass=("tests/test_cart.py::test_gone",))
     report = validate_task(task, store, Checks(repeats=1, leaves_out_tests=True))
     assert (report.ok, report.excluded_tests) == (False, ())
 
 
 def test_a_readable_repair_is_named(store):
-    line = "    return a + b  # as in the manual, chapter two\n"
-    fixed = {"calc.py": BASE["calc.py"].replace("    return a - b\n", line)}
-    tree = FilesTree(BASE | {"old/calc.py": fixed["calc.py"]})
-    task = replace(TASK, tree=tree, gold_patch=Patch.between(BASE, fixed).text)
+    fixed = FIXED.replace("- discount", "- discount  # as in the manual, chapter two")
+    gold = Patch.between(BASE, BASE | {"cart.py": fixed}).text
+    task = replace(TASK, tree=FilesTree(BASE | {"old/cart.py": fixed}), gold_patch=gold)
     report = validate_task(task, store, ONCE)
-    assert (report.ok, report.leaks) == (False, ("old/calc.py",))
-    assert report.detail == "the repair can be read in old/calc.py"
+    assert (report.ok, report.leaks) == (False, ("old/cart.py",))
+    assert report.detail == "the repair can be read in old/cart.py"
     assert validate_task(task, store, Checks(repeats=1, looks_for_leaks=False)).ok
 
 
@@ -178,12 +158,12 @@ def test_a_gold_patch_that_is_no_patch_costs_no_other_task_its_verdict(store):
 
 
 def test_a_verdict_holds_for_one_content_of_a_folder_and_one_grader(tmp_path):
-    (tmp_path / "calc.py").write_text(BASE["calc.py"])
+    (tmp_path / "cart.py").write_text(BASE["cart.py"])
     task = replace(TASK, tree=FolderTree(str(tmp_path)))
     before = ONCE.key(task)
     assert ONCE.key(task) == before
     assert ONCE.key(task, grader=tmp_path) != before
-    (tmp_path / "calc.py").write_text(FIXED["calc.py"])
+    (tmp_path / "cart.py").write_text(FIXED)
     assert ONCE.key(task) != before
     gone = replace(TASK, tree=FolderTree(str(tmp_path / "gone")))
     assert ONCE.key(gone)  # its report says what is wrong
