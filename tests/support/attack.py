@@ -129,11 +129,7 @@ class Attack:
         return self.name.replace(" ", "-")
 
     def source(self, facts: Mapping[str, object]) -> str:
-        """Returns the whole script but for `IMPORTS`.
-
-        Args:
-            facts: What the attacker knows of the host.
-        """
+        """Returns the whole script but for `IMPORTS`, by what the attacker knows of the host."""
         known = {"numbers": json.dumps(NUMBERS_HERE), "facts": json.dumps(dict(facts))}
         return _WORDS.format(**known) + self.words + textwrap.dedent(self.script)
 

@@ -49,12 +49,7 @@ Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
 def run_on(machine: str, script: str) -> "subprocess.CompletedProcess[str]":
-    """Runs a script in a process on such a machine, with no Docker daemon.
-
-    Args:
-        machine: Any of the texts of this module, joined.
-        script: What runs then.
-    """
+    """Runs a script on such a machine, some of these texts joined, with no Docker daemon."""
     return subprocess.run(
         [sys.executable, "-c", f"{_REFUSE}{machine}{script}"],
         env={**os.environ, "DOCKER_HOST": "unix:///nonexistent/docker.sock"},

@@ -84,7 +84,8 @@ class Host:
         """Asserts that nothing of the host has changed, and that nobody has called."""
         assert self._victim.poll() is None
         before, self._before = self._before, self._state()
-        assert self._before == before, _differences(before, self._before)
+        keys = before.keys() | self._before.keys()
+        assert [key for key in keys if before.get(key) != self._before.get(key)] == []
         poller = select.poll()
         for listener in self._listeners:
             poller.register(listener, select.POLLIN)
@@ -165,10 +166,6 @@ class Host:
         for pid in (os.getpid(), self._victim.pid):
             state[f"rights of {pid}"] = _rights(pid)
         return state
-
-
-def _differences(before: dict[str, object], after: dict[str, object]) -> list[str]:
-    return [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
 
 
 def _rights(pid: int) -> tuple[object, ...]:

@@ -356,14 +356,3 @@ def test_prose_before_a_bare_object_is_kept_and_half_an_object_is_an_error() -> 
     half = '{"name": "run", "arguments": {"cmd": "x {"name": "submit", "arguments": {}}'
     assert parse(f"So: {half}").calls == ()
     assert parse(f'name": "run", "arguments": {{"cmd": "ls"}}}}; {OBJECT}').calls == ()
-
-
-def test_prose_that_looks_like_a_call_of_no_tool_is_prose() -> None:
-    for text in (
-        "Use <code>foo(x)</code> here.",
-        "[link(a)](https://example.org)",
-        "[foo(1)] is what I saw.",
-        "<|channel|>final<|message|>All tests pass.<|return|>",
-        'The object {"name": "x", "version": 1} is not a call.',
-    ):
-        assert (parse(text).calls, parse(text).error) == ((), ""), text
