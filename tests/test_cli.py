@@ -16,15 +16,11 @@ from coding_gym.episode import transcript
 from coding_gym.repair import driver
 from coding_gym.rollout import read_trajectories
 
-COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()"]
-
-
-def in_a_process(*arguments: str) -> str:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=True).stdout
-
 
 def test_the_command_runs_in_a_process_of_its_own() -> None:
-    assert in_a_process("--version") == f"coding-gym {__version__}\n"
+    argv = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout == f"coding-gym {__version__}\n"
 
 
 def test_tasks_are_listed_and_shown() -> None:

@@ -116,6 +116,20 @@ def test_a_place_that_cannot_hold_the_file_is_refused(repo: Path, tmp_path: Path
     assert str(result.exception) == f"--out must be a file, got the folder {tmp_path}"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give one of --repo and --pypi"),
+        (["--pypi", "a==1", "--from-history"], "needs --repo"),
+        (["--repo", ".", "--grade", "some"], "--grade must be all, sample or none"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, InvalidArgumentError)
+    assert said in str(result.exception)
+
+
 def test_force_replaces_the_file_only_once_there_are_tasks(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,9 @@
 """`coding-gym tasks new`: what it makes is valid, and what goes wrong afterwards is said."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import run
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import load_tasks
@@ -13,15 +12,8 @@ from coding_gym.tasks.validation import validate_task
 from coding_gym.tasks.validation_report import Checks
 from coding_gym.workspace import TemplateStore
 
-COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "tasks", "new"]
 FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
 FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
-
-
-def run(folder: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, folder], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
-    )
 
 
 def test_a_new_task_is_valid_as_it_is(tmp_path: Path, store: TemplateStore) -> None:
@@ -34,18 +26,17 @@ def test_a_new_task_is_valid_as_it_is(tmp_path: Path, store: TemplateStore) -> N
 
 
 def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
-    done = run("first", tmp_path)
-    assert done.returncode == 0, done.stderr
     folder = tmp_path / "first"
+    said = run("tasks", "new", folder)
     written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     assert sorted(written) == FILES
-    assert all(f"first/{name}" in done.stdout for name in FILES)
-    assert "coding-gym validate first" in done.stdout
+    assert all(f"first/{name}" in said for name in FILES)
+    assert f"coding-gym validate {folder}" in said
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("mine")
-    assert "error: " in run(".", tmp_path).stderr
+    assert "error: " in run("tasks", "new", tmp_path, code=2)
     for folder in (tmp_path, tmp_path / "notes"):
         with pytest.raises(InvalidArgumentError, match="there already"):
             write_new_task(folder)
