@@ -8,12 +8,15 @@ import json
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from makers import Closing, MakeEnv
 from turns import turn
 
+from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
 
 # Prefixes of test ids, and the suite of the tests below; the longest prefix decides. A test that
@@ -202,3 +205,26 @@ def rows(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(tiny_row) + "\n", encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def closing() -> Iterator[Closing]:
+    """Returns a function that gives back what it is called with, closed after the test."""
+    with ExitStack() as stack:
+
+        def close_later(each: Any) -> Any:
+            stack.callback(each.close)
+            return each
+
+        yield close_later
+
+
+@pytest.fixture
+def make_env(tiny_row: dict[str, Any], closing: Closing) -> MakeEnv:
+    """Makes envs of the tiny task, or of the tasks that it is called with."""
+
+    def make(**arguments: Any) -> CodingRepairEnv:
+        env: CodingRepairEnv = closing(CodingRepairEnv(**{"tasks": [tiny_row]} | arguments))
+        return env
+
+    return make

@@ -1,15 +1,11 @@
 """An environment of the tiny task."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
+from makers import MakeEnv
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 
 
 @pytest.fixture
-def env(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
-    env = CodingRepairEnv(tasks=[tiny_row], render_mode="ansi")
-    yield env
-    env.close()
+def env(make_env: MakeEnv) -> CodingRepairEnv:
+    return make_env(render_mode="ansi")

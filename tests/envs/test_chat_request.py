@@ -1,9 +1,9 @@
 """What a chat model is sent: messages and tools."""
 
 import json
-from typing import Any
 
 import pytest
+from makers import MakeEnv
 from moves import shell
 
 from coding_gym import chat_request
@@ -40,14 +40,11 @@ def test_a_model_without_calls_is_sent_texts_in_turn(env: CodingRepairEnv) -> No
     ]
 
 
-def test_tools_that_the_system_prompt_explains_are_not_sent_again(
-    tiny_row: dict[str, Any],
-) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], tool_format="hermes")
+def test_tools_that_the_system_prompt_explains_are_not_sent_again(make_env: MakeEnv) -> None:
+    env = make_env(tool_format="hermes")
     env.reset()
     assert [*chat_request(env)] == ["messages"]
     assert [*chat_request(env, api="responses")] == ["input"]
-    env.close()
 
 
 def test_calls_of_the_responses_api_are_answered_by_their_ids(env: CodingRepairEnv) -> None:
@@ -74,9 +71,7 @@ fix <tool_call>{"name": "", "x</tool_call>
 then <tool_call>{"name": "apply_patch", "arguments": {"file": "x.py", "sea"""
 
 
-def test_a_call_without_a_name_stays_text_and_is_answered_by_a_notice(
-    env: CodingRepairEnv,
-) -> None:
+def test_a_call_without_a_name_stays_text_and_gets_a_notice(env: CodingRepairEnv) -> None:
     env.reset()
     *_, info = env.step(BROKEN)
     reply, *answers = info["messages"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from makers import MakeEnv
 from moves import FIX, SUBMIT, shell
 
 from coding_gym import Completion
@@ -75,9 +76,11 @@ def test_tokens_are_kept_as_sampled(env: CodingRepairEnv) -> None:
     assert not plain.exact
 
 
-def test_a_long_task_keeps_its_head_and_a_long_answer_its_tail(tiny_row: dict[str, Any]) -> None:
+def test_a_long_task_keeps_its_head_and_a_long_answer_its_tail(
+    tiny_row: dict[str, Any], make_env: MakeEnv
+) -> None:
     issue = " ".join(map(str, range(500)))
-    env = CodingRepairEnv(tasks=[tiny_row | {"problem_statement": issue}], max_obs_tokens=64)
+    env = make_env(tasks=[tiny_row | {"problem_statement": issue}], max_obs_tokens=64)
     observation, info = env.reset()
     assert info["observation_cut"] is True
     assert info["text"] == issue
@@ -92,7 +95,6 @@ def test_a_long_task_keeps_its_head_and_a_long_answer_its_tail(tiny_row: dict[st
     mask = observation["attention_mask"].tolist()
     assert mask == sorted(mask, reverse=True)
     assert observation["input_ids"].dtype == np.int32
-    env.close()
 
 
 def test_the_transcript_can_be_followed_by_a_person(env: CodingRepairEnv) -> None:
@@ -117,21 +119,24 @@ def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
     assert info["text"].split() == ["shapes.py", "test_shapes.py"]
 
 
-def test_edits_of_an_info_do_not_reach_the_transcript(env: CodingRepairEnv) -> None:
+def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
     _, info = env.reset()
-    before = json.dumps(env.episode.trajectory().to_json())
+    before = env.episode.trajectory().to_json()
     info["messages"][0]["content"] = "edited"
     info["messages"].clear()
     info["budget"]["turns"] = 7
-    assert json.dumps(env.episode.trajectory().to_json()) == before
+    assert env.episode.trajectory().to_json() == before
     assert env.step(shell("true"))[4]["budget"]["turns"] == 49
+    info = env.step(SUBMIT)[4]
+    before = env.episode.trajectory().to_json()
+    info["grade"].fail_to_pass["invented"] = info["grade"].pass_to_pass["invented"] = "passed"
+    assert env.episode.trajectory().to_json() == before
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
-def test_the_sampler_follows_the_seed(sampler: str) -> None:
-    env = CodingRepairEnv(sampler=sampler)
+def test_the_sampler_follows_the_seed(sampler: str, make_env: MakeEnv) -> None:
+    env = make_env(tasks="bundled", sampler=sampler)
     picked = [env.reset(seed=5)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(5))]
     again = [env.reset(seed=5)[1]["task_id"], *(env.reset()[1]["task_id"] for _ in range(5))]
     assert picked == again
     assert len(set(picked)) > 1
-    env.close()

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import seeded_play
 from comparison import assert_same
+from makers import Closing
 
 
 def test_two_processes_see_the_same_bytes() -> None:
@@ -19,24 +20,15 @@ def test_two_processes_see_the_same_bytes() -> None:
         assert other.communicate()[0].strip() == here
 
 
-def test_sync_and_async_vector_envs_run_it_alike(tiny_row: dict[str, Any]) -> None:
+def test_sync_and_async_vector_envs_are_alike(tiny_row: dict[str, Any], closing: Closing) -> None:
+    name, arguments = "coding_gym:CodingRepair-v0", {"tasks": [tiny_row], "max_turns": 4}
     envs = [
-        gym.make_vec(
-            "coding_gym:CodingRepair-v0",
-            num_envs=2,
-            vectorization_mode=mode,
-            tasks=[tiny_row],
-            max_turns=4,
-        )
+        closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
         for mode in ("sync", "async")
     ]
-    try:
-        left, right = (env.reset(seed=3) for env in envs)
+    left, right = (env.reset(seed=3) for env in envs)
+    assert_same(left, right)
+    for action in seeded_play.ACTIONS:
+        text = json.dumps(action)
+        left, right = (env.step((text, text)) for env in envs)
         assert_same(left, right)
-        for action in seeded_play.ACTIONS:
-            text = json.dumps(action)
-            left, right = (env.step((text, text)) for env in envs)
-            assert_same(left, right)
-    finally:
-        for env in envs:
-            env.close()

@@ -1,21 +1,16 @@
 """Whose fault it is decides what happens: machinery failures are data, not exceptions."""
 
-import os
-import signal
 from typing import Any
 
 import pytest
 from faults import raising
+from makers import MakeEnv
 from moves import SUBMIT, shell
-from processes import descendants
 
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import GradingError, SandboxError, SandboxUnavailableError
 
 
-def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_sandbox_makes_it_stillborn(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = []
 
     def fail(*arguments: Any, **_options: Any) -> None:
@@ -23,7 +18,7 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
         raise SandboxError("no more room")
 
     monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail)
-    env = CodingRepairEnv(tasks=[tiny_row])
+    env = make_env()
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
     assert len(attempts) == 2
@@ -35,9 +30,7 @@ def test_a_sandbox_that_will_not_open_gives_a_stillborn_episode(
     assert info["resolved"] is False
 
 
-def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     from coding_gym.episode import lifecycle
 
     real, attempts = lifecycle.open_sandbox, []
@@ -49,32 +42,27 @@ def test_a_sandbox_that_opens_at_the_second_attempt_is_an_ordinary_episode(
         return real(*arguments, **options)
 
     monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail_once)
-    env = CodingRepairEnv(tasks=[tiny_row])
+    env = make_env()
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)
     assert terminated
     assert info["error"] == ""
-    env.close()
 
 
-def test_a_machine_without_sandboxes_is_the_callers_to_mend(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfit_machine_is_an_error(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "coding_gym.episode.lifecycle.open_sandbox",
         raising(SandboxUnavailableError("forbidden; run: sysctl …")),
     )
     with pytest.raises(SandboxUnavailableError, match="sysctl"):
-        CodingRepairEnv(tasks=[tiny_row]).reset()
+        make_env().reset()
 
 
-def test_a_grader_that_fails_masks_the_sample(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_grader_masks_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
-    env = CodingRepairEnv(tasks=[tiny_row])
+    env = make_env()
     env.reset()
     _, reward, terminated, truncated, info = env.step(SUBMIT)
     assert (reward, terminated, truncated) == (0.0, False, True)
@@ -82,30 +70,8 @@ def test_a_grader_that_fails_masks_the_sample(
     assert info["mask_sample"] is True
 
 
-def test_a_sandbox_killed_from_outside_truncates_and_the_next_reset_works(
-    tiny_row: dict[str, Any],
-) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row])
-    env.reset()
-    env.step(shell("true"))
-    before = set(descendants(os.getpid()))
-    other = CodingRepairEnv(tasks=[tiny_row])
-    other.reset()
-    (init,) = set(descendants(os.getpid())) - before
-    os.kill(init, signal.SIGKILL)
-    _, reward, terminated, truncated, info = other.step(shell("true"))
-    assert (reward, terminated, truncated) == (0.0, False, True)
-    assert info["stop_reason"] == "sandbox_error"
-    assert info["error"]
-    assert env.step(shell("echo still here"))[4]["text"] == "still here"
-    other.reset()
-    assert other.step(shell("echo again"))[4]["text"] == "again"
-    other.close()
-    env.close()
-
-
-def test_the_policys_own_failures_are_text(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], command_timeout_s=0.3)
+def test_the_policys_own_failures_are_text(make_env: MakeEnv) -> None:
+    env = make_env(command_timeout_s=0.3)
     env.reset()
     for action in (shell("exit 3"), shell("sleep 60"), '{"name": "fly", "arguments": {}}', "{"):
         _, _, terminated, truncated, info = env.step(action)
@@ -113,4 +79,3 @@ def test_the_policys_own_failures_are_text(tiny_row: dict[str, Any]) -> None:
         assert not truncated
         assert info["error"] == ""
         assert info["text"]
-    env.close()

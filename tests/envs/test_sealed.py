@@ -1,10 +1,11 @@
 """What a policy can find from inside an episode of a bundled task: nothing that would help it."""
 
 import ast
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+import moves
 import pytest
+from makers import MakeEnv
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.patch import Patch
@@ -30,20 +31,15 @@ for folder, folders, files in os.walk("/"):
 
 
 @pytest.fixture
-def env() -> Iterator[CodingRepairEnv]:
-    env = CodingRepairEnv(task_ids=["hoard-stale-copies"])
+def env(make_env: MakeEnv) -> CodingRepairEnv:
+    env = make_env(tasks="bundled", task_ids=["hoard-stale-copies"])
     env.reset()
-    yield env
-    env.close()
+    return env
 
 
 @pytest.fixture
 def shell(env: CodingRepairEnv) -> Shell:
-    def run(command: str) -> str:
-        action = json.dumps({"name": "shell", "arguments": {"cmd": command}})
-        return str(env.step(action)[4]["text"])
-
-    return run
+    return lambda command: str(env.step(moves.shell(command))[4]["text"])
 
 
 def hidden_names(patch: Patch) -> set[str]:
@@ -65,8 +61,6 @@ def test_no_file_holds_the_gold_patch_or_a_hidden_test(env: CodingRepairEnv, she
     assert "search.py" in shell("cd /tmp && python search.py 'os.walk(\"/\")'")  # it can find
 
 
-def test_a_commit_of_the_policys_does_not_depend_on_the_clock(
-    env: CodingRepairEnv, shell: Shell
-) -> None:
+def test_a_policys_commit_does_not_depend_on_the_clock(env: CodingRepairEnv, shell: Shell) -> None:
     shell("echo x > new; git add new; git commit -qm new")
     assert shell("git log -1 --format=%cI") == shell("git log -1 --format=%cI HEAD~1")

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from makers import Closing, Env
 from moves import FIX, SUBMIT, shell
 
 import coding_gym
@@ -19,8 +20,6 @@ from coding_gym.episode import episode as ending
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tools import toolset_names
 from coding_gym.wrappers import ToolCallBudget
-
-Env = gym.Env[Any, Any]
 
 TIMES = "s/[A-Z][a-z][a-z] [ 0-9][0-9] [0-9:]* / /"  # of files, which a clock wrote
 TASKS = itertools.cycle(["ledgerline-month-overlap", "cronwise-working-days"])
@@ -53,19 +52,24 @@ def as_text(observation: Any, *rest: Any) -> str:
     return json.dumps([arrays, *rest], default=Grade.to_json)
 
 
-def make(row: dict[str, Any], **arguments: Any) -> Env:
-    return gym.make("CodingRepair-v0", **{"tasks": [row]} | arguments)
+@pytest.fixture
+def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Env]:
+    usual = {"tasks": [tiny_row]}
+    return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
 
 
 @pytest.mark.parametrize(("toolset", "task_id"), list(zip(toolset_names(), TASKS, strict=False)))
-def test_a_restored_env_and_a_fork_go_on_as_the_original_did(toolset: str, task_id: str) -> None:
-    env: Env = gym.make("CodingRepair-v0", toolset=toolset, max_obs_tokens=512)
+def test_a_restored_env_and_a_fork_go_on_as_the_original_did(
+    toolset: str, task_id: str, make: Callable[..., Env], closing: Closing
+) -> None:
+    arguments = {"tasks": "bundled", "toolset": toolset, "max_obs_tokens": 512}
+    env = make(**arguments)
     env.reset(seed=5, options={"task_id": task_id})
     play(env, BEFORE[:-1])
     last = as_text(*(part for number, part in enumerate(env.step(BEFORE[-1])) if number in (0, 4)))
     moment = coding_gym.snapshot(env)
-    forked = coding_gym.fork(env)
-    other: Env = gym.make("CodingRepair-v0", toolset=toolset, max_obs_tokens=512)
+    forked = closing(coding_gym.fork(env))
+    other = make(**arguments)
     expected = play(env, AFTER)
     following = as_text(*env.reset())
     sample = env.action_space.sample()
@@ -76,13 +80,14 @@ def test_a_restored_env_and_a_fork_go_on_as_the_original_did(toolset: str, task_
         assert play(again, AFTER) == expected
         assert as_text(*again.reset()) == following
         assert again.action_space.sample() == sample
-        again.close()
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "sequential", "shuffled"])
-def test_the_sequence_of_tasks_goes_on_as_it_did(sampler: str, tiny_row: dict[str, Any]) -> None:
+def test_the_sequence_of_tasks_goes_on_as_it_did(
+    sampler: str, tiny_row: dict[str, Any], make: Callable[..., Env]
+) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(5)]
-    env: Env = gym.make("CodingRepair-v0", tasks=rows, sampler=sampler)
+    env = make(tasks=rows, sampler=sampler)
     env.reset(seed=3)
     env.reset()
     moment = coding_gym.snapshot(env)
@@ -92,25 +97,22 @@ def test_the_sequence_of_tasks_goes_on_as_it_did(sampler: str, tiny_row: dict[st
         coding_gym.restore(env, moment)
         assert [env.reset()[1]["task_id"] for _ in range(9)] == expected
     assert np.array_equal(env.unwrapped.np_random_seed, 3)
-    env.close()
 
 
-def test_what_was_never_seeded_goes_on_alike_too(tiny_row: dict[str, Any]) -> None:
-    env = make(tiny_row)
+def test_an_unseeded_env_goes_on_alike_too(make: Callable[..., Env], closing: Closing) -> None:
+    env = make()
     env.reset()
-    forked = coding_gym.fork(env)
+    forked = closing(coding_gym.fork(env))
     assert forked.action_space is not env.action_space
     assert [forked.action_space.sample() for _ in range(5)] == [
         env.action_space.sample() for _ in range(5)
     ]
     assert forked.unwrapped.np_random is not env.unwrapped.np_random
     assert forked.unwrapped.np_random.random() == env.unwrapped.np_random.random()
-    forked.close()
-    env.close()
 
 
 def test_a_branch_is_graded_once_and_by_itself(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Env], closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded: list[str] = []
     grade = ending.grade_patch
@@ -120,43 +122,39 @@ def test_a_branch_is_graded_once_and_by_itself(
         return grade(task, template, patch, **options)
 
     monkeypatch.setattr(ending, "grade_patch", counted)
-    env = make(tiny_row)
+    env = make()
     env.reset()
     env.step(shell("touch new.py"))
-    forks = [coding_gym.fork(env) for _ in range(2)]
+    forks = [closing(coding_gym.fork(env)) for _ in range(2)]
     assert graded == []
     env.close()  # what goes on from here needs it no more
     forks[0].step(FIX)
     assert [fork.step(SUBMIT)[1] for fork in forks] == [1.0, 0.0]
     assert ["width *" in text for text in graded] == [True, False]
-    for fork in forks:
-        fork.close()
 
 
-def test_forks_of_forks_have_nothing_in_common(tiny_row: dict[str, Any]) -> None:
-    env = make(tiny_row)
+def test_forks_of_forks_have_nothing_in_common(make: Callable[..., Env], closing: Closing) -> None:
+    env = make()
     env.reset()
-    first = coding_gym.fork(env)
+    first = closing(coding_gym.fork(env))
     first.step(shell("echo first > mark"))
-    second = coding_gym.fork(first)
+    second = closing(coding_gym.fork(first))
     second.step(shell("echo second > mark"))
     marks = [each.step(shell("cat mark"))[4]["text"] for each in (env, first, second)]
     assert "No such file" in marks[0]
     assert marks[1:] == ["first", "second"]
     assert [each.unwrapped.episode.usage.turns for each in (env, first, second)] == [1, 2, 3]
-    for each in (env, first, second):
-        each.close()
 
 
 def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
-    tiny_row: dict[str, Any],
+    tiny_row: dict[str, Any], make: Callable[..., Env]
 ) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
-    env = make(tiny_row)
+    env = make()
     env.reset()
     env.step(FIX)
     moment = coding_gym.snapshot(env)
-    other: Env = gym.make("CodingRepair-v0", tasks=rows, sampler="sequential")
+    other = make(tasks=rows, sampler="sequential")
     assert other.reset()[1]["task_id"] == "shapes-0"
     _, info = other.reset(options={"snapshot": moment})
     assert (info["task_id"], info["turn"]) == ("shapes-area", 1)
@@ -164,8 +162,6 @@ def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
     assert other.reset()[1]["task_id"] == "shapes-1"
     with pytest.raises(InvalidArgumentError, match=r"other tasks or another sampler; begin only"):
         coding_gym.restore(other, moment)
-    other.close()
-    env.close()
 
 
 @pytest.mark.parametrize(
@@ -179,12 +175,12 @@ def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
     ],
 )
 def test_an_env_with_other_settings_refuses_and_goes_on(
-    arguments: dict[str, Any], named: str, tiny_row: dict[str, Any]
+    arguments: dict[str, Any], named: str, make: Callable[..., Env]
 ) -> None:
-    env = make(tiny_row, max_obs_tokens=128)
+    env = make(max_obs_tokens=128)
     env.reset()
     moment = coding_gym.snapshot(env)
-    other = make(tiny_row, **{"max_obs_tokens": 128} | arguments)
+    other = make(**{"max_obs_tokens": 128} | arguments)
     other.reset()
     other.step(FIX)
     for refused in (
@@ -194,21 +190,17 @@ def test_an_env_with_other_settings_refuses_and_goes_on(
         with pytest.raises(InvalidArgumentError, match=named):
             refused()
     assert other.step(SUBMIT)[1] == 1.0
-    env.close()
-    other.close()
 
 
-def test_a_budget_around_one_of_two_envs_is_a_difference(tiny_row: dict[str, Any]) -> None:
-    env, other = make(tiny_row), ToolCallBudget(make(tiny_row), 7)
+def test_a_budget_around_one_of_two_envs_is_a_difference(make: Callable[..., Env]) -> None:
+    env, other = make(), ToolCallBudget(make(), 7)
     env.reset()
     with pytest.raises(InvalidArgumentError, match=r"max_tool_calls=7.*same arguments and budgets"):
         coding_gym.restore(other, coding_gym.snapshot(env))
-    env.close()
-    other.close()
 
 
-def test_only_a_running_episode_has_a_moment(tiny_row: dict[str, Any]) -> None:
-    env = make(tiny_row)
+def test_only_a_running_episode_has_a_moment(make: Callable[..., Env]) -> None:
+    env = make()
     asks: list[Callable[[Env], object]] = [coding_gym.snapshot, coding_gym.fork]
     for ask in asks:
         with pytest.raises(EpisodeError, match="call reset first"):
@@ -225,10 +217,8 @@ def test_only_a_running_episode_has_a_moment(tiny_row: dict[str, Any]) -> None:
             ask(env)
 
 
-def test_there_is_no_moment_within_an_action(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make(tiny_row)
+def test_an_action_has_no_moment(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make()
     env.reset()
     toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
     execute, begun, go_on = toolset.execute, threading.Event(), threading.Event()
@@ -253,33 +243,29 @@ def test_there_is_no_moment_within_an_action(
     with ThreadPoolExecutor(4) as pool:  # snapshots may be taken at once
         moments = list(pool.map(coding_gym.snapshot, [env] * 8))
     assert [moment.episode.usage.turns for moment in moments] == [1] * 8
-    env.close()
 
 
-def test_what_is_no_snapshot_and_no_such_env_is_refused(tiny_row: dict[str, Any]) -> None:
-    env = make(tiny_row)
+def test_other_snapshots_and_envs_are_refused(make: Callable[..., Env], closing: Closing) -> None:
+    env = make()
     with pytest.raises(InvalidArgumentError, match=r"what coding_gym.snapshot returned, got 'x'"):
         coding_gym.restore(env, "x")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"what coding_gym.snapshot returned, got None"):
         env.reset(options={"snapshot": None})
     with pytest.raises(InvalidArgumentError, match="one of its options, got task_id, snapshot"):
         env.reset(options={"task_id": "shapes-area", "snapshot": None})
-    cartpole = gym.make("CartPole-v1")
+    cartpole = closing(gym.make("CartPole-v1"))
     asks: list[Callable[[Env], object]] = [coding_gym.snapshot, coding_gym.fork]
     for ask in asks:
         with pytest.raises(InvalidArgumentError, match="CodingRepair-v0, got CartPole"):
             ask(cartpole)
-    env.close()
-    cartpole.close()
 
 
-def test_a_snapshot_can_be_copied_and_outlives_its_env(tiny_row: dict[str, Any]) -> None:
-    env = make(tiny_row)
+def test_a_snapshot_can_be_copied_and_outlives_its_env(make: Callable[..., Env]) -> None:
+    env = make()
     env.reset()
     env.step(FIX)
     moment = copy.deepcopy(coding_gym.snapshot(env))
     env.close()
-    other = make(tiny_row)
+    other = make()
     coding_gym.restore(other, moment)
     assert other.step(SUBMIT)[1] == 1.0
-    other.close()

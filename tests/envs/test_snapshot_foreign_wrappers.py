@@ -6,16 +6,17 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.wrappers import RecordEpisodeStatistics, TransformReward
+from makers import Closing, Env
 from moves import FIX, SUBMIT, shell
 
 import coding_gym
 from coding_gym.errors import InvalidArgumentError
 
-Env = gym.Env[Any, Any]
 
-
-def make(row: dict[str, Any]) -> Env:
-    return gym.make("CodingRepair-v0", tasks=[row])
+@pytest.fixture
+def made(tiny_row: dict[str, Any], closing: Closing) -> Env:
+    env: Env = closing(gym.make("CodingRepair-v0", tasks=[tiny_row]))
+    return env
 
 
 class Remembers(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -44,55 +45,47 @@ class Forgets(gym.Wrapper[Any, Any, Any, Any]):
     """A wrapper of which nobody knows whether it remembers anything."""
 
 
-def test_anyones_wrapper_can_keep_its_state(tiny_row: dict[str, Any]) -> None:
-    env = Remembers(make(tiny_row), start=10)
+def test_anyones_wrapper_can_keep_its_state(made: Env, closing: Closing) -> None:
+    env = Remembers(made, start=10)
     env.reset()
     env.step(shell("true"))
-    forked = coding_gym.fork(env)
+    forked = closing(coding_gym.fork(env))
     assert isinstance(forked, Remembers)
     assert (forked.num_actions, forked.start) == (11, 10)
-    forked.close()
-    env.close()
     with pytest.raises(InvalidArgumentError, match="the state of one Remembers, got two"):
         coding_gym.snapshot(Remembers(env))
 
 
 @pytest.mark.parametrize("wrap", [RecordEpisodeStatistics, Forgets])
-def test_a_wrapper_that_may_remember_something_is_refused_by_name(
-    wrap: Callable[[Env], Env], tiny_row: dict[str, Any]
-) -> None:
-    env = wrap(make(tiny_row))
+def test_a_wrapper_with_a_memory_is_refused_by_name(wrap: Callable[[Env], Env], made: Env) -> None:
+    env = wrap(made)
     env.reset()
     with pytest.raises(InvalidArgumentError, match=f"{wrap.__name__} may remember"):
         coding_gym.snapshot(env)
-    env.close()
 
 
-def test_a_fork_needs_the_arguments_of_every_wrapper(tiny_row: dict[str, Any]) -> None:
+def test_a_fork_needs_the_arguments_of_every_wrapper(made: Env) -> None:
     class Silent(Forgets):
         def snapshot_state(self) -> None:
             return None
 
-    env = Silent(make(tiny_row))
+    env = Silent(made)
     env.reset()
     coding_gym.snapshot(env)
     with pytest.raises(InvalidArgumentError, match="Silent does not record its arguments"):
         coding_gym.fork(env)
-    env.close()
 
 
-def test_wrappers_of_gymnasium_without_a_memory_are_made_again(tiny_row: dict[str, Any]) -> None:
-    env = TransformReward(make(tiny_row), lambda reward: 3 * float(reward))
+def test_wrappers_of_gymnasium_without_a_memory_are_made_again(made: Env, closing: Closing) -> None:
+    env = TransformReward(made, lambda reward: 3 * float(reward))
     env.reset()
     env.step(FIX)
-    forked = coding_gym.fork(env)
+    forked = closing(coding_gym.fork(env))
     assert forked.step(SUBMIT)[1] == 3.0
     assert str(forked) == str(env)
-    forked.close()
-    env.close()
 
 
-def test_a_failed_fork_leaves_nothing_open(tiny_row: dict[str, Any]) -> None:
+def test_a_failed_fork_leaves_nothing_open(made: Env) -> None:
     class Breaks(Remembers):
         closed = 0
 
@@ -105,10 +98,9 @@ def test_a_failed_fork_leaves_nothing_open(tiny_row: dict[str, Any]) -> None:
             type(self).closed += 1
             super().close()
 
-    env = Breaks(make(tiny_row))
+    env = Breaks(made)
     env.reset()
     with pytest.raises(RuntimeError, match="not today"):
         coding_gym.fork(env)
     assert Breaks.closed == 1
     assert env.step(shell("echo on"))[4]["text"] == "on"
-    env.close()

@@ -1,25 +1,23 @@
 """How far one step of the env is spread over the package, on the host side."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
+from makers import MakeEnv
 from moves import TRUE
 
 import coding_gym
-from coding_gym.envs import CodingRepairEnv
 
 PACKAGE = str(Path(coding_gym.__file__).parent)
 Calls = list[tuple[str, str]]
 
 
 @pytest.fixture
-def calls(tiny_row: dict[str, Any]) -> Iterator[Calls]:
+def calls(make_env: MakeEnv) -> Calls:
     """File and name of every named function of the package that one step calls."""
-    env = CodingRepairEnv(tasks=[tiny_row])
+    env = make_env()
     env.reset()
     env.step(TRUE)  # the first one warms the grade up
     found: Calls = []
@@ -34,8 +32,7 @@ def calls(tiny_row: dict[str, Any]) -> Iterator[Calls]:
     sys.setprofile(note)
     env.step(TRUE)
     sys.setprofile(profile)
-    yield found
-    env.close()
+    return found
 
 
 def test_env_and_episode_make_few_calls_in_few_files(calls: Calls) -> None:

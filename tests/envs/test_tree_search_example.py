@@ -21,9 +21,3 @@ def test_the_best_of_six_branches_repairs_the_bug() -> None:
     assert lines[7] == "best of 6 from the midpoint: reward 1.40"
     assert lines[9].startswith("advantages: ")
     assert len(lines[9].split()) == 3
-
-
-def test_numbers_that_make_no_sense_are_refused() -> None:
-    done = run("--branches", "0")
-    assert done.returncode == 2
-    assert "must be at least 1" in done.stderr
