@@ -2,24 +2,22 @@
 
 import copy
 import itertools
-import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from comparison import as_text, play
 from makers import Closing, Env
 from moves import FIX, SUBMIT, shell
 
 import coding_gym
-from coding_gym import Grade
 from coding_gym.episode import episode as ending
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tools import toolset_names
-from coding_gym.wrappers import ToolCallBudget
 
 TIMES = "s/[A-Z][a-z][a-z] [ 0-9][0-9] [0-9:]* / /"  # of files, which a clock wrote
 TASKS = itertools.cycle(["ledgerline-month-overlap", "cronwise-working-days"])
@@ -40,16 +38,6 @@ AFTER = [
     shell("rm -r /tmp/a; readlink link; cat link/b/c; python -m pytest -q 2>&1 | tail -n 3"),
     SUBMIT,
 ]
-
-
-def play(env: Env, actions: Sequence[Any]) -> list[str]:
-    """Plays actions; returns all that came back, as text that is equal only for equal bytes."""
-    return [as_text(*env.step(action)) for action in actions]
-
-
-def as_text(observation: Any, *rest: Any) -> str:
-    arrays = {key: (str(value.dtype), value.tolist()) for key, value in observation.items()}
-    return json.dumps([arrays, *rest], default=Grade.to_json)
 
 
 @pytest.fixture
@@ -133,22 +121,7 @@ def test_a_branch_is_graded_once_and_by_itself(
     assert ["width *" in text for text in graded] == [True, False]
 
 
-def test_forks_of_forks_have_nothing_in_common(make: Callable[..., Env], closing: Closing) -> None:
-    env = make()
-    env.reset()
-    first = closing(coding_gym.fork(env))
-    first.step(shell("echo first > mark"))
-    second = closing(coding_gym.fork(first))
-    second.step(shell("echo second > mark"))
-    marks = [each.step(shell("cat mark"))[4]["text"] for each in (env, first, second)]
-    assert "No such file" in marks[0]
-    assert marks[1:] == ["first", "second"]
-    assert [each.unwrapped.episode.usage.turns for each in (env, first, second)] == [1, 2, 3]
-
-
-def test_reset_begins_an_episode_at_a_snapshot_in_its_own_sequence(
-    tiny_row: dict[str, Any], make: Callable[..., Env]
-) -> None:
+def test_reset_begins_at_a_snapshot(tiny_row: dict[str, Any], make: Callable[..., Env]) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
     env = make()
     env.reset()
@@ -190,13 +163,6 @@ def test_an_env_with_other_settings_refuses_and_goes_on(
         with pytest.raises(InvalidArgumentError, match=named):
             refused()
     assert other.step(SUBMIT)[1] == 1.0
-
-
-def test_a_budget_around_one_of_two_envs_is_a_difference(make: Callable[..., Env]) -> None:
-    env, other = make(), ToolCallBudget(make(), 7)
-    env.reset()
-    with pytest.raises(InvalidArgumentError, match=r"max_tool_calls=7.*same arguments and budgets"):
-        coding_gym.restore(other, coding_gym.snapshot(env))
 
 
 def test_only_a_running_episode_has_a_moment(make: Callable[..., Env]) -> None:

@@ -1,8 +1,12 @@
-"""The comparison of what vector envs return."""
+"""The comparison of what environments return."""
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+from coding_gym import Grade
 
 
 def assert_same(left: Any, right: Any) -> None:
@@ -20,3 +24,17 @@ def assert_same(left: Any, right: Any) -> None:
         assert left.tolist() == right.tolist()
     else:
         assert left == right
+
+
+def play(env: Any, actions: Iterable[Any]) -> list[str]:
+    """Plays actions; returns all that came back, as text."""
+    return [as_text(*env.step(action)) for action in actions]
+
+
+def as_text(observation: Any, *others: Any) -> str:
+    """Returns text that is equal only for equal bytes, but for the seconds of a budget."""
+    if isinstance(observation, dict):
+        observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
+    *rest, info = others
+    budget = info["budget"] | {"seconds": None}  # a clock's
+    return json.dumps([observation, *rest, info | {"budget": budget}], default=Grade.to_json)

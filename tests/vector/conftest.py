@@ -1,12 +1,11 @@
 """Vector envs of the tiny task, closed after the test."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from makers import Closing, MakeVec
 
-from coding_gym.vector import CodingRepairVectorEnv, make_vec
+from coding_gym.vector import make_vec
 
 
 @pytest.fixture
@@ -16,13 +15,6 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def make(rows: list[dict[str, Any]]) -> Iterator[Callable[..., CodingRepairVectorEnv]]:
+def make(rows: list[dict[str, Any]], closing: Closing) -> MakeVec:
     """Makes vector envs of those tasks."""
-    with ExitStack() as closing:
-
-        def make(num_envs: int, **kwargs: Any) -> CodingRepairVectorEnv:
-            vec = make_vec(num_envs, **{"tasks": rows} | kwargs)
-            closing.callback(vec.close)
-            return vec
-
-        yield make
+    return lambda num_envs, **kwargs: closing(make_vec(num_envs, **{"tasks": rows} | kwargs))

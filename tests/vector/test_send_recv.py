@@ -1,21 +1,19 @@
 """Some envs at a time: nobody waits for whoever is late."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from comparison import assert_same
+from makers import MakeVec
 from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.vector import CodingRepairVectorEnv
 
-Make = Callable[..., CodingRepairVectorEnv]
 LATE = shell("sleep 60")
 
 
-def test_only_envs_that_are_ready_are_received(make: Make) -> None:
+def test_only_envs_that_are_ready_are_received(make: MakeVec) -> None:
     vec = make(3)
     vec.reset(seed=0)
     vec.send([LATE, shell("echo one"), shell("echo two")])
@@ -31,7 +29,7 @@ def test_only_envs_that_are_ready_are_received(make: Make) -> None:
     assert vec.recv()[4]["env_id"].tolist() == [2]
 
 
-def test_env_numbers_of_any_order_get_their_own_actions(make: Make) -> None:
+def test_env_numbers_of_any_order_get_their_own_actions(make: MakeVec) -> None:
     vec = make(3)
     vec.reset(seed=0)
     vec.send((shell("echo two"), shell("echo nought")), env_ids=np.array([2, 0]))
@@ -40,7 +38,7 @@ def test_env_numbers_of_any_order_get_their_own_actions(make: Make) -> None:
     assert infos["text"].tolist() == ["nought", "two"]
 
 
-def test_sending_and_receiving_all_is_a_step(make: Make) -> None:
+def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
     left, right = make(3), make(3)
     assert_same(left.reset(seed=1), right.reset(seed=1))
     for actions in ([FIX, TRUE, SUBMIT], [SUBMIT, SUBMIT, TRUE], [TRUE, TRUE, TRUE]):
@@ -52,7 +50,7 @@ def test_sending_and_receiving_all_is_a_step(make: Make) -> None:
         assert_same(stepped, received)
 
 
-def test_an_ended_episode_goes_on_with_the_next_one(make: Make) -> None:
+def test_an_ended_episode_goes_on_with_the_next_one(make: MakeVec) -> None:
     vec = make(2, sampler="sequential")
     vec.reset()
     vec.send([SUBMIT], [1])
@@ -64,7 +62,7 @@ def test_an_ended_episode_goes_on_with_the_next_one(make: Make) -> None:
     assert infos["turn"].tolist() == [0]
 
 
-def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make: Make) -> None:
+def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make: MakeVec) -> None:
     vec = make(4, num_threads=2, max_turns=3)
     vec.reset(seed=0)
     vec.send([TRUE] * 4)
@@ -92,7 +90,7 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         (None, None),
     ],
 )
-def test_what_is_no_batch_for_these_envs_is_refused(make: Make, actions: Any, env_ids: Any) -> None:
+def test_what_is_no_batch_of_envs_is_refused(make: MakeVec, actions: Any, env_ids: Any) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError):
@@ -100,7 +98,7 @@ def test_what_is_no_batch_for_these_envs_is_refused(make: Make, actions: Any, en
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_an_env_that_is_under_way_takes_no_second_action(make: Make) -> None:
+def test_an_env_that_is_under_way_takes_no_second_action(make: MakeVec) -> None:
     vec = make(2)
     vec.reset(seed=0)
     vec.send([LATE], [1])
@@ -118,7 +116,7 @@ def test_an_env_that_is_under_way_takes_no_second_action(make: Make) -> None:
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_more_than_what_is_under_way_cannot_be_awaited(make: Make) -> None:
+def test_more_than_what_is_under_way_cannot_be_awaited(make: MakeVec) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="under way in 0; send actions first"):
@@ -131,7 +129,7 @@ def test_more_than_what_is_under_way_cannot_be_awaited(make: Make) -> None:
     assert vec.recv()[4]["env_id"].tolist() == [0]
 
 
-def test_nothing_can_be_sent_before_the_first_reset(make: Make) -> None:
+def test_nothing_can_be_sent_before_the_first_reset(make: MakeVec) -> None:
     vec = make(2)
     for early in (
         lambda: vec.send([TRUE], [0]),

@@ -1,24 +1,21 @@
 """Methods and attributes of the single envs, and their infos in one."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from makers import MakeEnv, MakeVec
 from moves import FIX, SUBMIT, TRUE
 
 from coding_gym import TestStatus
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.vector import CodingRepairVectorEnv, make_vec
 from coding_gym.vector.batching import merge_infos
 
-Make = Callable[..., CodingRepairVectorEnv]
 CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.1, "max_reward": 0.5}}
 
 
-def test_calls_reach_wrappers_and_envs(make: Make) -> None:
+def test_calls_reach_wrappers_and_envs(make: MakeVec) -> None:
     vec = make(2, wrappers=[CLIP])
     vec.reset(options={"task_id": "shapes-1"})
     vec.step([FIX, TRUE])
@@ -29,7 +26,7 @@ def test_calls_reach_wrappers_and_envs(make: Make) -> None:
     assert vec.call("get_wrapper_attr", "has_reset") == (True, True)
 
 
-def test_attributes_are_set_for_all_or_for_each(make: Make) -> None:
+def test_attributes_are_set_for_all_or_for_each(make: MakeVec) -> None:
     vec = make(2)
     vec.set_attr("note", "for all")
     assert vec.get_attr("note") == ("for all", "for all")
@@ -39,13 +36,7 @@ def test_attributes_are_set_for_all_or_for_each(make: Make) -> None:
         vec.set_attr("note", (1, 2, 3))
 
 
-def test_rendering_gives_a_transcript_for_each(make: Make) -> None:
-    vec = make(2, render_mode="ansi")
-    vec.reset(seed=0)
-    assert [("area(3, 5)" in text) for text in vec.render()] == [True, True]
-
-
-def test_unknown_names_and_what_is_for_all_at_once_are_refused(make: Make) -> None:
+def test_unknown_names_and_what_is_for_all_at_once_are_refused(make: MakeVec) -> None:
     vec = make(2)
     with pytest.raises(AttributeError):
         vec.call("fly")
@@ -64,25 +55,20 @@ def test_values_of_several_types_are_merged_in_any_order() -> None:
     assert (merged["_a"].tolist(), merged["b"]["c"].tolist()) == ([False, True], [False, True])
 
 
-def test_tasks_with_and_without_turns_of_their_own_share_a_vector_env(
-    rows: list[dict[str, Any]],
-) -> None:
-    tasks = [rows[0] | {"max_turns": 3}, rows[1]]
-    vec = make_vec(4, tasks=tasks, max_turns=None)
+def test_tasks_may_have_turns_of_their_own(make: MakeVec, rows: list[dict[str, Any]]) -> None:
+    vec = make(4, tasks=[rows[0] | {"max_turns": 3}, rows[1]], max_turns=None)
     _, infos = vec.reset(seed=0)
     assert set(infos["task_id"]) == {"shapes-0", "shapes-1"}
     assert set(infos["budget"]["turns"]) == {3, None}
-    vec.close()
 
 
 @pytest.fixture
-def graded(tiny_row: dict[str, Any]) -> dict[str, Any]:
+def graded(make_env: MakeEnv) -> dict[str, Any]:
     """The info of a graded step, with 500 tests."""
-    env = CodingRepairEnv(tasks=[tiny_row])
+    env = make_env()
     env.reset()
     env.step(FIX)
     info = env.step(SUBMIT)[4]
-    env.close()
     tests = {f"tests/test_a.py::test_{number}": TestStatus.PASSED for number in range(500)}
     return info | {"grade": replace(info["grade"], pass_to_pass=tests)}
 

@@ -7,19 +7,17 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 import pytest
+from makers import MakeVec
 from moves import SUBMIT, TRUE, shell
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv, thread_pool
 from coding_gym.vector.thread_pool import ThreadPool
-
-Make = Callable[..., CodingRepairVectorEnv]
 
 
 def threads() -> list[threading.Thread]:
@@ -27,7 +25,7 @@ def threads() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize("prefetch", [False, True])
-def test_closing_ends_episodes_under_way_and_all_threads(make: Make, prefetch: bool) -> None:
+def test_closing_ends_episodes_under_way_and_all_threads(make: MakeVec, prefetch: bool) -> None:
     vec = make(4, prefetch=prefetch, num_threads=3)
     vec.reset(seed=0)
     vec.step([SUBMIT, TRUE, TRUE, TRUE])
@@ -39,7 +37,7 @@ def test_closing_ends_episodes_under_way_and_all_threads(make: Make, prefetch: b
     vec.close()
 
 
-def test_a_closed_vector_env_says_so(make: Make) -> None:
+def test_a_closed_vector_env_says_so(make: MakeVec) -> None:
     vec = make(2)
     vec.reset(seed=0)
     vec.close()
@@ -48,7 +46,7 @@ def test_a_closed_vector_env_says_so(make: Make) -> None:
             late()
 
 
-def test_one_that_nobody_holds_any_more_ends_its_threads(make: Make) -> None:
+def test_one_that_nobody_holds_any_more_ends_its_threads(make: MakeVec) -> None:
     vec = CodingRepairVectorEnv(2)
     vec.reset(seed=0)
     vec.send([shell("sleep 600")] * 2)
@@ -61,9 +59,7 @@ def test_one_that_nobody_holds_any_more_ends_its_threads(make: Make) -> None:
     assert not any(thread.is_alive() for thread in working)
 
 
-def test_all_envs_are_closed_even_if_one_of_them_fails(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_failing_close_stops_no_other(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
     vec = CodingRepairVectorEnv(3)
     vec.reset(seed=0)
     closed = []
@@ -81,7 +77,7 @@ def test_all_envs_are_closed_even_if_one_of_them_fails(
     assert threads() == []
 
 
-def test_closing_wakes_a_thread_that_waits(make: Make) -> None:
+def test_closing_wakes_a_thread_that_waits(make: MakeVec) -> None:
     vec = make(2, num_threads=1)
     vec.reset(seed=0)
     started, failures = threading.Event(), []
@@ -102,7 +98,7 @@ def test_closing_wakes_a_thread_that_waits(make: Make) -> None:
     assert failures == ["the vector env was closed; make another"]
 
 
-def test_collecting_it_as_garbage_waits_for_nothing(make: Make) -> None:
+def test_collecting_it_as_garbage_waits_for_nothing(make: MakeVec) -> None:
     vec = CodingRepairVectorEnv(1)
     vec.reset(seed=0)
     begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
@@ -124,7 +120,7 @@ def test_collecting_it_as_garbage_waits_for_nothing(make: Make) -> None:
     assert ended.wait(30)
 
 
-def test_a_failure_that_was_handled_keeps_nothing_alive(make: Make) -> None:
+def test_a_failure_that_was_handled_keeps_nothing_alive(make: MakeVec) -> None:
     gc.disable()
     try:
         vec = CodingRepairVectorEnv(1)
@@ -164,7 +160,7 @@ def test_an_interpreter_that_ends_does_not_wait_for_what_was_left_open(tmp_path:
     assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
 
 
-def test_a_fork_may_drop_it_and_may_not_use_it(make: Make) -> None:
+def test_a_fork_may_drop_it_and_may_not_use_it(make: MakeVec) -> None:
     vec = make(2)
     vec.reset(seed=0)
     child = os.fork()
@@ -193,9 +189,7 @@ def test_who_waits_for_a_job_that_a_stop_prevented_learns_it() -> None:
             refused.result()
 
 
-def test_garbage_that_is_collected_in_a_submit_may_stop_the_pool(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_garbage_collected_in_a_submit_may_stop_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, real = ThreadPool(2), threading.Thread
 
     def collect_garbage(**kwargs: Any) -> threading.Thread:

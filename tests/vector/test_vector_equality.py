@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from comparison import assert_same
 from gymnasium.vector import SyncVectorEnv, VectorEnv
+from makers import Closing
 from moves import FIX, SUBMIT, TRUE, shell
 
 from coding_gym.vector import make_vec
-from coding_gym.wrappers import MenuActions, TranscriptObservation
+from coding_gym.wrappers import MenuActions
 
+ID = "coding_gym:CodingRepair-v0"
 NUM_ENVS = 5
 ACTIONS = [
     TRUE,
@@ -42,32 +44,23 @@ def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], s
     return seen, reasons
 
 
-def play_natively(num_episodes: int, **kwargs: Any) -> tuple[list[Any], set[str]]:
-    env = make_vec(NUM_ENVS, max_turns=6, **kwargs)
-    try:
-        return play(env, num_episodes)
-    finally:
-        env.close()
-
-
-def test_ten_episodes_are_the_same_step_for_step() -> None:
-    make = partial(gym.make, "coding_gym:CodingRepair-v0", max_turns=6)
-    sync = SyncVectorEnv([make] * NUM_ENVS)
-    expected, reasons = play(sync, 10)
-    sync.close()
+def test_ten_episodes_are_the_same_step_for_step(closing: Closing) -> None:
+    make = partial(gym.make, ID, max_turns=6)
+    expected, reasons = play(closing(SyncVectorEnv([make] * NUM_ENVS)), 10)
     assert reasons == {None, "submitted", "no_tool_call", "max_turns"}
-    seen, _ = play_natively(10)
+    seen, _ = play(closing(make_vec(NUM_ENVS, max_turns=6)), 10)
     assert len(seen) == len(expected)
     for ours, theirs in zip(seen, expected, strict=True):
         assert_same(ours, theirs)
-    seen, _ = play_natively(5, prefetch=True, num_threads=2)
+    ahead = closing(make_vec(NUM_ENVS, max_turns=6, prefetch=True, num_threads=2))
+    seen, _ = play(ahead, 5)
     for ours, theirs in zip(seen, expected, strict=False):  # as far as that goes
         assert_same(ours, theirs)
 
 
-def test_spaces_and_what_describes_the_env_are_the_same() -> None:
-    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", render_mode="ansi")] * 3)
-    ours = make_vec(3, render_mode="ansi")
+def test_spaces_and_what_describes_the_env_are_the_same(closing: Closing) -> None:
+    sync = closing(SyncVectorEnv([partial(gym.make, ID, render_mode="ansi")] * 3))
+    ours = closing(make_vec(3, render_mode="ansi"))
     for name in ("observation_space", "action_space", "metadata", "render_mode", "num_envs"):
         assert getattr(ours, name) == getattr(sync, name)
     assert ours.single_action_space == sync.single_action_space
@@ -77,26 +70,27 @@ def test_spaces_and_what_describes_the_env_are_the_same() -> None:
     assert ours.np_random_seed == sync.np_random_seed == (2, 3, 4)
     assert [rng.random() for rng in ours.np_random] == [rng.random() for rng in sync.np_random]
     assert ours.render() == sync.render()
-    sync.close()
-    ours.close()
+
+
+@pytest.fixture
+def pair(rows: list[dict[str, Any]], closing: Closing) -> tuple[Any, Any]:
+    """Gymnasium's vector env of three envs, and ours."""
+    sync = closing(SyncVectorEnv([partial(gym.make, ID, tasks=rows)] * 3))
+    return sync, closing(make_vec(3, tasks=rows))
 
 
 @pytest.mark.parametrize("seed", [5, [5, None, 9], [1, 1, 1], np.int64(5)])
-def test_seeds_mean_the_same(seed: Any, rows: list[dict[str, Any]]) -> None:
-    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", tasks=rows)] * 3)
-    ours = make_vec(3, tasks=rows)
+def test_seeds_mean_the_same(seed: Any, pair: tuple[Any, Any]) -> None:
+    sync, ours = pair
     for env in (sync, ours):
         env.reset(seed=[4, 5, 6])
     as_gymnasium_takes_it = int(seed) if isinstance(seed, np.integer) else seed
     assert_same(ours.reset(seed=seed), sync.reset(seed=as_gymnasium_takes_it))
     assert_same(ours.reset(), sync.reset())
-    sync.close()
-    ours.close()
 
 
-def test_a_mask_resets_some_as_gymnasium_does(rows: list[dict[str, Any]]) -> None:
-    sync = SyncVectorEnv([partial(gym.make, "coding_gym:CodingRepair-v0", tasks=rows)] * 3)
-    ours = make_vec(3, tasks=rows)
+def test_a_mask_resets_some_as_gymnasium_does(pair: tuple[Any, Any]) -> None:
+    sync, ours = pair
     mask = np.array([True, False, True])
     for actions in ([TRUE] * 3, [SUBMIT, TRUE, TRUE]):
         for env in (sync, ours):
@@ -105,17 +99,15 @@ def test_a_mask_resets_some_as_gymnasium_does(rows: list[dict[str, Any]]) -> Non
         options = {"reset_mask": mask, "task_id": "shapes-4"}
         assert_same(ours.reset(options=dict(options)), sync.reset(options=dict(options)))
         assert_same(ours.step([TRUE] * 3), sync.step([TRUE] * 3))
-    sync.close()
-    ours.close()
 
 
-def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]]) -> None:
+def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]], closing: Closing) -> None:
     def make() -> gym.Env[Any, Any]:
         return MenuActions(gym.make("CodingRepair-v0", tasks=rows, max_turns=3), num_candidates=4)
 
     entry = {"name": "MenuActions", "kwargs": {"num_candidates": 4}}
-    sync = SyncVectorEnv([make] * 2)
-    ours = make_vec(2, tasks=rows, max_turns=3, wrappers=[entry])
+    sync = closing(SyncVectorEnv([make] * 2))
+    ours = closing(make_vec(2, tasks=rows, max_turns=3, wrappers=[entry]))
     assert ours.action_space == sync.action_space
     assert_same(ours.reset(seed=1), sync.reset(seed=1))
     rng = np.random.default_rng(2)
@@ -124,23 +116,3 @@ def test_choices_from_menus_are_the_same_too(rows: list[dict[str, Any]]) -> None
         assert_same(masks, sync.call("action_masks"))
         actions = np.array([rng.choice(np.flatnonzero(mask)) for mask in masks])
         assert_same(ours.step(actions), sync.step(actions))
-    sync.close()
-    ours.close()
-
-
-def test_a_transcript_in_a_vector_is_that_of_one_env(rows: list[dict[str, Any]]) -> None:
-    def make() -> gym.Env[Any, Any]:
-        return TranscriptObservation(gym.make("CodingRepair-v0", tasks=rows[:1]), 2048)
-
-    alone, sync = make(), SyncVectorEnv([make] * 2)
-    entry = {"name": "TranscriptObservation", "kwargs": {"max_tokens": 2048}}
-    ours = make_vec(2, tasks=rows[:1], wrappers=[entry])
-    played = [(alone.reset(seed=3)[0], sync.reset(seed=3)[0], ours.reset(seed=3)[0])]
-    for action in (shell("python -m pytest -q; ls -la"), "hm", SUBMIT):
-        several = [env.step([action] * 2)[0] for env in (sync, ours)]
-        played.append((alone.step(action)[0], *several))
-    for one, theirs, own in played:
-        for key in one:
-            assert [*theirs[key].tolist(), *own[key].tolist()] == [one[key].tolist()] * 4
-    for env in (alone, sync, ours):
-        env.close()

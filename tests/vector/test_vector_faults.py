@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults import raising
+from makers import MakeVec
 from moves import SUBMIT, TRUE, shell
 from processes import descendants
 
@@ -23,8 +24,6 @@ from coding_gym.errors import (
 )
 from coding_gym.vector import CodingRepairVectorEnv
 
-Make = Callable[..., CodingRepairVectorEnv]
-
 
 def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     """Resets one env and returns the first process of its sandbox."""
@@ -34,7 +33,7 @@ def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     return process
 
 
-def test_a_sandbox_that_dies_truncates_its_own_env_only(make: Make) -> None:
+def test_a_sandbox_that_dies_truncates_its_own_env_only(make: MakeVec) -> None:
     vec = make(3)
     vec.reset(seed=0)
     process = open_with_known_process(vec, 1)
@@ -52,7 +51,7 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(make: Make) -> None:
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: Make) -> None:
+def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: MakeVec) -> None:
     vec = make(3)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="an action is a string, got int") as failure:
@@ -63,7 +62,7 @@ def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: Make) 
     assert infos["turn"].tolist() == [0, 1, 2]  # the first one had submitted: it began anew
 
 
-def test_received_errors_leave_the_results_of_the_others(make: Make) -> None:
+def test_received_errors_leave_the_results_of_the_others(make: MakeVec) -> None:
     vec = make(3)
     vec.reset(seed=0)
     vec.send([TRUE, 7, TRUE])
@@ -75,9 +74,7 @@ def test_received_errors_leave_the_results_of_the_others(make: Make) -> None:
     assert infos["turn"].tolist() == [1, 1, 1]
 
 
-def test_a_wrapper_that_fails_after_the_end_leaves_an_env_that_goes_on(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrapper_that_fails_spoils_no_env(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
     vec = make(2)
     vec.reset(seed=0)
     real = vec.envs[1].step
@@ -93,7 +90,7 @@ def test_a_wrapper_that_fails_after_the_end_leaves_an_env_that_goes_on(
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 0]
 
 
-def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Make) -> None:
+def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: MakeVec) -> None:
     for prefetch in (False, True):
         vec = make(2, prefetch=prefetch)
         with pytest.raises(UnknownTaskError):
@@ -109,9 +106,7 @@ def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Ma
         assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
 
 
-def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_prefetch_raises_later(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
     vec = make(2, prefetch=True)
     vec.reset(seed=0)
 
@@ -138,7 +133,7 @@ def test_a_reset_that_fails_ahead_of_time_raises_at_the_next_action(
     ],
     ids=str,
 )
-def test_reset_options_that_cannot_be_are_refused(make: Make, options: Any) -> None:
+def test_reset_options_that_cannot_be_are_refused(make: MakeVec, options: Any) -> None:
     vec = make(2)
     vec.reset(seed=0)
     with pytest.raises(InvalidArgumentError):
@@ -155,9 +150,7 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupt_leaves_what_is_under_way_to_the_next_reset(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_step_awaits_a_reset(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
     vec = make(2)
     vec.reset(seed=0)
     real = vec.envs[0].step
@@ -176,9 +169,7 @@ def test_an_interrupt_leaves_what_is_under_way_to_the_next_reset(
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_an_interrupted_call_is_over_when_the_next_action_begins(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_call_is_waited_for(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
     vec = make(2)
     vec.reset(seed=0)
     begun, gate = threading.Barrier(3), threading.Event()

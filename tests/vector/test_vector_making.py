@@ -1,12 +1,12 @@
 """The ways in: Gymnasium's make_vec, our helper, specs and their JSON."""
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import pytest
 from comparison import assert_same
 from gymnasium.envs.registration import EnvSpec
+from makers import Closing, MakeVec
 from moves import SUBMIT
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
@@ -14,41 +14,33 @@ from coding_gym.vector import CodingRepairVectorEnv, make_vec
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import TokenBudget
 
-Make = Callable[..., CodingRepairVectorEnv]
 MODE = "vector_entry_point"
 CLIP = {"name": "gymnasium.wrappers:ClipReward", "kwargs": {"min_reward": 0.25, "max_reward": 0.5}}
 
 
 @pytest.mark.parametrize("mode", [MODE, None])
-def test_gymnasium_makes_it(mode: str | None, rows: list[dict[str, Any]]) -> None:
-    vec = gym.make_vec(
-        "coding_gym:CodingRepair-v0",
-        num_envs=2,
-        vectorization_mode=mode,
-        tasks=rows,
-        env_wrappers=[CLIP],
-        group_size=2,
-    )
+def test_gymnasium_makes_it(mode: str | None, rows: list[dict[str, Any]], closing: Closing) -> None:
+    arguments = {"tasks": rows, "env_wrappers": [CLIP], "group_size": 2}
+    name = "coding_gym:CodingRepair-v0"
+    vec = closing(gym.make_vec(name, num_envs=2, vectorization_mode=mode, **arguments))
     assert isinstance(vec, CodingRepairVectorEnv)
     vec.reset(seed=0)
     assert vec.step([SUBMIT, SUBMIT])[1].tolist() == [0.25, 0.25]
-    vec.close()
 
 
-def test_its_spec_makes_it_again_from_json(make: Make) -> None:
+def test_its_spec_makes_it_again_from_json(make: MakeVec, closing: Closing) -> None:
     vec = make(3, wrappers=(CLIP,), group_size=3, prefetch=True, max_turns=7)
     assert vec.spec is not None
     spec = EnvSpec.from_json(vec.spec.to_json())
     assert spec == vec.spec
-    again = gym.make_vec(spec)
+    again = closing(gym.make_vec(spec))
     assert again.spec == vec.spec
     assert repr(again) == "CodingRepairVectorEnv(CodingRepair-v0, num_envs=3)"
     assert_same(vec.reset(seed=5), again.reset(seed=5))
     assert_same(vec.step([SUBMIT] * 3), again.step([SUBMIT] * 3))
-    again.close()
 
 
-def test_each_env_has_wrappers_and_a_spec_of_its_own(make: Make) -> None:
+def test_each_env_has_wrappers_and_a_spec_of_its_own(make: MakeVec) -> None:
     vec = make(2, wrappers=[CLIP], max_turns=7)
     first, second = vec.envs
     assert first is not second
@@ -58,7 +50,7 @@ def test_each_env_has_wrappers_and_a_spec_of_its_own(make: Make) -> None:
     assert again.unwrapped.limits.max_turns == 7
 
 
-def test_wrappers_may_be_callables_and_have_either_name(make: Make) -> None:
+def test_wrappers_may_be_callables_and_have_either_name(make: MakeVec) -> None:
     env = make(1, env_wrappers=[TokenBudget, CLIP]).envs[0]
     assert isinstance(env, gym.wrappers.ClipReward)
     assert isinstance(env.env, TokenBudget)

@@ -1,23 +1,15 @@
 """Groups of attempts from one moment, in a vector env."""
 
-import os
-import signal
-import threading
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
+from makers import Closing, MakeVec
 from moves import FIX, SUBMIT, TRUE, shell
 
 import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.vector import CodingRepairVectorEnv
-
-Make = Callable[..., CodingRepairVectorEnv]
 
 
-def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(make: Make) -> None:
+def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(make: MakeVec) -> None:
     env = make(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
     env.reset(seed=0)
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
@@ -34,7 +26,7 @@ def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(make: Make) -> Non
     assert rewards.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: Make) -> None:
+def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: MakeVec) -> None:
     plain, env = make(2, prefetch=True), make(2, prefetch=True)
     for each in (plain, env):
         each.reset(seed=3)
@@ -46,16 +38,15 @@ def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: 
     assert [env.reset()[1]["task_id"].tolist() for _ in range(3)] == expected
 
 
-def test_a_single_env_may_go_on_from_one_of_many(make: Make, rows: list[dict[str, Any]]) -> None:
+def test_a_single_env_may_go_on_from_one_of_many(make: MakeVec, closing: Closing) -> None:
     env = make(2)
     env.reset(seed=0)
     env.step([TRUE, FIX])
-    single = coding_gym.fork(env.envs[1])
+    single = closing(coding_gym.fork(env.envs[1]))
     assert single.step(SUBMIT)[1] == 1.0
-    single.close()
 
 
-def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: Make) -> None:
+def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: MakeVec) -> None:
     env = make(2, prefetch=True)
     with pytest.raises(EpisodeError, match="call reset first"):
         env.snapshot(0)
@@ -73,26 +64,3 @@ def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: Make) -> None
     env.close()
     with pytest.raises(EpisodeError, match="closed"):
         env.snapshot(1)
-
-
-def test_an_interrupted_snapshot_is_over_when_the_next_action_begins(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make(2)
-    env.reset(seed=0)
-    ended = threading.Event()
-
-    def interrupted(wrapped: Any) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        wrapped.step(shell("sleep 0.3"))  # as if it took so long
-        ended.set()
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("coding_gym.vector.vector_env.snapshot", interrupted)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            env.snapshot(0)
-        assert ended.is_set()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert env.step([TRUE, TRUE])[4]["turn"].tolist() == [2, 1]

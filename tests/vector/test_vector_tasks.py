@@ -1,16 +1,14 @@
 """Which task comes when: groups, and resets that were begun ahead of time."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from makers import MakeVec
 from moves import SUBMIT, TRUE
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector import CodingRepairVectorEnv
-
-Make = Callable[..., CodingRepairVectorEnv]
 
 
 def sequences(vec: CodingRepairVectorEnv, num_steps: int, **reset: Any) -> list[list[str]]:
@@ -34,7 +32,7 @@ def common(left: list[str], right: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("reset", [{}, {"seed": 4}, {"seed": [8, 9]}], ids=str)
-def test_the_kth_episodes_of_a_group_are_of_one_task(make: Make, reset: dict[str, Any]) -> None:
+def test_the_kth_episodes_of_a_group_are_of_one_task(make: MakeVec, reset: dict[str, Any]) -> None:
     tasks = sequences(make(4, group_size=2), 12, **reset)
     assert len(tasks[0]) > len(tasks[1]) > 2
     assert common(tasks[0], tasks[1])
@@ -42,7 +40,7 @@ def test_the_kth_episodes_of_a_group_are_of_one_task(make: Make, reset: dict[str
     assert not common(tasks[0], tasks[2])
 
 
-def test_an_unseeded_reset_brings_a_group_together_again(make: Make) -> None:
+def test_an_unseeded_reset_brings_a_group_together_again(make: MakeVec) -> None:
     for prefetch in (False, True):
         vec = make(4, group_size=4, sampler="sequential", prefetch=prefetch)
         tasks = sequences(vec, 6)
@@ -50,20 +48,20 @@ def test_an_unseeded_reset_brings_a_group_together_again(make: Make) -> None:
         assert set(infos["task_id"]) == {f"shapes-{len(tasks[0])}"}
 
 
-def test_unseeded_groups_differ_from_one_vector_env_to_the_next(make: Make) -> None:
+def test_unseeded_groups_differ_from_one_vector_env_to_the_next(make: MakeVec) -> None:
     first, second = (make(2, group_size=2, sampler="shuffled") for _ in range(2))
     assert sequences(first, 16)[0][:6] != sequences(second, 16)[0][:6]
 
 
 @pytest.mark.parametrize("sampler", ["uniform", "shuffled", "sequential"])
-def test_resetting_ahead_of_time_changes_no_task(make: Make, sampler: str) -> None:
+def test_resetting_ahead_of_time_changes_no_task(make: MakeVec, sampler: str) -> None:
     plain, ahead = (make(3, sampler=sampler, prefetch=prefetch) for prefetch in (False, True))
     assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
     assert sequences(plain, 9) == sequences(ahead, 9)
     assert sequences(plain, 9, seed=5) == sequences(ahead, 9, seed=5)
 
 
-def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: Make) -> None:
+def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: MakeVec) -> None:
     seen = []
     for prefetch in (False, True):
         vec = make(2, sampler="sequential", prefetch=prefetch)
@@ -76,7 +74,7 @@ def test_a_task_drawn_ahead_of_time_comes_after_the_one_that_was_named(make: Mak
     assert seen[0][1] == ["shapes-1", "shapes-1"]
 
 
-def test_a_reset_is_begun_when_an_episode_ends(make: Make) -> None:
+def test_a_reset_is_begun_when_an_episode_ends(make: MakeVec) -> None:
     vec = make(1, sampler="sequential", prefetch=True)
     vec.reset()
     infos = vec.step([SUBMIT])[4]
@@ -105,7 +103,7 @@ def test_sizes_that_cannot_be_are_refused(kwargs: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "seed", ["7", True, -1, 1.5, [1, 2, 3, 4], ["7", "8"], [1.5, 2], [True, 1], [0, -1]], ids=str
 )
-def test_seeds_that_fit_no_group_are_refused(make: Make, seed: Any) -> None:
+def test_seeds_that_fit_no_group_are_refused(make: MakeVec, seed: Any) -> None:
     vec = make(4, group_size=2)
     with pytest.raises(InvalidArgumentError, match="a list of 2, one for each group"):
         vec.reset(seed=seed)

@@ -1,28 +1,25 @@
-"""Environments of the tiny task, closed after the test."""
+"""Environments of the tiny task in wrappers, closed after the test."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import pytest
-
-Env = gym.Env[Any, Any]
+from makers import Closing, Env
 
 
 @pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Callable[..., Env]]:
+def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Env]:
     """Makes an env in wrappers, from the inside out; named fields change the task."""
-    with ExitStack() as closing:
 
-        def make(*wrappers: Callable[[Env], Env], **fields: Any) -> Env:
-            env: Env = gym.make("CodingRepair-v0", tasks=[tiny_row | fields], max_obs_tokens=64)
-            closing.callback(env.close)
-            for wrapper in wrappers:
-                env = wrapper(env)
-            return env
+    def make(*wrappers: Callable[[Env], Env], **fields: Any) -> Env:
+        env: Env = gym.make("CodingRepair-v0", tasks=[tiny_row | fields], max_obs_tokens=64)
+        closing(env)
+        for wrapper in wrappers:
+            env = wrapper(env)
+        return env
 
-        yield make
+    return make
 
 
 @pytest.fixture

@@ -2,28 +2,27 @@
 
 import importlib
 import inspect
-import itertools
 import json
 import pkgutil
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from comparison import as_text, play
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import TimeLimit
+from makers import Closing, Env
 
 import coding_gym.wrappers
-from coding_gym import Grade, Stop
+from coding_gym import Stop
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import read_trajectories
 
-Make = Callable[[], gym.Env[Any, Any]]
+Make = Callable[[], Env]
 COMPOSITE = [{"name": "file_match", "weight": 0.125}, {"name": "diff_size", "weight": 0.0625}]
 
 # Arguments other than the defaults, by wrapper; `path` stands for a file of the test's own.
@@ -77,23 +76,19 @@ def arguments_of(name: str, tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def wrap(env: gym.Env[Any, Any], name: str, tmp_path: Path) -> gym.Env[Any, Any]:
+def wrap(env: Env, name: str, tmp_path: Path) -> Env:
     arguments = arguments_of(name, tmp_path)
-    wrapper: gym.Env[Any, Any] = getattr(coding_gym.wrappers, name)(env, **arguments)
+    wrapper: Env = getattr(coding_gym.wrappers, name)(env, **arguments)
     return wrapper
 
 
 @pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
-    """Makes environments of the tiny task, closed after the test."""
-    with ExitStack() as closing:
-        yield lambda: closing.enter_context(
-            gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=128)
-        )
+def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
+    return lambda: closing(gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=128))
 
 
 @pytest.fixture
-def env(make: Make) -> gym.Env[Any, Any]:
+def env(make: Make) -> Env:
     return make()
 
 
@@ -102,25 +97,15 @@ def test_every_wrapper_is_listed_here() -> None:
 
 
 def test_every_wrapper_of_the_package_is_exported() -> None:
-    room = coding_gym.wrappers
-    modules = [
-        importlib.import_module(f"{room.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(room.__path__)
-    ]
-    wrappers = [
-        [name for name, kind in vars(module).items() if is_wrapper_of(module, kind)]
-        for module in modules
-    ]
-    assert sorted(itertools.chain(*wrappers)) == room.__all__
-
-
-def is_wrapper_of(module: ModuleType, kind: object) -> bool:
-    return (
-        isinstance(kind, type)
-        and issubclass(kind, gym.Wrapper)
-        and kind.__module__ == module.__name__
-        and not kind.__name__.startswith("_")
-    )
+    names = [found.name for found in pkgutil.iter_modules(coding_gym.wrappers.__path__)]
+    wrappers = {
+        name
+        for module in (importlib.import_module(f"coding_gym.wrappers.{name}") for name in names)
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and issubclass(kind, gym.Wrapper)
+        if kind.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert sorted(wrappers) == coding_gym.wrappers.__all__
 
 
 def test_the_spec_makes_an_equal_env_through_json(make: Make, tmp_path: Path) -> None:
@@ -148,9 +133,7 @@ def test_the_defaults_of_arguments_are_json_native() -> None:
 
 
 @pytest.mark.parametrize("outer", NAMES)
-def test_a_pair_plays_an_episode_or_is_refused_by_name(
-    outer: str, make: Make, tmp_path: Path
-) -> None:
+def test_a_pair_plays_or_is_refused_by_name(outer: str, make: Make, tmp_path: Path) -> None:
     for inner in NAMES:
         folder, pair = tmp_path / inner, (outer, inner)
         folder.mkdir()
@@ -166,7 +149,7 @@ def test_a_pair_plays_an_episode_or_is_refused_by_name(
         inside.close()
 
 
-def assert_plays_an_episode(env: gym.Env[Any, Any], what: str) -> None:
+def assert_plays_an_episode(env: Env, what: str) -> None:
     """Plays an action and a stop; both wrappers pass all parts of a step on."""
     observation, info = env.reset(seed=0)
     assert (observation in env.observation_space, info["turn"]) == (True, 0), what
@@ -182,7 +165,7 @@ def assert_plays_an_episode(env: gym.Env[Any, Any], what: str) -> None:
     assert set(info["reward_parts"]) == {"resolved", *parts_of(env)}, what
 
 
-def a_thought(env: gym.Env[Any, Any]) -> Any:
+def a_thought(env: Env) -> Any:
     """Returns an action that runs nothing."""
     if isinstance(env.action_space, gym.spaces.Discrete):
         return 1  # of the menu: view, which makes no sense before locate
@@ -191,7 +174,7 @@ def a_thought(env: gym.Env[Any, Any]) -> Any:
     return "Let me think."
 
 
-def parts_of(env: gym.Env[Any, Any]) -> list[str]:
+def parts_of(env: Env) -> list[str]:
     """Returns the names of the reward parts of all wrappers in a chain."""
     if env is env.unwrapped:
         return []
@@ -205,7 +188,7 @@ def test_other_environments_are_refused(tmp_path: Path) -> None:
             wrap(gym.make("CartPole-v1"), name, tmp_path)  # with the TimeLimit it comes with
 
 
-def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_path: Path) -> None:
+def test_a_subclass_is_refused_where_its_base_is(env: Env, tmp_path: Path) -> None:
     class Mine(coding_gym.wrappers.RecordTrajectory):
         pass
 
@@ -213,7 +196,7 @@ def test_a_subclass_is_refused_where_its_base_is(env: gym.Env[Any, Any], tmp_pat
         coding_gym.wrappers.TestPassReward(Mine(env, tmp_path / "episodes.jsonl"))
 
 
-def test_a_stock_time_limit_inside_is_refused(env: gym.Env[Any, Any], tmp_path: Path) -> None:
+def test_a_stock_time_limit_inside_is_refused(env: Env, tmp_path: Path) -> None:
     for name in NAMES:
         with pytest.raises(InvalidArgumentError, match="max_turns"):
             wrap(TimeLimit(env, 10), name, tmp_path)
@@ -221,26 +204,11 @@ def test_a_stock_time_limit_inside_is_refused(env: gym.Env[Any, Any], tmp_path: 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")
 @pytest.mark.parametrize("name", NAMES)
-def test_gymnasiums_checker_finds_nothing(
-    name: str, env: gym.Env[Any, Any], tmp_path: Path
-) -> None:
+def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) -> None:
     wrapped = wrap(env.unwrapped, name, tmp_path)
     check_env(wrapped, skip_render_check=True)
     assert wrapped.reset(seed=1)[0] in wrapped.observation_space
     wrapped.close()
-
-
-def play(env: gym.Env[Any, Any], actions: list[Any]) -> list[str]:
-    """Plays actions; returns what came back, as text that is equal only for equal bytes."""
-    return [as_text(*env.step(action)) for action in actions]
-
-
-def as_text(observation: Any, *others: Any) -> str:
-    if isinstance(observation, dict):
-        observation = {k: (str(value.dtype), value.tolist()) for k, value in observation.items()}
-    *rest, info = others
-    budget = info["budget"] | {"seconds": None}  # a clock's
-    return json.dumps([observation, *rest, info | {"budget": budget}], default=Grade.to_json)
 
 
 def outcomes(tmp_path: Path) -> list[Any]:
@@ -252,7 +220,7 @@ def outcomes(tmp_path: Path) -> list[Any]:
     ]
 
 
-def some_actions(env: gym.Env[Any, Any]) -> list[Any]:
+def some_actions(env: Env) -> list[Any]:
     """Returns five actions: cheap ones, and an edit where a reward is measured on the patch."""
     if isinstance(env.action_space, gym.spaces.Discrete):
         return [0, 4, 2, 5, 1]  # of the menu: locate, try the first, run the tests, ...
@@ -270,9 +238,7 @@ ALONE = [[name] for name in NAMES if name not in COSTLY]
 
 
 @pytest.mark.parametrize("names", [[], *ALONE, *CHAINS], ids="-".join)
-def test_every_wrapper_keeps_its_state_through_a_snapshot(
-    names: list[str], env: gym.Env[Any, Any], tmp_path: Path
-) -> None:
+def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) -> None:
     for name in names:
         env = wrap(env, name, tmp_path)
     env.action_space.seed(4)

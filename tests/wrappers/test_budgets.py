@@ -4,12 +4,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import gymnasium as gym
 import pytest
+from makers import Env, MakeEnv
 from moves import FIX, SUBMIT, shells
 
 from coding_gym import Completion, Stop
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer
@@ -32,15 +31,9 @@ def replies(info: dict[str, Any]) -> list[str]:
     return [m["content"] for m in info["messages"] if m["role"] == "tool"]
 
 
-def core_of(env: gym.Env[Any, Any]) -> CodingRepairEnv:
-    core = env.unwrapped
-    assert isinstance(core, CodingRepairEnv)
-    return core
-
-
-def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
+def test_the_defaults_are_nanos(env: Env) -> None:
     wrapped = ToolCallBudget(TokenBudget(env))
-    assert core_of(wrapped).limits == Limits(
+    assert wrapped.unwrapped.limits == Limits(
         max_turns=50,
         max_tool_calls=30,
         max_tokens=8192,
@@ -50,12 +43,12 @@ def test_the_defaults_are_nanos(env: gym.Env[Any, Any]) -> None:
     )
 
 
-def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(tiny_row: dict[str, Any]) -> None:
+def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(make_env: MakeEnv) -> None:
     limits = {"response_limit": 99, "count": "content", "reserve_tokens": 7, "clock": "wall"}
-    env = CodingRepairEnv(tasks=[tiny_row], limits=limits)
+    env = make_env(limits=limits)
     TimeBudget(TokenBudget(env, max_tokens=4000), 60)
     assert env.limits == Limits(max_tokens=4000, warn_tokens=True, max_seconds=60, **limits)
-    again = CodingRepairEnv(tasks=[tiny_row], limits=limits)  # with the same values once more
+    again = make_env(limits=limits)  # with the same values once more
     TokenBudget(again, 4000, reserve_tokens=7, count="content", response_limit=99)
     assert again.limits == replace(env.limits, max_seconds=None)
 
@@ -71,20 +64,16 @@ def test_a_wrapper_keeps_what_limits_set_and_it_did_not_name(tiny_row: dict[str,
     ],
 )
 def test_a_bound_that_limits_and_a_wrapper_set_is_refused(
-    limits: dict[str, Any],
-    wrapper: Any,
-    arguments: dict[str, Any],
-    twice: str,
-    tiny_row: dict[str, Any],
+    limits: dict[str, Any], wrapper: Any, arguments: dict[str, Any], twice: str, make_env: MakeEnv
 ) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], limits=limits)
+    env = make_env(limits=limits)
     said = f"{twice} is set twice: in limits and by {wrapper.__name__}; remove one"
     with pytest.raises(InvalidArgumentError, match=said):
         wrapper(env, **arguments)
     assert env.limits == Limits.parse(limits)
 
 
-def test_contents_of_prompt_replies_and_observations_are_counted(env: gym.Env[Any, Any]) -> None:
+def test_contents_of_prompt_replies_and_observations_are_counted(env: Env) -> None:
     wrapped = TokenBudget(env, max_tokens=5000, count="content")
     _, info = wrapped.reset()
     left = 5000 - num_tokens(*(m["content"] for m in info["messages"]))
@@ -102,24 +91,7 @@ def completion_that_leaves(left: int, budget: dict[str, Any], action: str) -> Co
     return Completion(action, range(budget["tokens"] - left))
 
 
-@pytest.mark.parametrize(("left", "stop_reason"), [(601, None), (600, "max_tokens")])
-def test_truncates_at_the_reserve_and_not_before(
-    env: gym.Env[Any, Any], left: int, stop_reason: str | None
-) -> None:
-    wrapped = TokenBudget(env, count="content")
-    budget = wrapped.reset()[1]["budget"]
-    left_before = left + num_tokens(CRITICAL + "one")  # the warning is part of the observation
-    _, _, terminated, truncated, info = wrapped.step(
-        completion_that_leaves(left_before, budget, shells("echo one"))
-    )
-    assert (terminated, truncated) == (False, stop_reason is not None)
-    assert info["stop_reason"] == stop_reason
-    assert info["budget"]["tokens"] == left
-
-
-def test_the_calls_after_the_one_that_spends_the_tokens_are_not_run(
-    env: gym.Env[Any, Any],
-) -> None:
+def test_the_calls_after_the_one_that_spends_the_tokens_are_not_run(env: Env) -> None:
     wrapped = TokenBudget(env)
     budget = wrapped.reset()[1]["budget"]
     action = shells("echo one", "seq 200", "echo three")
@@ -129,9 +101,7 @@ def test_the_calls_after_the_one_that_spends_the_tokens_are_not_run(
 
 
 @pytest.mark.parametrize("in_one_reply", [True, False])
-def test_every_call_of_the_last_four_is_announced(
-    env: gym.Env[Any, Any], in_one_reply: bool
-) -> None:
+def test_each_of_the_last_calls_is_announced(env: Env, in_one_reply: bool) -> None:
     wrapped = ToolCallBudget(env, max_tool_calls=6)
     wrapped.reset()
     commands = [f"echo {n}" for n in range(6)]
@@ -147,7 +117,7 @@ def test_every_call_of_the_last_four_is_announced(
     assert info["budget"]["tool_calls"] == 0
 
 
-def test_a_budget_of_one_call_is_one_call(env: gym.Env[Any, Any]) -> None:
+def test_a_budget_of_one_call_is_one_call(env: Env) -> None:
     wrapped = ToolCallBudget(env, max_tool_calls=1)
     wrapped.reset()
     _, reward, terminated, truncated, info = wrapped.step(f"[{FIX}, {SUBMIT}]")
@@ -155,7 +125,7 @@ def test_a_budget_of_one_call_is_one_call(env: gym.Env[Any, Any]) -> None:
     assert info["text"] == LAST + "patch applied successfully"
 
 
-def test_failed_calls_are_warned_and_a_nudge_is_not(env: gym.Env[Any, Any]) -> None:
+def test_failed_calls_are_warned_and_a_nudge_is_not(env: Env) -> None:
     wrapped = ToolCallBudget(env, max_tool_calls=5)
     wrapped.reset()
     assert wrapped.step("Let me think.")[4]["budget"]["tool_calls"] == 4
@@ -169,7 +139,7 @@ def test_failed_calls_are_warned_and_a_nudge_is_not(env: gym.Env[Any, Any]) -> N
     assert wrapped.step(shells("false"))[4]["text"].startswith(LAST + "command failed")
 
 
-def test_without_warnings_the_limits_hold_in_silence(env: gym.Env[Any, Any]) -> None:
+def test_without_warnings_the_limits_hold_in_silence(env: Env) -> None:
     wrapped = ToolCallBudget(
         TokenBudget(env, max_tokens=2000, warnings=False), max_tool_calls=2, warnings=False
     )
@@ -180,38 +150,17 @@ def test_without_warnings_the_limits_hold_in_silence(env: gym.Env[Any, Any]) -> 
     assert info["text"] == "two"
 
 
-@pytest.mark.parametrize("tokens_inside", [True, False])
-def test_both_budgets_chain_in_either_order_and_tokens_speak_first(
-    env: gym.Env[Any, Any], tokens_inside: bool
-) -> None:
-    wrapped: gym.Env[Any, Any]
-    if tokens_inside:
-        wrapped = ToolCallBudget(TokenBudget(env), max_tool_calls=4)
-    else:
-        wrapped = TokenBudget(ToolCallBudget(env, max_tool_calls=4))
-    budget = wrapped.reset()[1]["budget"]
-    assert wrapped.step(shells("echo one"))[4]["text"] == few(4) + "one"
-    budget = wrapped.step(shells("echo two"))[4]["budget"]
-    action = completion_that_leaves(2000, budget, shells("echo three", "echo four"))
-    _, _, _, truncated, info = wrapped.step(action)
-    assert replies(info) == [LOW + "three", LOW + "four"]
-    assert truncated
-    assert info["stop_reason"] == "max_tool_calls"
-
-
-def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: gym.Env[Any, Any]) -> None:
+def test_the_trajectory_holds_replies_as_the_policy_saw_them(env: Env) -> None:
     wrapped = ToolCallBudget(env, max_tool_calls=2)
     wrapped.reset()
     wrapped.step(shells("echo one", "echo two"))
-    trajectory = core_of(wrapped).episode.trajectory()
+    trajectory = wrapped.unwrapped.episode.trajectory()
     assert [r.content for r in trajectory.turns[0].results] == [few(2) + "one", LAST + "two"]
     assert trajectory.turns[0].observation == f"{few(2)}one\n{LAST}two"
     assert [m["content"] for m in trajectory.messages[-2:]] == [few(2) + "one", LAST + "two"]
 
 
-def test_a_prompt_beyond_the_budget_ends_with_the_first_step(
-    env: gym.Env[Any, Any], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_prompt_beyond_its_budget_ends_early(env: Env, caplog: pytest.LogCaptureFixture) -> None:
     wrapped = TokenBudget(env, max_tokens=601, count="content")
     _, info = wrapped.reset()
     assert caplog.messages == [
@@ -233,7 +182,7 @@ def prompt_tokens(info: dict[str, Any]) -> int:
     return num_tokens(*(m["content"] for m in info["messages"]))
 
 
-def test_a_running_episode_keeps_its_limits(env: gym.Env[Any, Any]) -> None:
+def test_a_running_episode_keeps_its_limits(env: Env) -> None:
     env.reset()
     wrapped = ToolCallBudget(env, max_tool_calls=1)
     assert wrapped.step(shells("echo one"))[4]["budget"]["tool_calls"] is None

@@ -1,20 +1,17 @@
 """`CompositeReward`: named parts at the end of an episode, and what a chain may not hold."""
 
 from collections.abc import Callable
-from typing import Any
 
-import gymnasium as gym
 import pytest
 from faults import raising
+from makers import Env, MakeEnv
 from moves import SUBMIT, returning
 
 from coding_gym import Stop
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rewards import reward_names
 from coding_gym.wrappers import CompositeReward, PatchSimilarityReward, TestPassReward
 
-Env = gym.Env[Any, Any]
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls && cat shapes.py"}}'
 WEIGHT = 0.03
 EVERY = [{"name": name, "weight": WEIGHT} for name in reward_names()]
@@ -37,9 +34,7 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], str]:
     return float(reward), info["reward_parts"], shown
 
 
-def test_every_reward_is_a_part_of_its_name_and_nothing_of_the_gold_is_shown(
-    make: Callable[..., Env],
-) -> None:
+def test_every_reward_is_a_part_and_shows_nothing_of_the_gold(make: Callable[..., Env]) -> None:
     env = make(EVERY)
     good, parts, shown = play(env, LOOK, returning("width * height"), SUBMIT)
     assert sorted(parts) == sorted([*reward_names(), "resolved"])
@@ -74,9 +69,7 @@ def test_what_a_trainer_says_at_the_end_is_not_the_policys_reply(make: Callable[
     assert info["reward_parts"]["reasoning_format"] == pytest.approx(0.1)
 
 
-def test_a_sample_that_our_side_spoilt_has_no_parts(
-    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_masked_ends_lack_parts(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "coding_gym.episode.episode.grade_patch", raising(GradingError("no report"))
     )
@@ -96,10 +89,8 @@ def test_the_weights_of_a_chain_leave_room_below_a_resolved_bug(make: Callable[.
         make([{"name": "swe_rl_similarity", "weight": -0.6}])
 
 
-def test_rewards_of_the_grade_are_refused_where_there_is_none(
-    tiny_row: dict[str, Any],
-) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], grading="none")
+def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv) -> None:
+    env = make_env(grading="none")
     for wrap in (TestPassReward, lambda e: CompositeReward(e, [{"name": "areno", "weight": 0.1}])):
         with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
             wrap(env)

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import FlattenObservation, TransformObservation
+from makers import Closing, Env
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, VIEW, make, menu, solve
 
 from coding_gym.errors import EpisodeError, InvalidArgumentError
@@ -16,19 +16,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def env() -> Iterator[MenuActions]:
+def env(closing: Closing) -> MenuActions:
     """A menu of eight candidates on one small task."""
-    made = make()
-    yield made
-    made.close()
+    return closing(make())
 
 
-def core(env: gym.Env[Any, Any]) -> Any:
-    return env.unwrapped
-
-
-def patch(env: gym.Env[Any, Any]) -> str:
-    text: str = core(env).patch().text
+def patch(env: Env) -> str:
+    text: str = env.unwrapped.patch().text  # type: ignore[attr-defined]
     return text
 
 
@@ -48,12 +42,11 @@ def test_the_plain_strategy_repairs_and_is_rewarded(env: MenuActions) -> None:
     assert env.observation_space.contains(observation)
 
 
-def test_a_bundled_task_is_resolved_by_the_plain_strategy() -> None:
+def test_a_bundled_task_is_resolved_by_the_plain_strategy(closing: Closing) -> None:
     env = make(tasks="bundled", task_ids=["cronwise-working-days"], num_candidates=48)
-    outcomes = solve(env)
+    outcomes = solve(closing(env))
     assert outcomes[-1][1] == 1.0
     assert len(outcomes) <= 20
-    env.close()
 
 
 def test_locate_lists_failing_tests_and_suspicious_lines(env: MenuActions) -> None:
@@ -94,7 +87,7 @@ def test_each_action_is_one_turn_even_where_it_makes_no_sense(env: MenuActions) 
     for number, action in enumerate((VIEW, TRY, LOCATE, LOCATE, np.int64(TRY), np.array(TRY)), 1):
         info = env.step(action)[4]
         assert info["turn"] == number
-    assert core(env).episode.turns[-1].calls[0].name == "shell"
+    assert env.unwrapped.episode.turns[-1].calls[0].name == "shell"
 
 
 @pytest.mark.parametrize("action", [-1, 12, 1 << 70, True, 1.0, "locate", None, np.array([1, 2])])
@@ -111,24 +104,22 @@ def test_calls_before_reset_are_refused(env: MenuActions) -> None:
         env.action_masks()
 
 
-def test_limits_hold_within_an_action() -> None:
-    env = MenuActions(ToolCallBudget(make(8).env, max_tool_calls=3), 8)
+def test_limits_hold_within_an_action(env: MenuActions) -> None:
+    env = MenuActions(ToolCallBudget(env.env, max_tool_calls=3), 8)
     env.reset()
     env.step(LOCATE)
     env.step(TRY)
     observation, _, _, truncated, info = env.step(TRY + 1)
     assert (truncated, info["stop_reason"]) == (True, "max_tool_calls")
     assert env.observation_space.contains(observation)
-    env.close()
 
 
 @pytest.mark.parametrize("tool_format", ["openai", "json", "hermes"])
-def test_actions_are_written_in_the_envs_format(tool_format: str) -> None:
-    env = make(tool_format=tool_format)
+def test_actions_are_written_in_the_envs_format(tool_format: str, closing: Closing) -> None:
+    env = closing(make(tool_format=tool_format))
     env.reset()
     env.step(LOCATE)
     assert env.step(TRY)[4]["text"] == "patch applied successfully"
-    env.close()
 
 
 def test_other_keys_of_the_observation_stay(env: MenuActions) -> None:
@@ -166,8 +157,8 @@ def test_the_page_explains_every_feature() -> None:
     assert [n for n in (*names, *MENU_FEATURES) if f"`{n}`" not in page] == []
 
 
-def test_it_is_refused_where_it_cannot_work() -> None:
-    inner = make().env
+def test_it_is_refused_where_it_cannot_work(env: MenuActions) -> None:
+    inner = env.env
     numbers: list[Any] = [0, -1, 1.5, True]
     for number in numbers:
         with pytest.raises(InvalidArgumentError, match="num_candidates"):
@@ -179,7 +170,5 @@ def test_it_is_refused_where_it_cannot_work() -> None:
         MenuActions(FlattenObservation(inner))
     with pytest.raises(InvalidArgumentError, match="once is enough"):
         MenuActions(MenuActions(inner))
-    env = MenuActions(inner)
     with pytest.raises(InvalidArgumentError, match="'rust'"):
         env.reset(options={"task": ROW | {"language": "rust"}})
-    env.close()

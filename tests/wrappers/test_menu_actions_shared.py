@@ -3,27 +3,19 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import raising
+from makers import Closing
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, digest, make, play_seeded
 
 import coding_gym
 from coding_gym.errors import SandboxError
-from coding_gym.wrappers import MenuActions, menu_actions
+from coding_gym.wrappers import menu_actions
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def env() -> Iterator[MenuActions]:
-    """A menu of eight candidates on one small task."""
-    made = make()
-    yield made
-    made.close()
 
 
 def program_of_its_own(name: str) -> dict[str, Any]:
@@ -31,7 +23,7 @@ def program_of_its_own(name: str) -> dict[str, Any]:
     return ROW | {"files": ROW["files"] | {"NOTES": name}}
 
 
-def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> None:
+def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> None:
     code = (
         "import sys; sys.path.insert(0, 'tests/support')\n"
         "import shelf_menu as t\n"
@@ -40,12 +32,13 @@ def test_the_same_actions_give_the_same_in_another_process(env: MenuActions) -> 
     other = subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
+    env = closing(make())
     here = play_seeded(env)
     assert play_seeded(env) == here
     assert other.communicate()[0].strip() == here
 
 
-def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
 
     def open_sandbox(*arguments: Any, **options: Any) -> Any:
@@ -57,10 +50,9 @@ def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> No
     digests: list[str] = []
 
     def play() -> None:
-        env = make(tasks=tasks)
+        env = closing(make(tasks=tasks))
         env.reset(seed=0)
         digests.append(digest([env.step(LOCATE), env.step(TRY), env.step(RUN_TESTS)]))
-        env.close()
 
     threads = [threading.Thread(target=play) for _ in range(4)]
     for thread in threads:
@@ -72,11 +64,8 @@ def test_threads_find_the_candidates_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(set(digests)) == 1
 
 
-def test_our_own_failure_ends_the_episode_masked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    env = make(tasks=[program_of_its_own("failure")])
-
+def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = closing(make(tasks=[program_of_its_own("failure")]))
     with monkeypatch.context() as patch:
         patch.setattr(menu_actions, "open_sandbox", raising(SandboxError("no room left")))
         env.reset()
@@ -86,4 +75,3 @@ def test_our_own_failure_ends_the_episode_masked(
     env.reset()
     env.step(LOCATE)
     assert env.action_masks()[TRY]
-    env.close()

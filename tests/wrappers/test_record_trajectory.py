@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from moves import SUBMIT
+from makers import MakeEnv
+from moves import SUBMIT, shell
 
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.envs.coding_repair import CodingRepairEnv
@@ -25,8 +25,7 @@ from coding_gym.trajectory import Turn
 from coding_gym.trajectory_file import append_trajectory, read_trajectories
 from coding_gym.wrappers.record_trajectory import RecordTrajectory
 
-LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
-FIX = '{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}'
+LOOK, FIX = shell("ls"), shell("sed -i s/+/*/ shapes.py")
 
 
 class Bonus(gym.Wrapper[Any, Any, Any, Any]):
@@ -44,15 +43,11 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def core(tiny_row: dict[str, Any]) -> Iterator[CodingRepairEnv]:
-    env = CodingRepairEnv(tasks=[tiny_row])
-    yield env
-    env.close()
+def core(make_env: MakeEnv) -> CodingRepairEnv:
+    return make_env()
 
 
-def test_a_finished_episode_is_one_line_with_all_that_was_sampled(
-    core: CodingRepairEnv, path: Path
-) -> None:
+def test_an_episode_is_one_line_with_all_that_is_sampled(core: CodingRepairEnv, path: Path) -> None:
     env = RecordTrajectory(core, path, agent="me", model="small", run_id="r1")
     env.reset(seed=3)
     env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
@@ -75,9 +70,7 @@ def test_a_finished_episode_is_one_line_with_all_that_was_sampled(
     ]
 
 
-def test_rewards_are_those_seen_at_this_place_in_the_chain(
-    core: CodingRepairEnv, path: Path
-) -> None:
+def test_rewards_are_those_at_this_place_in_the_chain(core: CodingRepairEnv, path: Path) -> None:
     env = RecordTrajectory(Bonus(core), path)
     env.reset()
     for action in (LOOK, FIX, SUBMIT):
@@ -120,9 +113,7 @@ def test_a_relative_path_stays_where_it_was(
     assert len(list(read_trajectories(tmp_path / "kept.jsonl"))) == 1
 
 
-def test_what_cannot_be_a_file_is_refused_at_construction(
-    core: CodingRepairEnv, tmp_path: Path
-) -> None:
+def test_what_cannot_be_a_file_is_refused_at_once(core: CodingRepairEnv, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for bad in (tmp_path, tmp_path / "file" / "below", "", 3, "a\0b", "~nobody-here/file"):
         with pytest.raises(InvalidArgumentError, match=r"path must (name|be) a file"):
@@ -131,27 +122,18 @@ def test_what_cannot_be_a_file_is_refused_at_construction(
         RecordTrajectory(core, tmp_path / "file", unfinished=1)  # type: ignore[arg-type]
 
 
-def test_an_episode_that_cannot_be_written_stops_the_caller(
-    core: CodingRepairEnv, path: Path
-) -> None:
+def test_what_cannot_be_written_stops_the_caller(core: CodingRepairEnv, path: Path) -> None:
     env = RecordTrajectory(core, path, unfinished=True)
+    path.mkdir(parents=True)
+    message = r"shapes-area could not be added to .*episodes.jsonl"
     env.reset()
-    path.mkdir()
-    with pytest.raises(MachineryError, match=r"shapes-area could not be added to .*episodes.jsonl"):
+    with pytest.raises(MachineryError, match=message):
         env.step(SUBMIT)
-    env.close()
-
-
-def test_an_unfinished_episode_that_cannot_be_written_leaves_no_sandbox(
-    core: CodingRepairEnv, path: Path
-) -> None:
-    env = RecordTrajectory(core, path, unfinished=True)
     env.reset()
     env.step(LOOK)
-    path.mkdir()
-    with pytest.raises(MachineryError, match="could not be added"):
+    with pytest.raises(MachineryError, match=message):
         env.close()
-    assert core.episode.template is None
+    assert core.episode.template is None  # no sandbox is open
     env.close()
 
 
@@ -205,9 +187,7 @@ def test_a_full_disk_leaves_whole_lines_and_a_clear_error(path: Path) -> None:
     assert [t.task_id for t in read_trajectories(path)] == ["small", "later"]
 
 
-def test_a_file_system_without_locks_is_appended_to(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_a_file_is_appended_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def flock(descriptor: int, operation: int) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -217,9 +197,7 @@ def test_a_file_system_without_locks_is_appended_to(
     assert [t.task_id for t in read_trajectories(path)] == ["one", "two"]
 
 
-def test_a_line_that_a_killed_writer_left_spoils_no_other(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_half_a_line_spoils_no_other(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     append_trajectory(path, Trajectory(task_id="first"))
     with path.open("a") as file:
         file.write('{"task_id": "torn", "mess\n\n \n' + "\0" * 9)

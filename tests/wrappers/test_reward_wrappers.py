@@ -6,17 +6,13 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from makers import Env
 from moves import SUBMIT, returning, shell
 
 from coding_gym import Grade
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownNameError
 from coding_gym.rewards import fraction_passed, net_fraction_fixed, patch_similarity
 from coding_gym.wrappers.composite_reward import PatchSimilarityReward, TestPassReward
-from coding_gym.wrappers.record_trajectory import RecordTrajectory
-
-Env = gym.Env[Any, Any]
-
 
 REPAIR = returning("width * height")
 HALF = returning("width * height if height else 9")
@@ -38,12 +34,6 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, An
     assert reward == pytest.approx(sum(info["reward_parts"].values()))
     json.dumps(info, default=Grade.to_json)
     return reward, info["reward_parts"], info
-
-
-def core_of(env: Env) -> CodingRepairEnv:
-    core = env.unwrapped
-    assert isinstance(core, CodingRepairEnv)
-    return core
 
 
 @pytest.mark.parametrize(
@@ -68,7 +58,7 @@ def test_tests_that_pass_are_worth_what_the_measure_says(
 def test_likeness_to_the_gold_patch_is_worth_its_weight(make: Callable[..., Env]) -> None:
     env = make(lambda env: PatchSimilarityReward(env, weight=0.25))
     reward, parts, _ = play(env, REPAIR, SUBMIT)
-    core = core_of(env)
+    core: Any = env.unwrapped
     assert core.patch().text
     likeness = patch_similarity(core.task.gold_patch, core.patch().text)
     assert 0.7 < likeness <= 1  # git adds an index line to what the gold patch has
@@ -88,9 +78,7 @@ def test_likeness_to_the_gold_patch_is_worth_its_weight(make: Callable[..., Env]
     ],
     ids=["nothing", "tests only", "cheat", "too large"],
 )
-def test_patches_that_cannot_count_add_nothing(
-    make: Callable[..., Env], change: str, reason: str
-) -> None:
+def test_bad_patches_add_nothing(make: Callable[..., Env], change: str, reason: str) -> None:
     fractions = lambda env: TestPassReward(env, measure="fraction")  # noqa: E731 - one more wrapper
     reward, parts, info = play(make(PatchSimilarityReward, fractions), change, SUBMIT)
     assert info["grade"].reason == reason
@@ -102,7 +90,7 @@ def test_changes_that_grading_left_out_do_not_count_as_likeness(make: Callable[.
     moved = shell("mv shapes.py test_moved.py; echo 'x = 1' > other.py")
     env = make(PatchSimilarityReward)
     _, parts, info = play(env, moved, SUBMIT)
-    core = core_of(env)
+    core: Any = env.unwrapped
     assert "shapes.py" in info["grade"].dropped_paths
     assert patch_similarity(core.task.gold_patch, core.patch().text) > 0.2
     assert parts["patch_similarity"] == 0
@@ -120,7 +108,7 @@ def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
     env = make(Watch, TestPassReward)
     play(env, HALF, SUBMIT)
     assert seen[-1]["reward_parts"] == {"resolved": 0.0}
-    assert core_of(env).episode.trajectory().turns[-1].reward_parts == {"resolved": 0.0}
+    assert env.unwrapped.episode.trajectory().turns[-1].reward_parts == {"resolved": 0.0}
 
 
 def test_a_task_without_a_gold_patch_is_refused_at_reset(make: Callable[..., Env]) -> None:
@@ -162,17 +150,3 @@ def test_weights_of_others_wrappers_count_too(make: Callable[..., Env]) -> None:
 def test_a_measure_that_does_not_exist_is_refused(make: Callable[..., Env]) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'progress'"):
         TestPassReward(make(), measure="progres")
-
-
-@pytest.mark.parametrize("wrapper", [PatchSimilarityReward, TestPassReward])
-def test_rewards_around_a_record_are_refused_and_inside_it_are_recorded(
-    make: Callable[..., Env], wrapper: Callable[..., Env], tmp_path: Any
-) -> None:
-    path = str(tmp_path / "episodes.jsonl")
-    recorded = RecordTrajectory(wrapper(make()), path=path)
-    reward, parts, _ = play(recorded, HALF, SUBMIT)
-    with pytest.raises(InvalidArgumentError, match="cannot be put around RecordTrajectory: it rec"):
-        wrapper(RecordTrajectory(make(), path=path))
-    record = json.loads((tmp_path / "episodes.jsonl").read_text(encoding="utf-8"))
-    assert record["turns"][-1]["reward"] == reward
-    assert record["turns"][-1]["reward_parts"] == parts

@@ -1,11 +1,11 @@
 """What wrappers make of snapshots that are not quite theirs."""
 
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import pytest
-from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make
+from makers import Closing, Env
+from shelf_menu import LOCATE, ROW, RUN_TESTS, make
 
 import coding_gym
 from coding_gym import Stop
@@ -16,8 +16,8 @@ from coding_gym.wrappers import RecordTrajectory, TestPassReward
 LOOK = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
-def test_a_menu_goes_on_only_from_a_menu_of_its_size() -> None:
-    env, other = make(8), make(5)
+def test_a_menu_goes_on_only_from_a_menu_of_its_size(closing: Closing) -> None:
+    env, other = closing(make(8)), closing(make(5))
     with pytest.raises(EpisodeError, match="call reset first"):
         coding_gym.snapshot(env)
     env.reset()
@@ -32,42 +32,21 @@ def test_a_menu_goes_on_only_from_a_menu_of_its_size() -> None:
     with pytest.raises(InvalidArgumentError, match=r"what coding_gym.snapshot returned"):
         other.reset(options={"snapshot": 3})
     other.step(RUN_TESTS)  # nothing was dropped
-    env.close()
-    other.close()
 
 
-def test_branches_of_a_menu_do_not_see_one_another() -> None:
-    env = make(8)
-    env.reset()
-    env.step(LOCATE)
-    moment = coding_gym.snapshot(env)
-    forked: Any = coding_gym.fork(env)
-    env.step(TRY)
-    env.step(RUN_TESTS)
-    assert not env.action_masks()[LOCATE]
-    assert env.action_masks().tolist() != forked.action_masks().tolist()
-    assert forked.action_masks()[TRY]
-    coding_gym.restore(env, moment)
-    assert env.action_masks().tolist() == forked.action_masks().tolist()
-    forked.close()
-    env.close()
-
-
-def test_text_actions_may_go_on_from_a_menu() -> None:
-    menu = make(8)
+def test_text_actions_may_go_on_from_a_menu(closing: Closing) -> None:
+    menu = closing(make(8))
     menu.reset()
     menu.step(LOCATE)
-    env: gym.Env[Any, Any] = gym.make("CodingRepair-v0", tasks=[ROW], max_obs_tokens=64)
+    env = closing(gym.make("CodingRepair-v0", tasks=[ROW], max_obs_tokens=64))
     _, info = coding_gym.restore(env, coding_gym.snapshot(menu))
     assert info["turn"] == 1
     assert env.step(LOOK)[4]["text"] == "shelf.py\ntests"
-    menu.close()
-    env.close()
 
 
 def test_an_unfinished_branch_is_recorded_only_if_something_happened_in_it(tmp_path: Path) -> None:
     path = tmp_path / "episodes.jsonl"
-    made: gym.Env[Any, Any] = gym.make("CodingRepair-v0", tasks=[ROW])
+    made: Env = gym.make("CodingRepair-v0", tasks=[ROW])
     env = RecordTrajectory(TestPassReward(made), path, unfinished=True)
     env.reset()
     env.step(LOOK)
@@ -83,12 +62,11 @@ def test_an_unfinished_branch_is_recorded_only_if_something_happened_in_it(tmp_p
     assert (len(unfinished.turns), unfinished.stop_reason) == (1, None)
 
 
-def test_a_refused_reset_leaves_the_record_of_the_running_episode_whole(tmp_path: Path) -> None:
+def test_a_refused_reset_leaves_the_running_record_whole(tmp_path: Path, closing: Closing) -> None:
     path = tmp_path / "episodes.jsonl"
-    inside = make(8)
-    other = make(5)
+    other = closing(make(5))
     other.reset()
-    env = RecordTrajectory(inside, path, unfinished=True)
+    env = closing(RecordTrajectory(make(8), path, unfinished=True))
     env.reset()
     env.step(LOCATE)
     with pytest.raises(InvalidArgumentError, match="num_candidates=8 cannot"):
@@ -104,5 +82,3 @@ def test_a_refused_reset_leaves_the_record_of_the_running_episode_whole(tmp_path
     env.step(LOCATE)
     env.reset()
     assert [len(each.turns) for each in read_trajectories(path)] == [2, 1]
-    env.close()
-    other.close()

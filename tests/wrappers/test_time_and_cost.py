@@ -1,29 +1,26 @@
 """`TimeBudget` and `CostBudget`: what counts, when it ends, what is left of it."""
 
+from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from makers import Closing, Env
 from moves import shells
 
 import coding_gym
 from coding_gym import Completion
-from coding_gym.wrappers import (
-    CostBudget,
-    TimeBudget,
-    TokenBudget,
-)
+from coding_gym.wrappers import CostBudget, TimeBudget, TokenBudget
 
 
-def usage(env: gym.Env[Any, Any]) -> Any:
-    return env.unwrapped.episode.usage  # type: ignore[attr-defined]
+def usage(env: Env) -> Any:
+    return env.unwrapped.episode.usage
 
 
 @pytest.mark.parametrize("clock", ["commands", "wall"])
 def test_a_command_gets_no_more_than_what_is_left_and_ends_the_episode(
-    clock: str, env: gym.Env[Any, Any]
+    clock: str, env: Env
 ) -> None:
     wrapped = TimeBudget(env, max_seconds=1.5, clock=clock)
     wrapped.reset()
@@ -36,19 +33,19 @@ def test_a_command_gets_no_more_than_what_is_left_and_ends_the_episode(
     assert not info["mask_sample"]
 
 
-def test_commands_spend_the_time_that_they_took_and_thinking_none(env: gym.Env[Any, Any]) -> None:
+def test_commands_spend_the_time_that_they_took_and_thinking_none(env: Env) -> None:
     wrapped = TimeBudget(env, max_seconds=500)
     assert wrapped.reset()[1]["budget"]["seconds"] == 500
     assert wrapped.step("I wonder.")[4]["budget"]["seconds"] == 500
     wrapped.step(shells("true", "sleep 0.05"))
-    left = usage(wrapped).seconds_left(wrapped.unwrapped.episode.bounds)  # type: ignore[attr-defined]
-    (turn,) = wrapped.unwrapped.episode.turns[1:]  # type: ignore[attr-defined]
+    left = usage(wrapped).seconds_left(wrapped.unwrapped.episode.bounds)
+    (turn,) = wrapped.unwrapped.episode.turns[1:]
     took = sum(result.duration_s for result in turn.results)
     assert took > 0.05
     assert 0 <= 500 - took - left < 0.001
 
 
-def test_the_wall_clock_runs_between_actions(env: gym.Env[Any, Any]) -> None:
+def test_the_wall_clock_runs_between_actions(env: Env) -> None:
     wrapped = TimeBudget(env, max_seconds=500, clock="wall")
     wrapped.reset()
     usage(wrapped).since -= 400  # as if the policy had thought so long
@@ -56,36 +53,30 @@ def test_the_wall_clock_runs_between_actions(env: gym.Env[Any, Any]) -> None:
     usage(wrapped).since -= 100
     _, _, _, truncated, info = wrapped.step(shells("touch late"))
     assert (truncated, info["stop_reason"], info["messages"]) == (True, "max_time", [])
-    assert wrapped.unwrapped.patch().is_empty  # type: ignore[attr-defined]
+    assert wrapped.unwrapped.patch().is_empty
 
 
-def test_a_snapshot_keeps_the_time_used_and_what_passes_after_it_does_not_count(
-    env: gym.Env[Any, Any], tiny_row: dict[str, Any]
-) -> None:
+def test_a_snapshot_keeps_used_time(env: Env, make: Callable[..., Env], closing: Closing) -> None:
     wrapped = TimeBudget(env, max_seconds=500, clock="wall")
     wrapped.reset()
     usage(wrapped).since -= 100
     moment = coding_gym.snapshot(wrapped)
     usage(wrapped).since -= 300
-    twin = coding_gym.fork(wrapped)
+    twin = closing(coding_gym.fork(wrapped))
     assert twin.step("Hm.")[4]["budget"]["seconds"] <= 100
-    plain = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
-    again = TimeBudget(plain, 500, "wall")
-    _, info = again.reset(options={"snapshot": moment})
+    _, info = TimeBudget(make(), 500, "wall").reset(options={"snapshot": moment})
     assert 300 < info["budget"]["seconds"] <= 400
-    twin.close()
-    again.close()
 
 
-def test_the_time_stands_still_after_the_end(env: gym.Env[Any, Any]) -> None:
+def test_the_time_stands_still_after_the_end(env: Env) -> None:
     wrapped = TimeBudget(env, max_seconds=500, clock="wall")
     wrapped.reset()
     left = wrapped.step('{"name": "submit", "arguments": {}}')[4]["budget"]["seconds"]
-    assert wrapped.unwrapped.episode.info()["budget"]["seconds"] == left  # type: ignore[attr-defined]
+    assert wrapped.unwrapped.episode.info()["budget"]["seconds"] == left
     assert usage(wrapped).since is None
 
 
-def test_every_reply_is_charged_with_its_prompt(env: gym.Env[Any, Any]) -> None:
+def test_every_reply_is_charged_with_its_prompt(env: Env) -> None:
     wrapped = CostBudget(env, max_cost=1.0, input_price=2.0, output_price=8.0)
     assert wrapped.reset()[1]["budget"]["cost"] == 1.0
     expected = 1.0
@@ -98,7 +89,7 @@ def test_every_reply_is_charged_with_its_prompt(env: gym.Env[Any, Any]) -> None:
         assert info["budget"]["tokens"] is None
 
 
-def test_the_episode_ends_when_the_money_is_spent(env: gym.Env[Any, Any]) -> None:
+def test_the_episode_ends_when_the_money_is_spent(env: Env) -> None:
     wrapped = CostBudget(env, max_cost=2.0, input_price=0.0, output_price=1e6)
     wrapped.reset()
     assert not wrapped.step(Completion("Hm.", [1]))[3]
@@ -107,7 +98,7 @@ def test_the_episode_ends_when_the_money_is_spent(env: gym.Env[Any, Any]) -> Non
     assert info["budget"]["cost"] == 0.0
 
 
-def test_the_cost_is_counted_as_a_token_budget_counts(env: gym.Env[Any, Any]) -> None:
+def test_the_cost_is_counted_as_a_token_budget_counts(env: Env) -> None:
     left = {}
     for count in ("chat", "content"):
         wrapped = CostBudget(TokenBudget(env, count=count), 1.0, 1.0, 0.0)
@@ -117,16 +108,14 @@ def test_the_cost_is_counted_as_a_token_budget_counts(env: gym.Env[Any, Any]) ->
     assert left["chat"] < left["content"]
 
 
-def test_a_vector_env_has_an_array_of_every_budget(tiny_row: dict[str, Any]) -> None:
-    def make() -> gym.Env[Any, Any]:
-        env = gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=64)
-        return CostBudget(TimeBudget(TokenBudget(env, response_limit=99)), 1.0, 1.0, 1.0)
+def test_a_vector_env_has_an_array_of_every_budget(make: Callable[..., Env]) -> None:
+    def in_budgets() -> Env:
+        return CostBudget(TimeBudget(TokenBudget(make(), response_limit=99)), 1.0, 1.0, 1.0)
 
-    vector = SyncVectorEnv([make, make])
+    vector = SyncVectorEnv([in_budgets] * 2)
     vector.reset()
     budget = vector.step([shells("true")] * 2)[4]["budget"]
     for name, kind in (("seconds", int), ("cost", float), ("response_tokens", int)):
         assert budget[name].dtype == np.dtype(kind)
         assert budget[name].shape == (2,)
     assert list(budget["repeats"]) == [None, None]
-    vector.close()

@@ -1,17 +1,15 @@
 """Token ids as actions."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from makers import MakeEnv
 from numpy.typing import NDArray
 from small_tokenizers import register_bytes
 
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.wrappers.token_actions import TokenActions
@@ -21,10 +19,8 @@ LENGTH = 64
 
 
 @pytest.fixture
-def env(tiny_row: dict[str, Any]) -> Iterator[TokenActions]:
-    env = TokenActions(CodingRepairEnv(tasks=[tiny_row]), max_new_tokens=LENGTH)
-    yield env
-    env.close()
+def env(make_env: MakeEnv) -> TokenActions:
+    return TokenActions(make_env(), max_new_tokens=LENGTH)
 
 
 def encode(call: dict[str, Any] | str, end: str = "<|pad|>") -> NDArray[np.int64]:
@@ -55,16 +51,13 @@ def test_an_action_without_an_end_is_played_whole(env: TokenActions) -> None:
     assert turn.token_ids == (7,) * LENGTH
 
 
-def test_ids_that_no_token_has_are_played_too(
-    tiny_row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_without_a_token_are_played(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     register_bytes(monkeypatch, "bytes_and_gap", 300)
-    env = TokenActions(CodingRepairEnv(tasks=[tiny_row], tokenizer="bytes_and_gap"), 4)
+    env = TokenActions(make_env(tokenizer="bytes_and_gap"), 4)
     env.reset()
     env.step(np.array([104, 280, 105, 300]))
     (turn,) = env.unwrapped.episode.turns  # type: ignore[attr-defined]
     assert (turn.action, turn.token_ids) == ("h\ufffdi", (104, 280, 105))
-    env.close()
 
 
 @pytest.mark.parametrize(
@@ -85,10 +78,10 @@ def test_what_is_not_in_the_space_is_refused(env: TokenActions, bad: Any) -> Non
         env.step(bad)
 
 
-def test_the_transcript_has_the_same_ids_on_either_side(tiny_row: dict[str, Any]) -> None:
+def test_the_transcript_has_the_same_ids_on_either_side(make_env: MakeEnv) -> None:
     action = encode({"name": "shell", "arguments": {"cmd": "ls"}}, "<|im_end|>")
-    inside = TranscriptObservation(TokenActions(CodingRepairEnv(tasks=[tiny_row]), LENGTH))
-    outside = TokenActions(TranscriptObservation(CodingRepairEnv(tasks=[tiny_row])), LENGTH)
+    inside = TranscriptObservation(TokenActions(make_env(), LENGTH))
+    outside = TokenActions(TranscriptObservation(make_env()), LENGTH)
     seen = []
     for env in (inside, outside):
         env.reset()
@@ -97,14 +90,10 @@ def test_the_transcript_has_the_same_ids_on_either_side(tiny_row: dict[str, Any]
     assert seen[0] == seen[1]
 
 
-def test_a_vector_of_them_takes_a_batch(tiny_row: dict[str, Any]) -> None:
-    def make() -> TokenActions:
-        return TokenActions(gym.make("CodingRepair-v0", tasks=[tiny_row]), LENGTH)
-
-    vector = SyncVectorEnv([make, make])
+def test_a_vector_of_them_takes_a_batch(make_env: MakeEnv) -> None:
+    vector = SyncVectorEnv([lambda: TokenActions(make_env(), LENGTH)] * 2)
     vector.reset(seed=0)
     submit = encode({"name": "submit", "arguments": {}})
     _, _, terminated, _, infos = vector.step(np.stack([submit, encode("hm")]))
     assert terminated.tolist() == [True, False]
     assert infos["tool_calls"].tolist() == [1, 1]
-    vector.close()

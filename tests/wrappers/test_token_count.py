@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from makers import MakeEnv
 from moves import shells
 from small_tokenizers import TEMPLATE, CountingTokenizer, save_tokenizer
 
 from coding_gym import Completion
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode.counting import ChatCount
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import Chat, get_layout
@@ -36,47 +36,43 @@ def actions(tokenizer: Tokenizer) -> list[str]:
 
 @pytest.mark.parametrize("template", [None, TEMPLATE], ids=["chatml", "merging"])
 def test_tokens_counted_are_the_tokens_observed(
-    template: str | None, tiny_row: dict[str, Any], tmp_path: Path
+    template: str | None, make_env: MakeEnv, tmp_path: Path
 ) -> None:
     name = save_tokenizer(tmp_path, template) if template else "coding_gym_16k"
-    env = TokenBudget(CodingRepairEnv(tasks=[tiny_row], tokenizer=name), max_tokens=BUDGET)
+    env = TokenBudget(make_env(tokenizer=name), max_tokens=BUDGET)
     wrapped: Any = TranscriptObservation(env, max_tokens=BUDGET)
     observation, info = wrapped.reset()
     assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
     for action in actions(wrapped.unwrapped.tokenizer):
         observation, *_, info = wrapped.step(action)
         assert BUDGET - info["budget"]["tokens"] == observation["attention_mask"].sum()
-    wrapped.close()
 
 
-def test_schemas_and_roles_are_what_content_leaves_out(tiny_row: dict[str, Any]) -> None:
+def test_schemas_and_roles_are_what_content_leaves_out(make_env: MakeEnv) -> None:
     left = {}
     for count in ("chat", "content"):
-        env = TokenBudget(CodingRepairEnv(tasks=[tiny_row]), max_tokens=BUDGET, count=count)
+        env = TokenBudget(make_env(), max_tokens=BUDGET, count=count)
         left[count] = env.reset()[1]["budget"]["tokens"]
-        env.close()
     schemas = env.unwrapped.toolset.schemas  # type: ignore[attr-defined]
     num_schema_tokens = sum(len(get_tokenizer().encode(json.dumps(s))) for s in schemas)
     assert left["content"] - left["chat"] > num_schema_tokens
 
 
 def test_a_tokenizer_without_a_template_counts_contents_only(
-    tiny_row: dict[str, Any], tmp_path: Path
+    make_env: MakeEnv, tmp_path: Path
 ) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row], tokenizer=save_tokenizer(tmp_path, None))
+    env = make_env(tokenizer=save_tokenizer(tmp_path, None))
     with pytest.raises(InvalidArgumentError, match="has no chat template"):
         TokenBudget(env)
     wrapped = TokenBudget(env, count="content")
     assert wrapped.reset()[1]["budget"]["tokens"] < 8192
-    wrapped.close()
 
 
-def test_nothing_is_counted_where_no_limit_asks(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row])
+def test_nothing_is_counted_where_no_limit_asks(make_env: MakeEnv) -> None:
+    env = make_env()
     env.reset()
     env.step(shells("ls"))
     assert env.episode.usage.tokens == 0
-    env.close()
 
 
 def test_a_step_is_counted_at_the_same_cost_however_long_the_episode() -> None:

@@ -24,9 +24,7 @@ def play(row: dict[str, Any], *actions: str) -> tuple[Trajectory, list[int]]:
     return Trajectory.from_json(trajectory.to_json()), [int(i) for i in ids]
 
 
-def test_sampled_ids_are_masked_in_and_stand_where_they_were_observed(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_sampled_ids_are_masked_in_where_they_were_observed(tiny_row: dict[str, Any]) -> None:
     end = 16_382
     replies = [[9, 8, 7], [6, 5, end], [4]]
     texts = [shell("ls"), shells("pwd", "ls"), SUBMIT]
@@ -47,9 +45,7 @@ def test_sampled_ids_are_masked_in_and_stand_where_they_were_observed(
     assert example["exact"] == [True, True, True]
 
 
-def test_replies_that_were_not_sampled_are_masked_out_unless_asked_for(
-    tiny_row: dict[str, Any],
-) -> None:
+def test_replies_not_sampled_are_masked_out_unless_asked_for(tiny_row: dict[str, Any]) -> None:
     look = shell("ls")
     trajectory, _ = play(tiny_row, look, Completion(look, [1, 2]), Stop("enough"))
     example = trajectory.to_training_example()

@@ -3,16 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium as gym
 import pytest
 from faults import raising
+from makers import Env, MakeEnv
 from moves import SUBMIT, returning, shell
 
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers import TestPassReward, VisibleTestShaping
-
-Env = gym.Env[Any, Any]
-
 
 REPAIR = returning("width * height")  # test_wide passes too
 BREAK = returning("None")  # test_square, which passed, does not
@@ -32,9 +29,7 @@ def part(env: Env, action: str) -> float:
     return value
 
 
-def test_each_turn_earns_what_it_changes_and_the_end_takes_it_back(
-    make: Callable[..., Env],
-) -> None:
+def test_turns_earn_what_they_change_and_the_end_takes_it_back(make: Callable[..., Env]) -> None:
     env = make()
     env.reset()
     parts = [part(env, a) for a in (shell("ls"), REPAIR, shell("true"), BREAK, REPAIR, SUBMIT)]
@@ -51,9 +46,7 @@ def test_the_discounted_sum_is_nothing(make: Callable[..., Env]) -> None:
     assert sum(0.99**n * value for n, value in enumerate(parts)) == pytest.approx(0, abs=1e-12)
 
 
-def test_editing_tests_their_configuration_or_the_output_gains_nothing(
-    make: Callable[..., Env],
-) -> None:
+def test_editing_tests_configuration_or_output_gains_nothing(make: Callable[..., Env]) -> None:
     env = make()
     env.reset()
     always = "def test_square(): pass\\ndef test_wide(): pass\\n"
@@ -68,9 +61,7 @@ def test_editing_tests_their_configuration_or_the_output_gains_nothing(
     assert part(env, shell(f"{forge} >> shapes.py")) <= 0
 
 
-def test_where_our_side_fails_the_episode_is_masked(
-    make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_failure_is_masked(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "coding_gym.wrappers.visible_test_shaping.grade", raising(GradingError("no report"))
     )
@@ -99,9 +90,7 @@ def test_a_discount_takes_more_of_the_chains_weights(make: Callable[..., Env]) -
         make(gamma=0.9)
 
 
-def test_tasks_of_other_runners_are_refused_at_reset(tiny_row: dict[str, Any]) -> None:
-    row = tiny_row | {"runner": "unittest"}
-    env: Env = VisibleTestShaping(gym.make("CodingRepair-v0", tasks=[row]))
+def test_other_runners_are_refused_at_reset(tiny_row: dict[str, Any], make_env: MakeEnv) -> None:
+    env = VisibleTestShaping(make_env(tasks=[tiny_row | {"runner": "unittest"}]))
     with pytest.raises(InvalidTaskError, match="its tests run with 'unittest', not 'pytest'"):
         env.reset()
-    env.close()
