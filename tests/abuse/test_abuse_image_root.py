@@ -1,7 +1,6 @@
 """One attack per promise by root of an image, who is nobody outside."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from attack import Attack
 from attack_tables import TABLES, leading
 from making_images import docker_archive, folder, symlink, system, tar_of
 
-from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
+from coding_gym.sandbox import Mount, default_interpreter
 
 # What an image's root is made by code of its own for.
 _OF_THE_ROOT = {
@@ -35,20 +34,14 @@ def image(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
     shown = {Path("/usr")}
     if not python.prefix.is_relative_to("/usr"):
         shown.add(python.prefix)
-    with _changed(
-        arena,
+    before = arena.spec
+    arena.spec = replace(
+        before,
         image=str(path),
         python=None,
         path=("/opt/bin", "/bin", "/usr/bin"),
-        mounts=(*arena.spec.mounts, *(Mount(source=p, target=str(p)) for p in shown)),
-    ):
-        yield
-
-
-@contextmanager
-def _changed(arena: Arena, **changes: object) -> Iterator[None]:
-    before: SandboxSpec = arena.spec
-    arena.spec = replace(before, **changes)
+        mounts=(*before.mounts, *(Mount(source=p, target=str(p)) for p in shown)),
+    )
     yield
     arena.spec = before
 

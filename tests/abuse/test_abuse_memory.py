@@ -5,7 +5,6 @@ from arena import Arena
 from attacks_memory import assert_ended_for_memory
 
 _SCRIPTS = {
-    "one process": "forever(private)",
     "shared memory that is in no page table": """
 def shared():
     kept = []
@@ -45,15 +44,3 @@ forever(buffers)
 @pytest.mark.parametrize("script", _SCRIPTS.values(), ids=_SCRIPTS.keys())
 def test_memory_limit_ends_the_command_alone(script: str, arena: Arena) -> None:
     assert_ended_for_memory(arena, script)
-
-
-def test_memory_of_files_is_counted_by_the_disk(arena: Arena) -> None:
-    with arena.backend.open(arena.tight) as attacker:
-        for place in ("/tmp/x", "/dev/shm/x", "x"):
-            assert (
-                "No space left"
-                in attacker.run(
-                    f"for i in {{1..8}}; do head -c 3M /dev/zero > {place}$i; done; rm {place}*"
-                ).output
-            )
-    arena.assert_unharmed()

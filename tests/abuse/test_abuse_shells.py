@@ -27,29 +27,6 @@ def lasting(arena: Arena) -> Iterator[Sandbox]:
     arena.assert_unharmed()
 
 
-_TAMPERING = {
-    "printf": "printf() { echo 00; }; builtin() { echo 0; }; eval() { echo 0; }",
-    "aliases": "shopt -s expand_aliases; alias eval=true builtin=true printf=true",
-    "traps": "trap 'exit 0' DEBUG; trap 'return 0' ERR; trap : RETURN",
-    "read-only names": "readonly PATH HOME IFS=x; set -u; set -x; set -n",
-    "descriptors": "exec 1>/dev/null 2>/dev/null 47>/dev/null 9</dev/null",
-    "standard input": "exec 0</dev/null",
-    "options": "set -o noglob -o noclobber; set -v; set --; shopt -u sourcepath; enable -n eval",
-    "a startup file": "export BASH_ENV=/workspace/x ENV=/workspace/x; echo 'exit 0' > x",
-    "a prompt": "PROMPT_COMMAND='exit 0'; PS1='$(exit)'; BASH_XTRACEFD=47",
-}
-
-
-@pytest.mark.parametrize("command", _TAMPERING.values(), ids=_TAMPERING.keys())
-def test_a_shell_that_was_tampered_with_answers_or_is_replaced(
-    lasting: Sandbox, command: str
-) -> None:
-    lasting.run(command, timeout_s=_SHORT_S)
-    lasting.run("true", timeout_s=_SHORT_S)
-    own = lasting.run("echo own; exit 5", env={"OWN": "1"})
-    assert (own.output, own.exit_code) == ("own\n", 5)
-
-
 _PIPES = "$(for d in /proc/$$/fd/*; do case $(readlink $d) in pipe*) echo $d;; esac; done)"
 _CHANNEL = {
     "forged answers": f"for p in {_PIPES}; do printf '0123456789abcdefx0\\nx0\\n' > $p; done",
@@ -62,18 +39,23 @@ _CHANNEL = {
     "descriptors of a file": 'for n in {3..60}; do eval "exec $n>>flood"; done',
     "functions": "eval() { :; }; printf() { :; }; builtin() { :; }; exit() { :; }",
     "aliases": "alias eval=: builtin=: printf=:; shopt -s expand_aliases",
+    "traps": "trap 'exit 0' DEBUG; trap 'return 0' ERR; trap : RETURN",
     "traps in functions": "trap 'echo x' DEBUG ERR RETURN CHLD; set -o functrace -o errtrace",
     "no builtins": "enable -n eval printf builtin",
     "read-only names of its own": "set -o posix; readonly BASH_EXECUTION_STRING; unset -f eval",
     "stopping itself": "kill -STOP $$ &",
+    "read-only names": "readonly PATH HOME IFS=x; set -u; set -x; set -n",
+    "output": "exec 1>/dev/null 2>/dev/null 47>/dev/null 9</dev/null",
+    "standard input": "exec 0</dev/null",
+    "options": "set -o noglob -o noclobber; set -v; set --; shopt -u sourcepath",
+    "a startup file": "export BASH_ENV=/workspace/x ENV=/workspace/x; echo 'exit 0' > x",
+    "a prompt": "PROMPT_COMMAND='exit 0'; PS1='$(exit)'; BASH_XTRACEFD=47",
     "no descriptors and no processes": "ulimit -n 3; ulimit -u 1",
 }
 
 
 @pytest.mark.parametrize("command", _CHANNEL.values(), ids=_CHANNEL.keys())
-def test_attacks_on_its_own_channel_cost_a_policy_its_shell_at_most(
-    lasting: Sandbox, command: str
-) -> None:
+def test_attacks_on_its_channel_cost_a_policy_its_shell(lasting: Sandbox, command: str) -> None:
     lasting.run(f"{{ {command}\n}} 2>/dev/null", timeout_s=1)
     for _ in range(3):
         lasting.run("echo $((6 * 7)) | cat", timeout_s=1)
@@ -97,9 +79,7 @@ _BACKGROUND = {
 
 
 @pytest.mark.parametrize("command", _BACKGROUND.values(), ids=_BACKGROUND.keys())
-def test_what_runs_in_the_background_cannot_hang_the_next_command(
-    lasting: Sandbox, command: str
-) -> None:
+def test_the_background_cannot_hang_the_next_command(lasting: Sandbox, command: str) -> None:
     lasting.run(f"({command}) 2>/dev/null >&2 </dev/null &", timeout_s=_SHORT_S)
     for _ in range(3):  # what the policy's own shell says may be spoilt, but it says something
         assert isinstance(lasting.run("echo next", timeout_s=_SHORT_S), ExecResult)

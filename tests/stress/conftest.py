@@ -1,12 +1,5 @@
-"""Fixtures of the tests that wear the machine down."""
+"""The arena in which every attack of a module takes place."""
 
-from collections.abc import Iterator
+from arena import arena
 
-import pytest
-from arena import Arena, opened_arena
-
-
-@pytest.fixture(scope="module")
-def arena() -> Iterator[Arena]:
-    with opened_arena() as opened:
-        yield opened
+__all__ = ["arena"]

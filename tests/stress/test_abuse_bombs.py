@@ -64,16 +64,6 @@ def many():
     signal.pause()
 forever(many)
 """,
-    "threads": """
-def many():
-    for _ in range(4):
-        threading.Thread(target=private).start()
-forever(many)
-""",
-    "a process that hides": """
-libc.prctl(4, 0, 0, 0, 0)
-forever(private)
-""",
     "copies on write": """
 def copies():
     room = mmap.mmap(-1, STEP * 3, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -44,9 +44,7 @@ def _orphans() -> list[str]:
 
 
 @pytest.mark.timeout(1500)
-def test_killed_run_counts_each_attempt_once_and_leaks_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_counts_attempts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))

@@ -34,17 +34,13 @@ IN_MEMORY, ON_DISK = (), ("--on-disk",)
 
 
 @pytest.mark.parametrize(("where", "count"), [(IN_MEMORY, 200), (ON_DISK, 100)])
-def test_opening_and_closing_leaves_the_machine_as_it_was(
-    where: tuple[str, ...], count: int
-) -> None:
+def test_opening_and_closing_leaves_the_machine_alone(where: tuple[str, ...], count: int) -> None:
     report = _soak(f"--cycles={count}", "--kills=0", "--among-others", *where)
     assert report["cycles"]["count"] == count
 
 
 @pytest.mark.parametrize(("where", "count"), [(IN_MEMORY, 20), (ON_DISK, 12)])
-def test_whatever_is_killed_when_nothing_leaks_and_the_rest_works_on(
-    where: tuple[str, ...], count: int
-) -> None:
+def test_kills_leak_nothing_and_the_rest_works_on(where: tuple[str, ...], count: int) -> None:
     report = _soak("--cycles=0", f"--kills={count}", *where)
     assert report["kills"]["count"] == count
     assert set(report["kills"]["whom"]) == {"owner", "outer", "server", "init"}

@@ -169,11 +169,11 @@ class Arena:
         return replace(self.spec, layers=(), mounts=(mounts[protection], self.host.gate_mount))
 
 
-@contextmanager
-def opened_arena() -> Iterator[Arena]:
-    """Gives an arena, and removes all that it needs in the end."""
-    with closing(Host(NamespaceBackend().owner())) as host, closing(Arena(host)) as arena:
-        yield arena
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Arena]:
+    """The arena in which every attack of a module takes place."""
+    with closing(Host(NamespaceBackend().owner())) as host, closing(Arena(host)) as opened:
+        yield opened
 
 
 def assert_alone(attacker: Sandbox) -> None:

@@ -21,16 +21,6 @@ ATTACKS = (
         report="told nothing, send ENOTSOCK",
     ),
     Attack(
-        name="descriptors beyond those",
-        script="""
-        high = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        attempt('open', lambda: [n for n in range(3, high) if n not in (HERE, GO)
-            and os.path.lexists(f'/proc/self/fd/{n}')])
-        attempt('parent', lambda: os.listdir('/proc/1/fd'))
-        """,
-        report="open nothing, parent ENOENT",
-    ),
-    Attack(
         name="reading back what the owner has not seen",
         script="""
         back = os.open('/proc/self/fd/1', os.O_RDONLY | os.O_NONBLOCK)
