@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from sandbox_scene import BACKEND, Beacon, MakeLayer, make_sandbox
+from snapshot_scenes import BACKENDS
 
-from coding_gym.sandbox import Sandbox, default_interpreter
+from coding_gym.sandbox import Sandbox, SandboxBackend, default_interpreter
 
 
 @pytest.fixture
@@ -39,3 +40,14 @@ def beacon(tmp_path: Path) -> Iterator[Beacon]:
 def sandbox() -> Iterator[Sandbox]:
     with make_sandbox(python=default_interpreter()) as opened:
         yield opened
+
+
+@pytest.fixture(params=BACKENDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def any_backend(kind: str) -> SandboxBackend:
+    """Each of the backends whose snapshots are tested."""
+    return BACKENDS[kind]

@@ -89,9 +89,7 @@ def test_what_it_cannot_do_is_refused_by_name(tmp_path: Path) -> None:
         backend.open(SandboxSpec(layers=(tmp_path / "none",)))
 
 
-def test_a_container_that_ends_at_once_is_an_error_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_that_ends_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     program = tmp_path / "apptainer"

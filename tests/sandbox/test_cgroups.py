@@ -124,9 +124,7 @@ def test_settings_follow_the_limits() -> None:
     assert settings(SandboxLimits(num_cpus=0.001))["cpu.max"] == "1000 100000"
 
 
-def test_a_delegated_group_gets_a_leaf_for_us_and_hands_its_controllers_down(
-    imitated: Path,
-) -> None:
+def test_a_delegated_group_gets_a_leaf_and_passes_controllers_on(imitated: Path) -> None:
     found = cgroups.find_delegation(imitated, "/")
     assert found.folder == imitated
     leaf = imitated / f"coding_gym-{os.getpid()}-{start_time(os.getpid())}"
@@ -166,9 +164,7 @@ def test_what_a_group_lacks_is_named(imitated: Path, text: str | None, reason: s
     assert (found.folder, reason in found.detail) == (None, True)
 
 
-def test_root_takes_no_group_that_was_not_handed_over(
-    imitated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_takes_only_delegated_groups(imitated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     (imitated / "some.service").mkdir()
     for name in ("cgroup.controllers", "cgroup.subtree_control", "cgroup.procs"):
@@ -204,9 +200,7 @@ def test_the_first_process_of_a_sandbox_is_in_its_group_before_any_command(
     assert Promise.CPU_LIMIT not in kind().probe().missing
 
 
-def test_a_sandbox_whose_group_cannot_be_made_does_not_open(
-    imitated: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_group_no_sandbox_opens(imitated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Delegation(folder=imitated / "gone", detail="here")
     monkeypatch.setattr(cgroups, "delegation", lambda: missing)
     probe = NamespaceBackend().probe()

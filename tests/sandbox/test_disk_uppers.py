@@ -113,9 +113,7 @@ def test_a_failed_open_leaves_no_folder(
     assert _uppers(tmp_path) == []
 
 
-def test_a_folder_is_made_again_where_the_last_sandbox_just_took_it_away(
-    on_disk: NamespaceBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_made_again(on_disk: NamespaceBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     real = tempfile.mkdtemp
     taken: list[Path] = []
 
@@ -133,9 +131,7 @@ def test_a_folder_is_made_again_where_the_last_sandbox_just_took_it_away(
     assert not folder.parent.exists()
 
 
-def test_two_that_sweep_one_folder_do_not_stop_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_sweepers_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "folder/c"):
         (tmp_path / "dead" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "dead" / name).touch()

@@ -81,9 +81,7 @@ def test_pythons_of_uv_are_found_the_newest_first(machine: Path) -> None:
     assert find_interpreter("9.8.4").version == "9.8.4"
 
 
-def test_uv_is_looked_for_where_its_settings_say(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_uv_are_followed(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(machine / "elsewhere" / "cpython-9.8.1-linux-x86_64-gnu", "9.8.1")
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(machine / "elsewhere"))
     assert find_interpreter("9.8").version == "9.8.1"
@@ -94,9 +92,7 @@ def test_uv_is_looked_for_where_its_settings_say(
     assert find_interpreter("9.8").version == "9.8.3"
 
 
-def test_pythons_in_path_are_found_as_those_of_debian_and_deadsnakes_are(
-    machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pythons_in_path_are_found(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     binary = install(machine / "usr", "9.8.6")
     monkeypatch.setenv("PATH", f"/nonexistent:{binary.parent}")
     assert find_interpreter("9.8").executable == binary
@@ -125,9 +121,7 @@ def test_a_binary_that_does_not_run_is_passed_over(pyenv: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["9.8.1", "9.9"])
-def test_a_missing_version_is_named_with_what_there_is_the_places_and_the_ways_out(
-    pyenv: Path, version: str
-) -> None:
+def test_a_missing_version_is_named_with_the_ways_out(pyenv: Path, version: str) -> None:
     with pytest.raises(SandboxUnavailableError) as caught:
         find_interpreter(version)
     message = str(caught.value)
@@ -173,18 +167,14 @@ def test_a_language_that_is_not_known_needs_nothing() -> None:
     assert find_toolchain("python") == find_toolchain("cobol") == Toolchain()
 
 
-def test_what_is_missing_is_named_with_the_command_that_installs_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_missing_program_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     said = find_toolchain("go").missing
     assert "go needs 'go', which this machine does not have" in said
     assert said.endswith("`apt-get install golang-go`")
 
 
-def test_an_installation_outside_the_system_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_installation_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "go1" / "bin" / "go"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
@@ -197,9 +187,7 @@ def test_an_installation_outside_the_system_is_shown(
     assert (found.path, found.missing) == (("/opt/go/bin",), "")
 
 
-def test_rustup_stands_for_its_default_toolchain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rustup_shows_its_toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "rustup-home"
     real = home / "toolchains" / "stable" / "bin"
     proxies = tmp_path / "cargo" / "bin"

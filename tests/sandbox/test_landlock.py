@@ -39,9 +39,7 @@ def python(sandbox: Sandbox, script: str) -> str:
     return sandbox.run("python script.py").output
 
 
-def test_files_of_the_host_can_be_neither_linked_nor_moved_nor_cut(
-    sandbox: Sandbox, make_layer: MakeLayer
-) -> None:
+def test_host_files_are_not_linked_moved_or_cut(sandbox: Sandbox, make_layer: MakeLayer) -> None:
     outside = make_layer({"file": "of the host"})
     script = (
         "import errno, os\n"
@@ -152,9 +150,7 @@ def test_only_pairs_of_connected_sockets_are_left(sandbox: Sandbox) -> None:
     assert python(sandbox, script).split() == ["b'through'", str(errno.EACCES)]
 
 
-def test_descriptors_that_a_command_parks_keep_no_other_sandbox_from_working(
-    sandbox: Sandbox,
-) -> None:
+def test_parked_descriptors_keep_no_other_sandbox_from_working(sandbox: Sandbox) -> None:
     script = (
         "import os, socket, time\n"
         "parked = []\n"
@@ -200,9 +196,7 @@ def test_packages_that_a_mount_brings_are_found(make_layer: MakeLayer) -> None:
         assert sandbox.run("python -c 'import brought; print(brought.value)'").output == "7\n"
 
 
-def test_a_link_in_a_layer_is_never_followed_when_layers_are_united(
-    make_layer: MakeLayer, tmp_path: Path
-) -> None:
+def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept")
@@ -254,9 +248,7 @@ def test_folders_of_processes_that_are_gone_are_removed() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whose", [first_pid, watchdog_pid])
-def test_the_end_of_either_process_is_the_end_of_the_sandbox(
-    whose: Callable[[Sandbox], int], number: signal.Signals
-) -> None:
+def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: signal.Signals) -> None:
     with beacon(_BACKEND) as lit, ThreadPoolExecutor(1) as pool:
         with _BACKEND.open(SandboxSpec(mounts=(lit.mount,))) as sandbox:
             folder = Path(sandbox.workdir).parent

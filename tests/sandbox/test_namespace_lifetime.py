@@ -71,9 +71,7 @@ def test_killing_the_zygote_ends_its_sandboxes_and_the_next_open_starts_another(
 
 
 @pytest.mark.parametrize("which", ["outer", "server"])
-def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
-    which: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zygote_dying_early_is_replaced(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = []
     open_as_ever = Zygote.open
 
@@ -98,16 +96,19 @@ def test_a_zygote_that_dies_while_a_sandbox_is_being_set_up_is_replaced_too(
 
 def test_a_sandbox_that_dies_under_a_command_says_so_then_and_always(beacon: Beacon) -> None:
     sandbox = make_sandbox(mounts=(beacon.mount,))
-    first = first_pid(sandbox)
+    first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(sandbox.run, f"{beacon.light}; sleep 60")
         beacon.wait()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(SandboxError, match="died"):
             running.result(10)
-    for call in (sandbox.run, sandbox.read_file) * 2:
+    for call in (
+        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
+        *(sandbox.snapshot, lambda: sandbox.restore(taken)),
+    ):
         with pytest.raises(SandboxError, match="died"):
-            call("file")
+            call()
     sandbox.close()
     sandbox.close()
 

@@ -85,9 +85,7 @@ def test_an_ordinary_user_keeps_the_contract(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the tests of snapshots run as this user already")
-def test_snapshots_of_an_ordinary_user_hold_every_kind_of_file(
-    run_as_user: Callable[[str], dict[str, Any]],
-) -> None:
+def test_an_ordinary_user_snapshots_all_kinds(run_as_user: Callable[[str], dict[str, Any]]) -> None:
     nothing: dict[str, list[str]] = {"namespace": [], "namespace-on-disk": [], "process": []}
     assert run_as_user("snapshots") == {"differences": nothing}
 

@@ -141,9 +141,7 @@ def test_no_name_is_made_twice(world: Path, again: Record | bytes) -> None:
         ),
     ],
 )
-def test_nonsense_is_refused_with_its_reason(
-    world: Path, parts: tuple[Record | bytes, ...], reason: str
-) -> None:
+def test_nonsense_is_refused(world: Path, parts: tuple[Record | bytes, ...], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         _unpack(world, _data(*parts))
 

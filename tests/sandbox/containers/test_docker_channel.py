@@ -76,9 +76,7 @@ def test_flags_that_a_command_sets_on_its_output_end_with_it(sandbox: Sandbox) -
     assert len(result.output) == size
 
 
-def test_a_container_that_dies_is_an_error_at_once_and_ever_after(
-    backend: DockerBackend, api: object
-) -> None:
+def test_a_dead_container_is_an_error_ever_after(backend: DockerBackend, api: object) -> None:
     with backend.open(SandboxSpec()) as sandbox:
         for container in api.containers():  # type: ignore[attr-defined]
             api.kill(container["Id"])  # type: ignore[attr-defined]

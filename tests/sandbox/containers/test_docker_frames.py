@@ -55,20 +55,16 @@ def test_requests_hold_no_byte_that_bash_cannot() -> None:
 
 
 def test_a_missing_daemon_is_named_with_the_command_that_starts_it(tmp_path: Path) -> None:
-    backend = DockerBackend(host=f"unix://{tmp_path}/no.sock")
-    with pytest.raises(SandboxUnavailableError, match="systemctl start docker"):
-        backend.open(SandboxSpec())
-    probe = backend.probe()
-    assert not probe.available
-    assert "no Docker daemon is running" in probe.detail
-    assert "systemctl start docker" in probe.remedy
-
-
-def test_a_socket_without_a_daemon_is_the_same(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{tmp_path}/left.sock")
-    probe = DockerBackend(host=f"unix://{tmp_path}/left.sock").probe()
-    assert "no Docker daemon is running" in probe.detail
+    for name in ("no.sock", "left.sock"):
+        backend = DockerBackend(host=f"unix://{tmp_path}/{name}")
+        with pytest.raises(SandboxUnavailableError, match="systemctl start docker"):
+            backend.open(SandboxSpec())
+        probe = backend.probe()
+        assert not probe.available
+        assert "no Docker daemon is running" in probe.detail
+        assert "systemctl start docker" in probe.remedy
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open every socket")

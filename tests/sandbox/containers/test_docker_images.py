@@ -75,9 +75,7 @@ def test_an_image_without_bash_is_named(engine: Engine) -> None:
         DockerBackend("coding-gym-test:empty", host=engine.url).open(SandboxSpec())
 
 
-def test_commands_run_as_the_images_user_and_own_the_layers(
-    engine: Engine, make_layer: MakeLayer
-) -> None:
+def test_commands_run_as_the_user_of_the_image(engine: Engine, make_layer: MakeLayer) -> None:
     image = _commit(engine, "user", User="coder")
     spec = SandboxSpec(layers=(make_layer({"a": "x"}),))
     with DockerBackend(image, host=engine.url).open(spec) as sandbox:

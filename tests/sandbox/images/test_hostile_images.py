@@ -45,9 +45,7 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
         "chmod 0 /etc /data",
     ],
 )
-def test_what_a_policy_left_in_the_root_does_not_keep_a_snapshot_from_being_restored(
-    image: str, make_layer: MakeLayer, trap: str
-) -> None:
+def test_traps_in_the_root_stop_no_restore(image: str, make_layer: MakeLayer, trap: str) -> None:
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/opt/mount")
     with make_sandbox(image=image, workspace_alias="/a/b", mounts=(mount,)) as sandbox:
         sandbox.run(trap)
@@ -67,9 +65,7 @@ def test_what_a_policy_left_in_the_root_does_not_keep_a_snapshot_from_being_rest
         "mv /bin /b2; echo > /bin",
     ],
 )
-def test_a_policy_that_took_bash_away_does_not_keep_a_snapshot_from_being_restored(
-    make_image: MakeImage, trick: str
-) -> None:
+def test_a_snapshot_without_bash_is_restored(make_image: MakeImage, trick: str) -> None:
     """Nor can it make that look like a mistake of the caller, or of ours."""
     with make_sandbox(image=make_image([*programs("ln")])) as sandbox:
         sandbox.run(trick)
@@ -92,9 +88,7 @@ def test_a_policy_that_took_bash_away_does_not_keep_a_snapshot_from_being_restor
     ],
     ids=lambda entries: entries[0][0].name if isinstance(entries, list) else None,
 )
-def test_links_and_files_where_sandboxes_mount_things_are_replaced(
-    make_image: MakeImage, hostile: list[Entry]
-) -> None:
+def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list[Entry]) -> None:
     with make_sandbox(image=make_image(hostile)) as sandbox:
         assert output(sandbox, "pwd; echo x > /workspace/f; echo y > ~/f; cat f ~/f") == (
             "/workspace\nx\ny"
@@ -114,9 +108,7 @@ def test_links_and_files_where_sandboxes_mount_things_are_replaced(
     ],
     ids=["out", "circle", "out by ..", "over /proc", "over the root"],
 )
-def test_a_place_for_the_workspace_that_leads_out_is_refused(
-    make_image: MakeImage, hostile: list[Entry]
-) -> None:
+def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
     with pytest.raises(SandboxError, match="leads"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
 

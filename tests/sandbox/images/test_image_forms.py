@@ -78,18 +78,14 @@ def test_layers_that_older_archives_link_to_one_another_are_found(tmp_path: Path
     assert contents(get(path)) == [["same"], ["high"]]
 
 
-def test_links_of_an_archive_in_circles_or_to_the_host_are_no_files(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_links_in_circles_or_to_the_host_are_no_files(tmp_path: Path, refused: Refused) -> None:
     for target in ("manifest.json", "/etc/passwd", "../../../../etc/passwd"):
         path = tmp_path / "image.tar"
         path.write_bytes(tar_of([symlink("manifest.json", target)]))
         assert "no manifest.json" in refused(path)
 
 
-def test_a_layout_folder_that_links_to_the_host_is_not_followed(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_links_of_a_layout_to_the_host_are_refused(tmp_path: Path, refused: Refused) -> None:
     place = oci_layout(tmp_path / "image", LAYERS)
     blob = max((place / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
     blob.rename(tmp_path / "elsewhere")
@@ -97,9 +93,7 @@ def test_a_layout_folder_that_links_to_the_host_is_not_followed(
     assert blob.name in refused(place)
 
 
-def test_the_image_for_this_machine_is_taken_out_of_nested_indexes(
-    tmp_path: Path, get: Get
-) -> None:
+def test_nested_indexes_give_the_image_for_this_machine(tmp_path: Path, get: Get) -> None:
     blobs, mine = oci_blobs(LAYERS)
     others, theirs = oci_blobs([LAYERS[0]])
     platform = {"os": "linux", "architecture": machine_architecture()}
@@ -121,9 +115,7 @@ def test_the_image_for_this_machine_is_taken_out_of_nested_indexes(
     expect_layers(get(tmp_path / "image"))
 
 
-def test_an_image_for_another_machine_is_refused_with_the_way_out(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_an_image_for_another_machine_is_refused(tmp_path: Path, refused: Refused) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     manifest["platform"] = {"os": "linux", "architecture": "s390x"}
     write_files(tmp_path / "image", oci_files(blobs, manifest))
@@ -169,9 +161,7 @@ def test_images_are_found_by_name_in_a_folder_of_their_own(
 
 
 @pytest.mark.parametrize("what", ["config", "layer", "manifest"])
-def test_other_bytes_than_their_digest_says_are_refused(
-    tmp_path: Path, refused: Refused, what: str
-) -> None:
+def test_bytes_of_another_digest_are_refused(tmp_path: Path, refused: Refused, what: str) -> None:
     blobs, manifest = oci_blobs(LAYERS)
     inner = json.loads(blobs[manifest["digest"]])
     changed = {
@@ -184,9 +174,7 @@ def test_other_bytes_than_their_digest_says_are_refused(
     assert "digest" in refused(tmp_path / "image")
 
 
-def test_a_layer_with_another_tar_than_the_configuration_says_is_refused(
-    tmp_path: Path, refused: Refused
-) -> None:
+def test_a_layer_of_another_diff_id_is_refused(tmp_path: Path, refused: Refused) -> None:
     path = docker_archive(tmp_path / "image.tar", LAYERS)
     data = path.read_bytes()
     assert data.count(b"up here") == 1
@@ -221,9 +209,7 @@ def test_malformed_documents_are_refused(
 @pytest.mark.parametrize(
     "facts", [{"Env": ["A=\ud800"]}, {"Env": ["A=b\0"]}, {"User": "\ud800"}, {"WorkingDir": "\0"}]
 )
-def test_settings_that_no_program_can_be_given_are_refused(
-    tmp_path: Path, refused: Refused, facts: dict[str, Any]
-) -> None:
+def test_odd_settings_are_refused(tmp_path: Path, refused: Refused, facts: dict[str, Any]) -> None:
     path = docker_archive(tmp_path / "image.tar", LAYERS, **facts)
     assert "its configuration is malformed" in refused(path)
 
@@ -275,9 +261,7 @@ def test_a_name_that_no_variable_can_hold_is_no_name(tmp_path: Path, get: Get) -
 
 
 @pytest.mark.parametrize("wanted", ["nobody-here", "me:nothing", "4294967295", "-1", "9" * 30])
-def test_a_user_that_the_image_does_not_have_is_refused(
-    tmp_path: Path, refused: Refused, wanted: str
-) -> None:
+def test_an_unknown_user_is_refused(tmp_path: Path, refused: Refused, wanted: str) -> None:
     path = docker_archive(tmp_path / "image.tar", LAYERS, User=wanted)
     assert repr(wanted) in refused(path)
 

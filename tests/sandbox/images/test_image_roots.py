@@ -23,21 +23,9 @@ from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 
-def test_the_root_is_the_image_and_not_the_host(sandbox: Sandbox) -> None:
-    names = output(sandbox, "ls /").split()
-    assert {"bin", "bin-d", "data", "etc", "workspace"} <= set(names)
-    assert not {"usr", "var", "opt", "boot", "srv", ".old"} & set(names)
-
-
 def test_layers_show_what_is_added_removed_and_replaced(sandbox: Sandbox) -> None:
     assert output(sandbox, "cd /data; ls . full; cat kept changed full/new") == (
         ".:\nchanged\nfull\nkept\n\nfull:\nnew\nkeptafternew"
-    )
-
-
-def test_the_images_variables_and_path_apply(sandbox: Sandbox) -> None:
-    assert output(sandbox, 'tool; echo "$GREETING $TZ $PATH"') == (
-        "tool\nhello there Asia/Tokyo /bin-d:/bin"
     )
 
 
@@ -72,9 +60,7 @@ def test_the_images_user_runs_its_commands(make_image: MakeImage) -> None:
 
 
 @pytest.mark.parametrize("path", ["/testbed", "/data/full", "/deep/er/place"])
-def test_the_workspace_shows_at_a_second_place_too(
-    image: str, make_layer: MakeLayer, path: str
-) -> None:
+def test_the_workspace_has_a_second_place(image: str, make_layer: MakeLayer, path: str) -> None:
     layers = (make_layer({"file": "base"}),)
     with make_sandbox(image=image, layers=layers, workspace_alias=path) as sandbox:
         assert output(sandbox, f"ls {path}; echo new > {path}/added; cat added") == "file\nnew"
@@ -136,9 +122,7 @@ def test_a_snapshot_holds_the_changes_of_the_root(image: str, sandbox: Sandbox) 
         assert output(fork, "cat /etc/hosts").startswith("127.0.0.1")
 
 
-def test_a_path_of_the_image_that_links_to_another_is_followed_inside(
-    make_image: MakeImage, make_layer: MakeLayer
-) -> None:
+def test_links_of_the_image_resolve_inside(make_image: MakeImage, make_layer: MakeLayer) -> None:
     image = make_image([folder("real"), symlink("linked", "/real"), symlink("up", "../real")])
     mount = Mount(source=make_layer({"inner": "mounted"}), target="/linked/below/mount")
     with make_sandbox(image=image, mounts=(mount,), workspace_alias="/up/place") as sandbox:

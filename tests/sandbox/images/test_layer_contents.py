@@ -28,9 +28,7 @@ from coding_gym.sandbox.images import ImageStore
 from coding_gym.sandbox.removal import remove_folder
 
 
-def test_files_folders_and_links_come_out_with_modes_times_and_owner(
-    root: Path, unpack: Unpack
-) -> None:
+def test_entries_come_out_with_modes_times_and_owner(root: Path, unpack: Unpack) -> None:
     unpack(
         folder("./"),
         folder("./a/", mode=0o750),
@@ -47,16 +45,12 @@ def test_files_folders_and_links_come_out_with_modes_times_and_owner(
     assert {p.lstat().st_uid for p in (root, *root.rglob("*"))} == {BACKEND.owner()[0]}
 
 
-def test_folders_that_only_paths_imply_have_a_date_that_is_always_the_same(
-    root: Path, unpack: Unpack
-) -> None:
+def test_implied_folders_always_have_the_same_date(root: Path, unpack: Unpack) -> None:
     unpack(entry("deep/down/file", "x"))
     assert {(root / name).stat().st_mtime for name in ("", "deep", "deep/down")} == {946684800}
 
 
-def test_long_names_non_ascii_names_and_bytes_that_are_no_text_come_out(
-    root: Path, unpack: Unpack
-) -> None:
+def test_names_of_any_length_and_bytes_come_out(root: Path, unpack: Unpack) -> None:
     long = "/".join(["x" * 120] * 5)
     unpack(entry(long, "1"), entry("grüße", "2"), entry(os.fsdecode(b"latin-\xe9"), "3"))
     assert (root / long).read_text() == "1"
@@ -92,9 +86,7 @@ def test_sparse_files_keep_their_holes(root: Path, unpack: Unpack) -> None:
     assert (root / "next").read_text() == "after it"
 
 
-def test_user_attributes_stay_and_others_are_left_out_and_reported(
-    root: Path, unpack: Unpack
-) -> None:
+def test_user_attributes_stay_and_others_are_reported(root: Path, unpack: Unpack) -> None:
     file = entry("file", "x")
     file[0].pax_headers = {
         "SCHILY.xattr.user.note": "kept",
@@ -173,9 +165,7 @@ def test_nobody_gains_another_user_by_a_set_user_id_bit(root: Path, unpack: Unpa
 OWNER = (os.geteuid(), os.getegid())
 
 
-def test_layers_are_shared_by_images_and_not_unpacked_again(
-    tmp_path: Path, get: Get, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_are_made_once(tmp_path: Path, get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     first = get(docker_archive(tmp_path / "one.tar", LAYERS))
     monkeypatch.setattr("coding_gym.sandbox.images.store.LayerUnpacker", None)
     assert get(oci_layout(tmp_path / "two", LAYERS[:1])).layers == first.layers[1:]
