@@ -6,6 +6,7 @@ from pathlib import Path
 
 import git
 import pytest
+from repositories import commit
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidTaskError
@@ -76,22 +77,15 @@ FILES = {
     "big": b"x" * 100,
     "last.md": b"three\n",
 }
-SOMEONE = git.Actor("someone", "someone@example.org")
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Iterator[git.Repo]:
-    with git.Repo.init(tmp_path / "project", initial_branch="main") as repository:
-        for name, data in FILES.items():
-            path = tmp_path / "project" / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-        (tmp_path / "project" / "link").symlink_to("a.txt")
-        repository.git.add("--all")
-        date = "2020-02-02 02:02:02 +0000"
-        repository.index.commit(
-            "first", author=SOMEONE, committer=SOMEONE, author_date=date, commit_date=date
-        )
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "link").symlink_to("a.txt")
+    commit(folder, FILES)
+    with git.Repo(folder) as repository:
         yield repository
 
 
@@ -144,9 +138,7 @@ def test_nothing_that_a_repository_configures_runs(repository: git.Repo, tmp_pat
     assert not traces.exists()
 
 
-def test_an_unknown_commit_and_a_folder_without_git_are_refused(
-    repository: git.Repo, tmp_path: Path
-) -> None:
+def test_an_unknown_commit_and_no_git_are_refused(repository: git.Repo, tmp_path: Path) -> None:
     folder = Path(repository.working_dir)
     with (
         open_repository(folder) as reader,

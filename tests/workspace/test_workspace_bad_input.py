@@ -110,9 +110,7 @@ def test_a_reverse_patch_that_cannot_be_taken_back(
 
 
 @pytest.mark.parametrize("path", ["link/evil.py", "leaf.py"])
-def test_a_reverse_patch_cannot_be_led_outside_by_a_symlink(
-    tmp_path: Path, refused: Refused, path: str
-) -> None:
+def test_a_reverse_patch_follows_no_symlink(tmp_path: Path, refused: Refused, path: str) -> None:
     source, outside = tmp_path / "source", tmp_path / "outside"
     source.mkdir()
     outside.mkdir()

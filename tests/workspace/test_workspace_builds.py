@@ -44,9 +44,7 @@ def fails(machine: Sandbox, tmp_path: Path) -> Fails:
     return run
 
 
-def test_a_failed_command_is_named_in_one_line_with_the_end_of_its_log_as_a_note(
-    fails: Fails, tmp_path: Path
-) -> None:
+def test_a_failed_command_is_named_with_the_end_of_its_log(fails: Fails, tmp_path: Path) -> None:
     error = fails("seq 100; echo oh >&2; exit 3")
     assert str(error).startswith(
         "task program-1: install command 'seq 100; echo oh >&2; exit 3' failed: oh; "
@@ -108,9 +106,7 @@ def test_a_log_names_the_command_before_it_runs(
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_an_attempt_keeps_its_downloads_for_the_next_and_a_success_throws_them_away(
-    fresh_folder: Path,
-) -> None:
+def test_downloads_are_kept_until_a_build_succeeds(fresh_folder: Path) -> None:
     command = (
         'test -e "$PIP_CACHE_DIR/wheel" || { mkdir "$PIP_CACHE_DIR"; touch "$_/wheel"; false; }'
     )

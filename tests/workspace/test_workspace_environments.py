@@ -59,9 +59,7 @@ def test_what_was_installed_is_read_only_and_no_change(installed: Sandbox, built
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_tasks_of_one_content_share_the_environment_and_artifacts_give_way_to_tracked_files(
-    store: TemplateStore, store_folder: Path, tmp_path: Path
-) -> None:
+def test_tasks_share_environments(store: TemplateStore, store_folder: Path, tmp_path: Path) -> None:
     before = set((store_folder / "environments").glob("*/"))
     (tmp_path / "code.py").write_text("RIGHT = True\n")
     fields = {"repo": "o/program", "environment_setup_commit": "1.0"}
@@ -138,9 +136,7 @@ def test_no_row_makes_the_environment_of_a_row_with_another_tree(
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_no_row_makes_the_environment_of_a_row_at_another_commit(
-    store: TemplateStore, repository: tuple[str, list[str]]
-) -> None:
+def test_other_commits_build_anew(store: TemplateStore, repository: tuple[str, list[str]]) -> None:
     source, (first, _, last) = repository
     fields = CLAIM | {"tree": GitTree(source), "install_commands": ("cp *.py /opt/env; true",)}
     for commit, number in ((first, 0), (last, 2)):
@@ -195,9 +191,7 @@ _RUNNING = "{}.{}".format(*sys.version_info)
 
 
 @pytest.mark.parametrize("wanted", [v for v in ("3.11", "3.12", "3.13") if v != _RUNNING])
-def test_another_interpreter_gets_its_own_layer(
-    store: TemplateStore, template: Template, wanted: str
-) -> None:
+def test_interpreters_get_own_layers(store: TemplateStore, template: Template, wanted: str) -> None:
     try:
         find_interpreter(wanted)
     except SandboxUnavailableError as error:
@@ -209,9 +203,7 @@ def test_another_interpreter_gets_its_own_layer(
         assert "1 passed" in sandbox.run("pytest -q").output
 
 
-def test_an_interpreter_that_pytest_does_not_run_on_is_refused(
-    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_too_old_python_is_refused(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> None:
     old = Interpreter(
         executable=Path("/usr/bin/python3.7"),
         prefix=Path("/usr"),

@@ -68,9 +68,7 @@ def git_template(repository: Repository, store: TemplateStore) -> Template:
     return store.get(make_task(tree=tree, base_commit=repository.base))
 
 
-def test_the_checkout_is_clean_and_at_the_base(
-    git_template: Template, repository: Repository
-) -> None:
+def test_the_checkout_is_at_the_base(git_template: Template, repository: Repository) -> None:
     assert git_template.base_commit == repository.base
     output = inside(git_template, "git rev-parse HEAD; git branch --show-current; git status -s")
     assert output == f"{repository.base}\nmain\n"
@@ -180,9 +178,7 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
         assert diff(sandbox, template).paths == {"vendored/new.py"}
 
 
-def test_a_mirror_that_a_killed_git_left_is_fetched_into_again(
-    fresh_folder: Path, tmp_path: Path
-) -> None:
+def test_a_mirror_of_a_killed_git_is_used_again(fresh_folder: Path, tmp_path: Path) -> None:
     upstream = tmp_path / "upstream"
     tree = GitTree(f"file://{upstream}")
     store = TemplateStore(folder=fresh_folder)

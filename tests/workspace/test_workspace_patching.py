@@ -44,9 +44,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_the_patch_is_the_edit_whatever_else_a_policy_did(
-    sandbox: Sandbox, template: Template, trick: str
-) -> None:
+def test_the_patch_is_the_edit_alone(sandbox: Sandbox, template: Template, trick: str) -> None:
     sandbox.run(TRICKS[trick])
     if EDIT not in TRICKS[trick]:
         assert not is_changed(sandbox, template)
@@ -154,9 +152,7 @@ def test_many_files_that_are_too_much_together_are_refused(
         diff(sandbox, template)
 
 
-def test_a_full_disk_is_an_error_and_not_an_empty_patch(
-    sandbox: Sandbox, template: Template
-) -> None:
+def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
     sandbox.run(f"{EDIT}; cat /dev/zero > fill.log")
     with pytest.raises(PatchError, match="No space left on device"):
         diff(sandbox, template)
@@ -178,9 +174,7 @@ BAD_PATCHES = {
 
 
 @pytest.mark.parametrize("kind", BAD_PATCHES)
-def test_a_patch_that_does_not_apply_changes_nothing(
-    sandbox: Sandbox, template: Template, kind: str
-) -> None:
+def test_a_patch_applies_whole_or_not(sandbox: Sandbox, template: Template, kind: str) -> None:
     good = "--- /dev/null\n+++ b/first.py\n@@ -0,0 +1 @@\n+b\n"
     with pytest.raises(PatchError, match=r"^the patch does not apply: .+$"):
         apply_patch(sandbox, Patch(good + BAD_PATCHES[kind]))

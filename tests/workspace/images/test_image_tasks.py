@@ -103,9 +103,7 @@ def test_the_images_own_history_stays_behind(sandbox: Sandbox) -> None:
     assert not sandbox.run("ls /hacked").ok
 
 
-def test_what_was_built_beside_the_tree_is_there_and_not_part_of_a_patch(
-    sandbox: Sandbox, template: Template
-) -> None:
+def test_built_files_are_there_and_in_no_patch(sandbox: Sandbox, template: Template) -> None:
     assert output(sandbox, "cat src/native.so shapes.egg-info/PKG-INFO notes.txt") == (
         "".join(BUILT.values()).strip()
     )
@@ -127,9 +125,7 @@ def test_the_images_python_pytest_and_variables_run_the_visible_tests(sandbox: S
     assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
 
 
-def test_the_gold_patch_resolves_it_and_the_base_does_not(
-    make_image_task: MakeTask, template: Template
-) -> None:
+def test_only_the_gold_patch_resolves_it(make_image_task: MakeTask, template: Template) -> None:
     task = make_image_task()
     assert grade(task, template, Patch(task.gold_patch)).resolved
     harmless = Patch(
@@ -183,9 +179,7 @@ def test_a_git_tree_runs_in_an_image_too(
         assert diff(sandbox, template).is_empty
 
 
-def test_a_tree_of_an_image_runs_without_it_too(
-    image_store: TemplateStore, make_image_task: MakeTask
-) -> None:
+def test_the_tree_runs_without_image(image_store: TemplateStore, make_image_task: MakeTask) -> None:
     template = image_store.get(make_image_task(interpreter="base"))
     assert (template.spec.image, template.spec.workspace_alias) == ("", "")
     with open_sandbox(template.spec) as sandbox:

@@ -7,12 +7,7 @@ from typing import Any, get_args
 
 import pytest
 from image_project import BUILT, PROJECT, SITE, MakeTask
-from making_images import (
-    Entry,
-    docker_archive,
-    entry,
-    tar_of,
-)
+from making_images import Entry, docker_archive, entry, tar_of
 from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
@@ -47,9 +42,7 @@ def test_another_image_gives_another_template(
     assert image_store.get(make_image_task(image=str(image))).key != template.key
 
 
-def test_the_path_of_a_python_puts_it_first(
-    image_store: TemplateStore, make_image_task: MakeTask
-) -> None:
+def test_a_path_puts_a_python_first(image_store: TemplateStore, make_image_task: MakeTask) -> None:
     template = image_store.get(make_image_task(interpreter="/opt/python/bin/python3"))
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "python -c 'import sys; print(sys.executable)'") == (
@@ -95,9 +88,7 @@ def test_what_an_image_lacks_is_told_with_the_way_out(
     assert "shapes-area" in str(caught.value)
 
 
-def test_an_image_that_is_not_there_is_the_rows_mistake(
-    image_store: TemplateStore, make_image_task: MakeTask
-) -> None:
+def test_a_missing_image_is_refused(image_store: TemplateStore, make_image_task: MakeTask) -> None:
     with pytest.raises(InvalidTaskError, match="field 'image': no image 'gone/away'"):
         image_store.get(make_image_task(image="gone/away"))
 
