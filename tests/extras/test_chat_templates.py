@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from makers import MakeEnv
 from moves import FIX, SUBMIT
 
 from coding_gym import chat_request
@@ -57,8 +58,8 @@ def rendered(env: CodingRepairEnv, name: str) -> str:
     return str(texts[0])
 
 
-def test_each_call_of_an_episode_is_rendered_once_and_turns_stay(tiny_row: dict[str, Any]) -> None:
-    env = CodingRepairEnv(tasks=[tiny_row])
+def test_each_call_of_an_episode_is_rendered_once_and_turns_stay(make_env: MakeEnv) -> None:
+    env = make_env()
     env.reset()
     before = {name: rendered(env, name) for name in TEMPLATES}
     for action in EPISODE:
@@ -67,7 +68,6 @@ def test_each_call_of_an_episode_is_rendered_once_and_turns_stay(tiny_row: dict[
             text = rendered(env, name)
             assert text.startswith(before[name].removesuffix("<eos>")), name
             before[name] = text
-    env.close()
     for name, text in before.items():
         for number in (0, 1, 2, 3, 5):
             assert text.count(f"echo only-{number}") == 1, name

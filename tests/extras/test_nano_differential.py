@@ -69,14 +69,7 @@ def _reply(env: CodingRepairEnv, call: Call) -> str:
 
 @dataclass(frozen=True)
 class Mended:
-    """A call that is answered in another way than nano-agent answers it.
-
-    Attributes:
-        call: The call.
-        theirs: What is in their reply.
-        ours: What is in ours.
-        why: What is mended.
-    """
+    """A call with what is in their reply, what is in ours, and why these differ."""
 
     call: Call
     theirs: str

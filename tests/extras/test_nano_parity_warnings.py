@@ -53,23 +53,14 @@ LOST = patch("no such text", "", "shapes.py")
 
 @dataclass(frozen=True)
 class Script:
-    """What a policy says, within which limits, and what is to come of it.
+    """What a policy says, within which limits, and what is to come of it."""
 
-    Attributes:
-        replies: What it says, in order; more than are asked for.
-        tokens: Those left for it once the prompt is counted.
-        max_tool_calls: As `ToolCallBudget` and nano-agent's ``tool_limit`` take them.
-        stop_reason: Why our episode ends.
-        nano_goes_on: Roles of the messages that nano-agent adds after our episode has ended.
-        signs: Which warning each reply of a tool has in our episode, "." for none.
-    """
-
-    replies: Sequence[str]
-    tokens: int
+    replies: Sequence[str]  # more than are asked for
+    tokens: int  # left once the prompt is counted
     max_tool_calls: int
-    stop_reason: str
-    nano_goes_on: tuple[str, ...]
-    signs: str
+    stop_reason: str  # of our episode
+    nano_goes_on: tuple[str, ...]  # roles of what nano-agent adds after our episode has ended
+    signs: str  # the warning of each reply of a tool in our episode, "." for none
 
 
 SCRIPTS = {

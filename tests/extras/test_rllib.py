@@ -161,9 +161,7 @@ def test_sampled_actions_respect_the_masks(algorithm: Any) -> None:
     assert all(allowed for _, allowed in chosen)
 
 
-def test_a_remote_env_runner_samples_and_learns(
-    ray_session: None, env_config: dict[str, Any]
-) -> None:
+def test_a_remote_runner_samples_and_learns(ray_session: None, env_config: dict[str, Any]) -> None:
     algorithm = build(env_config, num_env_runners=1)
     before = weights(algorithm)
     result = algorithm.train()
@@ -265,9 +263,7 @@ def new_module(**model_config: Any) -> Any:
     return MenuModule(observation_space=space, action_space=actions, model_config=model_config)
 
 
-def test_permuting_candidates_permutes_their_logits_and_changes_nothing_else(
-    one_thread: None,
-) -> None:
+def test_permuting_candidates_permutes_their_logits_alone(one_thread: None) -> None:
     import torch
 
     torch.manual_seed(0)

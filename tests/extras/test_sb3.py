@@ -2,7 +2,7 @@ import importlib
 import re
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from faults import raising
+from makers import Closing, MakeEnv
 
 from coding_gym import load_tasks
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError, SandboxError
@@ -37,18 +38,10 @@ Make = Callable[..., CodingRepairVecEnv]
 
 
 @pytest.fixture
-def make(tiny_row: dict[str, Any]) -> Iterator[Make]:
-    """Makes vec envs of the tiny task, and closes them."""
-    made = []
-
-    def make_one(num_envs: int = 2, **kwargs: Any) -> CodingRepairVecEnv:
-        usual = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
-        made.append(make_vec_env(num_envs, seed=0, **(usual | kwargs)))
-        return made[-1]
-
-    yield make_one
-    for env in made:
-        env.close()
+def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
+    """Makes vec envs of the tiny task, closed after the test."""
+    usual = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
+    return lambda num_envs=2, **kwargs: closing(make_vec_env(num_envs, seed=0, **usual | kwargs))
 
 
 def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
@@ -104,9 +97,7 @@ def test_a_limit_asks_for_no_bootstrap_since_the_patch_is_graded(make: Make) -> 
         assert info["TimeLimit.truncated"] is False
 
 
-def test_a_failure_of_our_own_asks_for_a_bootstrap(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_failure_asks_for_a_bootstrap(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     env = make(num_envs=1)
     monkeypatch.setattr(
         "coding_gym.episode.lifecycle.open_sandbox", raising(SandboxError("no more room"))
@@ -119,13 +110,9 @@ def test_a_failure_of_our_own_asks_for_a_bootstrap(
     assert infos[0]["TimeLimit.truncated"] is True
 
 
-def test_infos_and_observations_are_those_of_a_single_env(
-    make: Make, tiny_row: dict[str, Any]
-) -> None:
+def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> None:
     vec = make()
-    single = MenuActions(
-        gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=32, max_turns=6), K
-    )
+    single = MenuActions(make_env(max_obs_tokens=32, max_turns=6), K)
     observation, info = single.reset(seed=0)
     assert_equal(slot(vec.reset(), 0), observation)
     assert vec.reset_infos[0] == info
@@ -138,7 +125,6 @@ def test_infos_and_observations_are_those_of_a_single_env(
         assert (rewards[0], dones[0]) == (reward, ended)
         assert infos[0].pop("TimeLimit.truncated") is False
         assert infos[0] == info
-    single.close()
 
 
 def test_a_slot_may_be_asked_by_itself(make: Make) -> None:
@@ -241,9 +227,7 @@ def test_the_policy_needs_a_menu(make: Make) -> None:
         ({"net_arch": [64, 64]}, "whose width is hidden_dim; omit net_arch"),
     ],
 )
-def test_arguments_of_the_policy_are_checked(
-    kwargs: dict[str, Any], message: str, make: Make
-) -> None:
+def test_policy_arguments_are_checked(kwargs: dict[str, Any], message: str, make: Make) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         MaskablePPO(MenuPolicy, make(num_envs=1), policy_kwargs=kwargs, device="cpu")
 

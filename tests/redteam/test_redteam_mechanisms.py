@@ -29,9 +29,7 @@ def test_a_patch_that_cheats_is_not_resolved(grade_tree: GradeTree, name: str) -
 
 
 @pytest.mark.parametrize("name", BY_EPISODE.values(), ids=BY_EPISODE.keys())
-def test_a_policy_that_cheats_is_not_resolved(
-    play: Callable[..., dict[str, Any]], name: str
-) -> None:
+def test_a_policy_that_cheats_earns_nothing(play: Callable[..., dict[str, Any]], name: str) -> None:
     verdict = play(EPISODES[name])
     assert (verdict["resolved"], verdict["reason"]) == (False, "tests_failed"), verdict
 
