@@ -3,10 +3,7 @@
 import pytest
 
 from coding_gym.patch import Patch
-from coding_gym.rewards import (
-    function_match,
-    line_similarity,
-)
+from coding_gym.rewards import function_match, line_similarity
 
 SOURCE = """import os
 

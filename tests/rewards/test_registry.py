@@ -10,14 +10,7 @@ from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.patch import Patch
-from coding_gym.rewards import (
-    Composite,
-    Reward,
-    Sample,
-    get_reward,
-    register_reward,
-    reward_names,
-)
+from coding_gym.rewards import Composite, Reward, Sample, get_reward, register_reward, reward_names
 from coding_gym.task import FilesTree, Task
 from coding_gym.trajectory import Turn
 
