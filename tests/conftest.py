@@ -37,6 +37,7 @@ SUITES = {
     "tests/sandbox/test_disk_uppers.py": "slow",
     "tests/sandbox/test_doctor.py": "slow",
     "tests/sandbox/test_landlock.py": "slow",
+    "tests/sandbox/test_leftovers.py": "slow",
     "tests/sandbox/test_memory.py": "slow",
     "tests/sandbox/test_ordinary_user.py": "slow",
     "tests/sandbox/test_output_streams.py": "slow",

@@ -7,8 +7,8 @@ That is done where nobody but this process and its children would be moved; else
 touched.
 
     <delegated group>/               memory, pids and cpu for the groups below
-        coding_gym-<pid>-<start>/    this process
-        sandbox-<pid>-<start>-<n>/   one per sandbox, removed when that ends
+        coding_gym-<identity>/    this process
+        sandbox-<identity>-<n>/   one per sandbox, removed when that ends
 
 Groups that a killed process left are found by their names, by the next one.
 """
@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from coding_gym.sandbox import cgroup_files
-from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.processes import identity, is_gone
 from coding_gym.sandbox.spec import SandboxLimits
 
 CONTROLLERS = ("cpu", "memory", "pids")
@@ -105,7 +105,7 @@ def make_group(limits: SandboxLimits) -> Group | None:
     folder = delegation().folder
     if folder is None:
         return None
-    name = f"sandbox-{_identity(os.getpid())}-{next(_numbers)}"
+    name = f"sandbox-{identity()}-{next(_numbers)}"
     return Group(folder / name, settings(limits))
 
 
@@ -175,7 +175,7 @@ def _mark(here: Path, kind: str) -> bytes:
 
 def _step_down(here: Path) -> None:
     """Moves this process and its children to a leaf, and hands the controllers down."""
-    leaf = here / f"coding_gym-{_identity(os.getpid())}"
+    leaf = here / f"coding_gym-{identity()}"
     cgroup_files.make(leaf)
     for pid in cgroup_files.read(here / "cgroup.procs").split():
         with contextlib.suppress(ProcessLookupError):
@@ -209,8 +209,7 @@ def sweep(here: Path) -> None:
         ("coding_gym", cgroup_files.remove_empty),
     ):
         for folder in here.glob(f"{kind}-*-*"):
-            pid, started = folder.name.split("-")[1:3]
-            if pid.isdecimal() and start_time(int(pid)) != started:
+            if is_gone(folder.name):
                 remove(folder)
 
 
@@ -221,7 +220,3 @@ def _own_group() -> str:
         if number == "0":
             return group
     return "/"
-
-
-def _identity(pid: int) -> str:
-    return f"{pid}-{start_time(pid)}"

@@ -9,18 +9,18 @@ is killed, and what even that missed, by the next process that needs such a fold
 import contextlib
 import os
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import platformdirs
 
-from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.temporary import sweep
 
 
 def process_folder() -> Path:
     """Returns the folder for the sandboxes of this process, which need not exist yet."""
-    return _base() / f"{os.getpid()}-{start_time(os.getpid())}"
+    return _base() / identity()
 
 
 def make(owner: tuple[int, int]) -> Path:
@@ -29,7 +29,7 @@ def make(owner: tuple[int, int]) -> Path:
     Raises:
         OSError: The disk is full, or the cache cannot be written.
     """
-    _sweep(os.getpid())
+    sweep(_base(), "*", os.getpid())
     folder = _new_folder()
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
@@ -59,18 +59,6 @@ def _new_folder() -> Path:
         # Another thread may have removed its last folder, and with it that of the process.
         with contextlib.suppress(FileNotFoundError):
             return Path(tempfile.mkdtemp(dir=ours))
-
-
-@cache
-def _sweep(_pid: int) -> None:
-    """Removes the folders of processes that are gone; once per process."""
-    folders: tuple[Path, ...] = ()
-    with contextlib.suppress(OSError):  # no sandbox needed such a folder yet
-        folders = tuple(_base().iterdir())
-    for folder in folders:
-        pid, _, started = folder.name.partition("-")
-        if pid.isdecimal() and start_time(int(pid)) != started:
-            remove_folder(folder)
 
 
 def _base() -> Path:

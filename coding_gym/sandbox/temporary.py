@@ -5,7 +5,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.processes import identity, is_gone
 from coding_gym.sandbox.removal import remove_folder
 
 
@@ -18,22 +18,22 @@ def make_folder(kind: str) -> Path:
     Raises:
         OSError: It cannot be made.
     """
-    _sweep(kind, os.getpid())
-    name = f"{_prefix(kind)}{os.getpid()}-{start_time(os.getpid())}-"
-    return Path(tempfile.mkdtemp(prefix=name)).resolve()
+    sweep(Path(tempfile.gettempdir()), f"coding_gym-{kind}-*", os.getpid())
+    return Path(tempfile.mkdtemp(prefix=f"coding_gym-{kind}-{identity()}-")).resolve()
 
 
 @cache
-def _sweep(kind: str, _pid: int) -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(kind)}*-*-*"):
-        pid, started, *_ = folder.name.removeprefix(_prefix(kind)).split("-")
+def sweep(folder: Path, pattern: str, _pid: int) -> None:
+    """Removes this user's folders whose names are of processes that are gone; once per process.
+
+    Args:
+        folder: Where they lie; it need not exist.
+        pattern: What their names look like; each holds the `identity` of its process.
+    """
+    for path in folder.glob(pattern):
         try:
-            is_ours = folder.lstat().st_uid == os.geteuid()
+            is_ours = path.lstat().st_uid == os.geteuid()
         except FileNotFoundError:  # another process swept it
             continue
-        if is_ours and pid.isdecimal() and start_time(int(pid)) != started:
-            remove_folder(folder)
-
-
-def _prefix(kind: str) -> str:
-    return f"coding_gym-{kind}-"
+        if is_ours and is_gone(path.name):
+            remove_folder(path)

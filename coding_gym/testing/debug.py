@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from coding_gym import tools
 from coding_gym.rewards import registry
-from coding_gym.sandbox import disk_uppers, interpreters, options, temporary
+from coding_gym.sandbox import interpreters, options, temporary
 from coding_gym.sandbox.containers import engine, owners
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -82,7 +82,7 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
 
 def repeat_what_is_done_once() -> None:
     """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
-    for function in (temporary._sweep, disk_uppers._sweep, options._warn_of_unkept):
+    for function in (temporary.sweep, options._warn_of_unkept):
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()

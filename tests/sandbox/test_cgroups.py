@@ -17,7 +17,7 @@ from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroup_files, cgroups
 from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.zygote.landlock import rights
 
@@ -97,17 +97,18 @@ def test_a_group_that_the_kernel_refuses_is_not_left(real: Path) -> None:
 
 
 def test_groups_of_processes_that_are_gone_are_swept_with_what_runs_in_them(real: Path) -> None:
-    mine = f"{os.getpid()}-{start_time(os.getpid())}"
-    for name in ("sandbox-999999999-1-0", "coding_gym-999999999-1", f"sandbox-{mine}-0", "other"):
+    mine = identity()
+    dead, killed = (f"{mine.split('-')[0]}-{pid}-1" for pid in (999999999, 999999998))
+    for name in (f"sandbox-{dead}-0", f"coding_gym-{dead}", f"sandbox-{mine}-0", "other"):
         (real / name).mkdir()
-    (real / "coding_gym-999999998-1").mkdir()
+    (real / f"coding_gym-{killed}").mkdir()
     with sleeper() as process, sleeper() as worker:
-        (real / "sandbox-999999999-1-0" / "cgroup.procs").write_text(str(process.pid))
-        (real / "coding_gym-999999998-1" / "cgroup.procs").write_text(str(worker.pid))
+        (real / f"sandbox-{dead}-0" / "cgroup.procs").write_text(str(process.pid))
+        (real / f"coding_gym-{killed}" / "cgroup.procs").write_text(str(worker.pid))
         cgroups.sweep(real)
         assert process.wait(10) == -9
         assert worker.poll() is None
-        assert (real / "coding_gym-999999998-1").exists()
+        assert (real / f"coding_gym-{killed}").exists()
     cgroups.sweep(real)
     assert {path.name for path in real.iterdir() if path.is_dir()} == {f"sandbox-{mine}-0", "other"}
 
@@ -127,7 +128,7 @@ def test_settings_follow_the_limits() -> None:
 def test_a_delegated_group_gets_a_leaf_and_passes_controllers_on(imitated: Path) -> None:
     found = cgroups.find_delegation(imitated, "/")
     assert found.folder == imitated
-    leaf = imitated / f"coding_gym-{os.getpid()}-{start_time(os.getpid())}"
+    leaf = imitated / f"coding_gym-{identity()}"
     assert (leaf / "cgroup.procs").read_text() == str(os.getpid())
     assert (imitated / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
 

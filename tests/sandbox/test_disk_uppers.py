@@ -92,12 +92,15 @@ def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
     spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
     with on_disk.open(spec) as sandbox:
         base = tmp_path / "cache" / "coding_gym" / "uppers"
-        for name in ("999999999-1", f"{os.getpid()}-1"):
+        ours = disk_uppers.process_folder().name
+        place, pid, _ = ours.split("-")
+        elsewhere = f"{'0' * len(place)}-{pid}-1"
+        for name in (f"{place}-999999999-1", f"{place}-{pid}-1", elsewhere):
             (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
             (base / name / "sandbox" / "upper").chmod(0)
         repeat_what_is_done_once()
         with on_disk.open(spec) as other:
-            assert {path.name for path in base.iterdir()} == {disk_uppers.process_folder().name}
+            assert {path.name for path in base.iterdir()} == {ours, elsewhere}
             assert other.run("cat file").output == sandbox.run("cat file").output == "x"
 
 

@@ -17,7 +17,7 @@ from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter, temporary
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.landlock.grants import tree_grants
-from coding_gym.sandbox.processes import start_time
+from coding_gym.sandbox.processes import identity, start_time
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
@@ -235,8 +235,9 @@ def test_a_folder_is_granted_entry_by_entry_where_something_in_it_is_hidden(tmp_
 
 
 def test_folders_of_processes_that_are_gone_are_removed() -> None:
-    left = Path(tempfile.mkdtemp(prefix="coding_gym-test-999999999-1-"))
-    running = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-1-{start_time(1)}-"))
+    place = identity().split("-")[0]
+    left = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-999999999-1-"))
+    running = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-1-{start_time(1)}-"))
     made = temporary.make_folder("test")
     try:
         assert (left.exists(), running.exists(), made.exists()) == (False, True, True)
