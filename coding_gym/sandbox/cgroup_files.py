@@ -2,8 +2,12 @@
 
 import contextlib
 import os
+import select
 import signal
+import time
 from pathlib import Path
+
+_END_TIMEOUT_S = 5.0
 
 
 def make(folder: Path) -> None:
@@ -15,12 +19,13 @@ def remove(folder: Path) -> None:
     """Ends what is in a group and removes it; fine where it is gone."""
     with contextlib.suppress(OSError):
         _kill(folder)
+        _wait_until_empty(folder)
     remove_empty(folder)
 
 
 def remove_empty(folder: Path) -> None:
     """Removes a group in which nothing is; leaves others alone."""
-    with contextlib.suppress(OSError):  # something in it may still be ending: the next sweep's
+    with contextlib.suppress(OSError):  # something in it goes on: the next sweep's
         folder.rmdir()
 
 
@@ -31,6 +36,17 @@ def _kill(folder: Path) -> None:
         for pid in read(folder / "cgroup.procs").split():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
+
+
+def _wait_until_empty(folder: Path) -> None:
+    """Waits until the killed processes have ended; until then the group cannot be removed."""
+    with (folder / "cgroup.events").open("rb", buffering=0) as events:
+        poller = select.poll()
+        poller.register(events, select.POLLPRI)
+        deadline = time.monotonic() + _END_TIMEOUT_S
+        while b"populated 1" in events.read(256) and (left := deadline - time.monotonic()) > 0:
+            poller.poll(left * 1000)
+            events.seek(0)
 
 
 def read(path: Path) -> str:

@@ -77,6 +77,10 @@ class Group:
         """Moves a process into the group; what it starts from then on is born there."""
         cgroup_files.write(self._folder / "cgroup.procs", str(pid))
 
+    def open_entrance(self) -> int:
+        """Returns a descriptor; a process that writes ``0`` to it moves itself into the group."""
+        return os.open(self._folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+
     def close(self) -> None:
         """Ends what is left in the group and removes it; fine where it is gone."""
         cgroup_files.remove(self._folder)

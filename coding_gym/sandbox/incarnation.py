@@ -3,11 +3,9 @@
 import socket
 from pathlib import Path
 
-from coding_gym.errors import SandboxError
 from coding_gym.sandbox import cgroups, disk_uppers
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.protocol import Snapshot
-from coding_gym.sandbox.spec import SandboxLimits
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
@@ -19,15 +17,18 @@ class Incarnation:
     Args:
         stream: Connects to the first process, which is still setting the sandbox up.
         upper: The folder on disk that holds the sandbox's changes.
+        group: The control group that the first process joins before anything else.
 
     Attributes:
         channel: The owner's end of it.
     """
 
-    def __init__(self, stream: socket.socket, upper: Path | None) -> None:
+    def __init__(
+        self, stream: socket.socket, upper: Path | None, group: cgroups.Group | None
+    ) -> None:
         self.channel = Channel(stream)
         self._upper = upper
-        self._group: cgroups.Group | None = None
+        self._group = group
 
     def wait_until_ready(self, snapshot: Snapshot | None) -> None:
         """Sends the files that the sandbox was promised and waits for the end of the set-up.
@@ -42,23 +43,6 @@ class Incarnation:
             header, _ = self.channel.call(b"", timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
             if "error" in header:
                 raise SetupError.from_json(header["error"])
-        except BaseException:
-            self.close()
-            raise
-
-    def bound(self, limits: SandboxLimits) -> None:
-        """Gives it a control group of its own, where groups can be had; before its first command.
-
-        Raises:
-            SandboxError: The group could not be made, or the first process died.
-        """
-        try:
-            self._group = cgroups.make_group(limits)
-            if self._group is not None:
-                self._group.add(self.channel.peer_pid(timeout_s=_READY_TIMEOUT_S))
-        except OSError as error:
-            self.close()
-            raise SandboxError(f"no control group for a sandbox: {error}") from error
         except BaseException:
             self.close()
             raise

@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
-from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.zygote.image_root import NO_BASH
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote_process import Zygote
@@ -147,17 +147,17 @@ class NamespaceBackend:
     ) -> Incarnation:
         image = _images().get(spec.image, self.owner()) if spec.image else None
         has_overlay = bool(spec.layers or image)
-        upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
-        try:
-            request = namespace_request(spec, upper, image=image, restores=snapshot is not None)
-            stream = handle.open(request)
-        except BaseException:
+        with ExitStack() as undo:
+            upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
             if upper is not None:
-                disk_uppers.remove(upper)
-            raise
-        life = Incarnation(stream, upper)
+                undo.callback(disk_uppers.remove, upper)
+            group = _make_group(spec.limits)
+            if group is not None:
+                undo.callback(group.close)
+            request = namespace_request(spec, upper, image=image, restores=snapshot is not None)
+            life = Incarnation(handle.open(request, group), upper, group)
+            undo.pop_all()
         life.wait_until_ready(snapshot)
-        life.bound(spec.limits)
         return life
 
     def _make_upper(self) -> Path:
@@ -170,6 +170,13 @@ class NamespaceBackend:
 @cache
 def _images() -> ImageStore:
     return ImageStore()
+
+
+def _make_group(limits: SandboxLimits) -> cgroups.Group | None:
+    try:
+        return cgroups.make_group(limits)
+    except OSError as error:
+        raise SandboxError(f"no control group for a sandbox: {error}") from error
 
 
 @contextmanager

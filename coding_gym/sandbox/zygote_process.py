@@ -11,6 +11,7 @@ from typing import Any
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.sandbox import disk_uppers, standalone
+from coding_gym.sandbox.cgroups import Group
 from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
@@ -80,8 +81,12 @@ class Zygote:
         if self._has_hung_up():
             self.stop()
 
-    def open(self, request: dict[str, Any]) -> socket.socket:
+    def open(self, request: dict[str, Any], group: Group | None = None) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
+
+        Args:
+            request: What it is to be.
+            group: Its first process joins it before anything else.
 
         Raises:
             SetupError: A step failed; the zygote is well.
@@ -90,6 +95,7 @@ class Zygote:
         with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
+                self._send_entrance(group)
                 self._control.sendall(wire.pack(request))
                 answer, descriptors, _, _ = socket.recv_fds(
                     self._control, 1, 1, socket.MSG_CMSG_CLOEXEC
@@ -141,6 +147,17 @@ class Zygote:
         except ValueError:  # another thread closed it just now
             return True
         return bool(poll.poll(0))
+
+    def _send_entrance(self, group: Group | None) -> None:
+        """Sends the byte before a request, with the descriptor by which a process joins a group."""
+        if group is None:
+            self._control.sendall(b"-")
+            return
+        entrance = group.open_entrance()
+        try:
+            socket.send_fds(self._control, [b"+"], [entrance])
+        finally:
+            os.close(entrance)
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S

@@ -10,6 +10,7 @@ import select
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -20,6 +21,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.testing.debug import first_pid
 
 _FILES = ("cgroup.procs", "cgroup.kill", "memory.max", "memory.swap.max", "pids.max", "cpu.max")
 
@@ -192,13 +194,28 @@ def test_the_first_process_of_a_sandbox_is_in_its_group_before_any_command(
     limits = SandboxLimits(memory_bytes=1 << 28, num_cpus=2)
     with kind().open(SandboxSpec(limits=limits)) as sandbox:
         (folder,) = imitated.glob("sandbox-*")
-        pid = int((folder / "cgroup.procs").read_text())
+        # In a namespace sandbox it writes 0, itself.
+        pid = int((folder / "cgroup.procs").read_text()) or first_pid(sandbox)
         assert "python" in Path(f"/proc/{pid}/cmdline").read_text()
         assert (folder / "memory.max").read_text() == str(1 << 28)
         assert (folder / "cpu.max").read_text() == "200000 100000"
         assert sandbox.run("echo ran").output == "ran\n"
     assert (folder / "cgroup.kill").read_text() == "1"
     assert Promise.CPU_LIMIT not in kind().probe().missing
+
+
+@pytest.mark.parametrize("shell", ["fresh", "waiting", "persistent"])
+def test_every_kind_of_shell_is_in_the_group_of_its_sandbox(
+    shell: Literal["fresh", "waiting", "persistent"], real: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cgroups, "delegation", lambda: Delegation(folder=real, detail="here"))
+    monkeypatch.setattr(cgroups, "settings", lambda _: {})
+    with NamespaceBackend().open(SandboxSpec(shell=shell)) as sandbox:
+        (group,) = real.glob("sandbox-*")
+        for _ in range(2):
+            assert f"/{group.name}\n" in sandbox.run("cat /proc/self/cgroup").output
+        assert sandbox.run(f"cd /; grep -c {group.name} /proc/$$/cgroup").output == "1\n"
+    assert not group.exists()
 
 
 def test_without_group_no_sandbox_opens(imitated: Path, monkeypatch: pytest.MonkeyPatch) -> None:

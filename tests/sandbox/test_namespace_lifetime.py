@@ -75,8 +75,8 @@ def test_a_zygote_dying_early_is_replaced(which: str, monkeypatch: pytest.Monkey
     killed = []
     open_as_ever = Zygote.open
 
-    def open_and_die(handle: Zygote, request: dict[str, Any]) -> socket.socket:
-        stream = open_as_ever(handle, request)
+    def open_and_die(handle: Zygote, *arguments: Any) -> socket.socket:
+        stream = open_as_ever(handle, *arguments)
         if not killed:
             outer = helper_pid(BACKEND)
             killed.extend([outer, *descendants(outer)])

@@ -141,11 +141,11 @@ def test_closing_during_a_restore_holds(spec: SandboxSpec, monkeypatch: pytest.M
     snapshot = sandbox.snapshot()
     open_as_ever = Zygote.open
 
-    def open_while_closing(handle: Zygote, request: dict[str, Any]) -> socket.socket:
+    def open_while_closing(handle: Zygote, *arguments: Any) -> socket.socket:
         closing = threading.Thread(target=sandbox.close)
         closing.start()
         closing.join()
-        return open_as_ever(handle, request)
+        return open_as_ever(handle, *arguments)
 
     monkeypatch.setattr(Zygote, "open", open_while_closing)
     sandbox.restore(snapshot)

@@ -22,6 +22,7 @@ from coding_gym.sandbox.zygote.steps import SetupError, step
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 _DESCRIPTOR = struct.Struct("i")
+_CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC
 
 
 def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
@@ -109,11 +110,12 @@ def _serve(control: socket.socket, owner: int, openings: Openings) -> None:
             if descriptor == owner:
                 return
         try:
+            group = _receive_entrance(control)
             text, _ = wire.receive_text(control, max_body_bytes=0)
         except EOFError:
             return
         try:
-            theirs = _open(control, openings, text)
+            theirs = _open(control, openings, text, group)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
@@ -121,13 +123,28 @@ def _serve(control: socket.socket, owner: int, openings: Openings) -> None:
         os.close(theirs)
 
 
-def _open(control: socket.socket, openings: Openings, text: bytes) -> int:
-    """Clones a sandbox's init and returns the owner's end of its channel."""
-    opening = openings.get(text)
+def _receive_entrance(control: socket.socket) -> int | None:
+    """Returns the descriptor by which the next sandbox joins its control group, if it has one."""
+    mark, found, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_DESCRIPTOR.size), _CLOSE_ON_EXEC)
+    if not mark:
+        raise EOFError("the channel was closed")
+    return int(_DESCRIPTOR.unpack(found[0][2])[0]) if found else None
+
+
+def _open(control: socket.socket, openings: Openings, text: bytes, group: int | None) -> int:
+    """Clones a sandbox's init and returns the owner's end of its channel; closes ``group``."""
+    try:
+        return _clone(control, openings.get(text), openings, group)
+    finally:
+        if group is not None:
+            os.close(group)
+
+
+def _clone(control: socket.socket, opening: Opening, openings: Openings, group: int | None) -> int:
     theirs, its = _socket_pair()
     try:
         if sc.clone(opening.namespaces) == 0:
-            _become_init(its, control, opening)
+            _become_init(its, control, opening, group)
         openings.tidy()
     except OSError as error:
         os.close(theirs)
@@ -151,11 +168,11 @@ def _failure(error: OSError) -> SetupError:
     return SetupError("create a sandbox's namespaces", error.errno or 0, str(error))
 
 
-def _become_init(its: int, control: socket.socket, opening: Opening) -> None:
+def _become_init(its: int, control: socket.socket, opening: Opening, group: int | None) -> None:
     """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        init.main(control, opening)
+        init.main(control, opening, group)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))
