@@ -52,9 +52,10 @@ class DockerBackend:
         image: What ``/`` is where a spec names none; needs bash, and for more than the simplest
             commands the usual small programs.
         host: The daemon, such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` says.
-        root: Where commands run as root if that is the image's user: in ``"named"`` images, those
-            that a spec names and that may count on it; ``"always"``; ``"never"``. The kernel takes
-            them for the host's root, though one without capabilities, unless the daemon maps users.
+        root: Where commands run as root if that is the image's user. ``"named"``: in images that a
+            spec names, where the daemon maps root to another user of the host (rootless, or
+            ``userns-remap``). ``"always"``: in every image, also where the daemon maps no users and
+            commands are the host's root, though one without capabilities. ``"never"``: nowhere.
             Elsewhere they run as an ordinary user.
         num_warm: How many containers may be started ahead of time.
     """
@@ -128,7 +129,8 @@ class DockerBackend:
         engine = connect(self._host)
         owners.sweep(engine)
         base = find_base(engine, spec.image or self._image)
-        keeps_root = self._root == "always" or (self._root == "named" and spec.image)
+        may_keep_root = bool(spec.image) and _maps_root(engine.info)
+        keeps_root = self._root == "always" or (self._root == "named" and may_keep_root)
         image = build(engine, base, spec, user=None if keeps_root else self.owner())
 
         def start() -> Container:
@@ -142,9 +144,14 @@ class DockerBackend:
         options = " ".join(info.get("SecurityOptions") or ())
         if "name=seccomp" not in options:
             missing.append(Promise.SYSTEM_CALLS)
-        if self._root == "always" and not {"name=userns", "name=rootless"} & set(options.split()):
+        if self._root == "always" and not _maps_root(info):
             missing.append(Promise.NO_PRIVILEGES)
         # Where an overlay is one, and does not redirect folders.
         if "overlay" in info.get("Driver", ""):
             missing.append(Promise.FOLDER_RENAMES)
         return tuple(missing)
+
+
+def _maps_root(info: dict[str, Any]) -> bool:
+    """Whether root of a container is another user of the host."""
+    return not {"name=userns", "name=rootless"}.isdisjoint(info.get("SecurityOptions") or ())

@@ -84,12 +84,16 @@ def test_commands_run_as_the_user_of_the_image(engine: Engine, make_layer: MakeL
         )
 
 
-def test_root_is_somebody_else_unless_the_spec_names_its_image(engine: Engine) -> None:
+def test_named_images_run_as_root_only_where_the_daemon_maps_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     usual = DockerBackend(NAME, host=engine.url)
-    with usual.open(SandboxSpec()) as sandbox:
-        uid, name = sandbox.run("id -u; id -un").output.split()
-    assert (int(uid), name) == (usual.owner()[0], "agent")
-    assert int(uid) != 0
+    for image in ("", NAME):
+        with usual.open(SandboxSpec(image=image)) as sandbox:
+            uid, name = sandbox.run("id -u; id -un").output.split()
+        assert (int(uid), name) == (usual.owner()[0], "agent")
+        assert int(uid) != 0
+    monkeypatch.setitem(engine.info, "SecurityOptions", ["name=seccomp", "name=userns"])
     with usual.open(SandboxSpec(image=NAME)) as sandbox:
         assert sandbox.run("id -u; touch file && stat -c %u file").output == "0\n0\n"
         assert sandbox.run("chown 5 file").exit_code == 1
