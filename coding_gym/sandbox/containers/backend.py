@@ -141,8 +141,7 @@ class DockerBackend:
 
     def _missing(self, info: dict[str, Any]) -> tuple[Promise, ...]:
         missing = [*_NEVER, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
-        options = " ".join(info.get("SecurityOptions") or ())
-        if "name=seccomp" not in options:
+        if not _filters_calls(info):
             missing.append(Promise.SYSTEM_CALLS)
         if self._root == "always" and not _maps_root(info):
             missing.append(Promise.NO_PRIVILEGES)
@@ -155,3 +154,9 @@ class DockerBackend:
 def _maps_root(info: dict[str, Any]) -> bool:
     """Whether root of a container is another user of the host."""
     return not {"name=userns", "name=rootless"}.isdisjoint(info.get("SecurityOptions") or ())
+
+
+def _filters_calls(info: dict[str, Any]) -> bool:
+    """Whether the daemon gives containers a seccomp filter that refuses anything."""
+    options = [option.split(",") for option in info.get("SecurityOptions") or ()]
+    return any("name=seccomp" in parts and "profile=unconfined" not in parts for parts in options)

@@ -111,6 +111,18 @@ def test_root_is_allowed_or_not_as_one_likes(engine: Engine) -> None:
         assert sandbox.run("id -u").output != "0\n"
 
 
+@pytest.mark.parametrize(
+    ("option", "is_missing"),
+    [("profile=unconfined", True), ("profile=builtin", False), ("profile=/my.json", False)],
+)
+def test_unconfined_calls_are_not_counted_as_filtered(
+    option: str, is_missing: bool, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(engine.info, "SecurityOptions", [f"name=seccomp,{option}"])
+    missing = DockerBackend(NAME, host=engine.url).probe().missing
+    assert (Promise.SYSTEM_CALLS in missing) is is_missing
+
+
 def test_the_image_gives_variables_and_the_spec_wins(engine: Engine) -> None:
     image = _commit(engine, "env", Env=["PATH=/bin:/of/image", "TERM=image", "LC_ALL=C", "A=image"])
     spec = SandboxSpec(env={"A": "spec"}, path=("/of/spec",))
