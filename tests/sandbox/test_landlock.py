@@ -4,11 +4,13 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_scene import MakeLayer
@@ -214,6 +216,24 @@ def test_setuid_bits_of_a_layer_are_dropped(make_layer: MakeLayer) -> None:
     (layer / "run").chmod(0o6755)
     with _BACKEND.open(SandboxSpec(layers=(layer,))) as sandbox:
         assert sandbox.run("stat -c %a run").output == "755\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_other_users_can_neither_read_nor_run_what_is_in_a_sandbox(make_layer: MakeLayer) -> None:
+    source = make_layer({"file": "private"})
+    source.parent.chmod(0o700)
+    mount = Mount(source=source, target="/opt/shown")
+    with _BACKEND.open(SandboxSpec(mounts=(mount,))) as sandbox:
+        made = "umask 0; cp /usr/bin/id id; chmod 4755 id; chmod 777 .; ./id -u"
+        uid = sandbox.run(made).output.strip()
+        script = (
+            f"{sandbox.workdir}/id; ls {sandbox.workdir}; cat {sandbox.path('/opt/shown')}/file"
+        )
+        nobody: Any = {"user": 65534, "group": 65534, "extra_groups": []}
+        other = subprocess.run(
+            ["/bin/bash", "-c", script], capture_output=True, check=False, **nobody
+        )
+    assert (uid, other.stdout) == (str(_BACKEND.owner()[0]), b"")
 
 
 def test_a_mount_in_a_private_folder_is_shown_as_a_copy(make_layer: MakeLayer) -> None:

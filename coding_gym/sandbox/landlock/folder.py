@@ -7,7 +7,7 @@ python/                     a virtual environment without packages, for ``python
 import os
 from pathlib import Path
 
-from coding_gym.sandbox.landlock.reach import reachable, reachable_python
+from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec
 from coding_gym.sandbox.tree_copies import add_tree
 
@@ -29,7 +29,7 @@ def fill(folder: Path, spec: SandboxSpec, owner: tuple[int, int]) -> dict[str, P
     Raises:
         OSError: A layer cannot be read, or the disk is full.
     """
-    folder.chmod(0o711)  # commands pass through and see nothing
+    admit(folder, owner)
     for name in WRITABLE:
         (folder / name).mkdir(mode=0o755)
         os.chown(folder / name, *owner)

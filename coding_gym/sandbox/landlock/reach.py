@@ -28,18 +28,23 @@ class _Copies:
         self.made: dict[tuple[Path, int, int], Path] = {}
         self.folder: Path | None = None
 
-    def get(self, source: Path, is_wanted: Callable[[Path], bool] = lambda _: True) -> Path:
+    def get(
+        self,
+        source: Path,
+        user: tuple[int, int],
+        is_wanted: Callable[[Path], bool] = lambda _: True,
+    ) -> Path:
         facts = source.stat()
         key = (source, facts.st_ino, facts.st_mtime_ns)
         with self.lock:
             if key not in self.made:
-                self.made[key] = self._make(source, is_wanted)
+                self.made[key] = self._make(source, user, is_wanted)
             return self.made[key]
 
-    def _make(self, source: Path, is_wanted: Callable[[Path], bool]) -> Path:
+    def _make(self, source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]) -> Path:
         if self.folder is None:
             self.folder = make_folder("shown")
-            self.folder.chmod(0o711)
+            admit(self.folder, user)
             atexit.register(_remove, self.folder, os.getpid())
         place = Path(tempfile.mkdtemp(dir=self.folder)) / source.name
         place.parent.chmod(0o755)
@@ -66,6 +71,20 @@ _copies = _Copies()
 os.register_at_fork(after_in_child=_copies.after_fork)
 
 
+def admit(folder: Path, user: tuple[int, int]) -> None:
+    """Lets commands pass through a private folder of ours, and no other user of the machine.
+
+    What commands make in it may be open to everybody, or run with their uid.
+
+    Args:
+        folder: Of `make_folder`.
+        user: The uid and gid of commands, where they are not ours.
+    """
+    if user[0] != os.geteuid():
+        os.chown(folder, -1, user[1])
+        folder.chmod(0o710)
+
+
 def reachable(path: Path, user: tuple[int, int]) -> Path:
     """Returns a path at which a user finds what is at ``path``: itself, or a copy.
 
@@ -75,7 +94,7 @@ def reachable(path: Path, user: tuple[int, int]) -> Path:
     real = path.resolve()
     if all(_may_pass(folder, *user) for folder in real.parents):
         return real
-    return _copies.get(real)
+    return _copies.get(real, user)
 
 
 def reachable_python(prefix: Path, user: tuple[int, int]) -> Path:
@@ -89,7 +108,7 @@ def reachable_python(prefix: Path, user: tuple[int, int]) -> Path:
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and all(_may_pass(folder, *user) for folder in real.parents):
         return real
-    return _copies.get(real, _is_needed)
+    return _copies.get(real, user, _is_needed)
 
 
 def _may_pass(folder: Path, uid: int, gid: int) -> bool:
