@@ -1,5 +1,6 @@
 """The memory watch: what it sees, what it lets pass, what it costs."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -192,3 +193,15 @@ def test_shared_memory_counts_once_by_its_largest_mapping(tmp_path: Path) -> Non
         # It is remembered as long as a part of it is mapped.
         _write_processes(tmp_path, "5", "6", maps=part)
         assert watch.is_exceeded(now + 1000) is is_exceeded
+
+
+def test_a_look_that_a_busy_machine_delays_counts_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = "VmSize:\t 70000 kB\nRssAnon:\t 60000 kB\nVmPTE:\t 8 kB\n"
+    monkeypatch.setattr(time, "monotonic", itertools.count(0.0, 60.0).__next__)
+    for share_kb, is_exceeded in ((30000, False), (60000, True)):
+        rollup = f"Pss_Anon:\t {share_kb} kB\n"
+        _write_processes(tmp_path, "5", "6", status=status, maps="", smaps_rollup=rollup)
+        watch = memory.MemoryWatch(100 << 20, owns_network=False, proc=str(tmp_path))
+        assert watch.is_exceeded(0.0) is is_exceeded
