@@ -16,7 +16,14 @@ import pytest
 from sandbox_scene import MakeLayer
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Mount, Sandbox, SandboxSpec, default_interpreter, temporary
+from coding_gym.sandbox import (
+    Mount,
+    Sandbox,
+    SandboxLimits,
+    SandboxSpec,
+    default_interpreter,
+    temporary,
+)
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.landlock.grants import tree_grants
 from coding_gym.sandbox.processes import identity, start_time
@@ -307,6 +314,23 @@ def test_a_file_that_may_only_be_read_cannot_be_emptied(abi: int, make_layer: Ma
     assert set(said[:3]) == {"EACCES"}
     assert said[4] == "done"
     assert (source / "file").read_text() == "kept"
+
+
+def test_processes_outside_the_sandbox_do_not_use_up_its_limit() -> None:
+    with tree(_BACKEND, {}) as folder, ThreadPoolExecutor(1) as pool:
+        mount = Mount(source=folder, target="/opt/pipes", writable=True)
+        limits = SandboxLimits(num_processes=16)
+        with (
+            _BACKEND.open(SandboxSpec(mounts=(mount,))) as other,
+            _BACKEND.open(SandboxSpec(mounts=(mount,), limits=limits)) as sandbox,
+        ):
+            other.run(f"cd {folder}; mkfifo begun many done")
+            start = "for i in {1..%d}; do sleep 60 & done"
+            command = f"cd {folder}; read < begun; {start % 200}; echo > many; read < done"
+            running = pool.submit(other.run, command)
+            command = f"cd {folder}; echo > begun; read < many; {start % 10}; echo > done; jobs"
+            assert sandbox.run(command).output.count("sleep 60") == 10
+            assert running.result(30).num_leftovers == 200
 
 
 def test_a_kernel_without_landlock_is_told_what_to_do() -> None:

@@ -57,9 +57,9 @@ class LandlockBackend:
 
     Covered: the host's files (an allow-list; of the rest, names, sizes and dates can be asked for,
     and nothing else), signals, memory and environment of the host's processes, the network (no
-    sockets at all), privileges, system calls, memory, the number of processes. Not covered: what
-    `Probe.missing` names. The workspace is a copy, so opening one takes time for all its files,
-    and so does a snapshot.
+    sockets at all), privileges, system calls, memory, the number of processes (without a delegated
+    cgroup, a burst may reach twice the limit). Not covered: what `Probe.missing` names.
+    The workspace is a copy, so opening one takes time for all its files, and so does a snapshot.
 
     Args:
         abi: The version of Landlock to use; what the kernel has when None or higher than that.

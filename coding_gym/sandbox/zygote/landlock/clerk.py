@@ -1,9 +1,14 @@
-"""Permissions, owners and dates of files: asked of init, which grants them inside the sandbox only.
+"""Metadata of files and new processes: a command asks init for both, by seccomp's notification.
 
 Landlock does not know these. A command runs as a user who may well own files of the host, such as
 the whole home of whoever trains, and could lock them all. So the kernel is told to stop a process
 that asks, and to ask init (seccomp's user notification): it finds the file, holds on to it, looks
 where it lies, and does what was asked or refuses.
+
+The kernel's limit on processes counts all that the user runs, the trainer and other sandboxes
+included. So init counts those of the sandbox, and lets each new one be made or refuses it. A count
+misses those that were just granted and do not exist yet, of which each process can have one: a
+burst may bring up to twice as many as there may be, and then no more.
 """
 
 import contextlib
@@ -14,7 +19,7 @@ import struct
 from collections.abc import Sequence
 
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.landlock import filters
+from coding_gym.sandbox.zygote.landlock import descendants, filters
 from coding_gym.sandbox.zygote.landlock.metadata import (
     ACTIONS,
     AT_FDCWD,
@@ -26,6 +31,7 @@ from coding_gym.sandbox.zygote.landlock.metadata import (
 from coding_gym.sandbox.zygote.numbers import machine
 
 _NEW_LISTENER = 8
+_CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 # id, pid, flags; number, architecture, instruction pointer, six arguments.
 _QUESTION = struct.Struct("<QIIiIQ6Q")
@@ -35,7 +41,7 @@ _ANSWER = struct.Struct("<QqiI")
 def listen() -> int:
     """Has this process ask from now on, and all that it starts; returns where questions arrive."""
     sc.install_filter(filters.no_attributes(machine()))
-    return sc.install_filter(filters.ask_for_metadata(machine()), _NEW_LISTENER)
+    return sc.install_filter(filters.ask_init(machine()), _NEW_LISTENER)
 
 
 class Clerk:
@@ -44,12 +50,17 @@ class Clerk:
     Args:
         listener: Where they arrive.
         roots: Folders in which everything is granted that their owner may do.
+        num_processes: How many processes and threads there may be at a time.
     """
 
-    def __init__(self, listener: int, roots: Sequence[str]) -> None:
+    def __init__(self, listener: int, roots: Sequence[str], num_processes: int) -> None:
         self.listener = listener
         self._roots = tuple(f"{root}/" for root in roots)
         self._calls = filters.metadata_calls(machine())
+        self._forks = filters.fork_calls(machine())
+        self._num_processes = num_processes
+        # No fewer than there are: those of the last count, and all that were granted since.
+        self._num_tasks = 1
 
     def answer(self) -> None:
         """Answers one question, if there still is one."""
@@ -59,17 +70,29 @@ class Clerk:
         except OSError:  # who asked was killed
             return
         number, pid, _, call, _, _, *arguments = _QUESTION.unpack(buffer)
+        code = flags = 0
         try:
-            self._do(number, pid, call, arguments)
-            code = 0
+            if call in self._forks:
+                self._count_fork()
+                flags = _CONTINUE
+            else:
+                self._do(number, pid, call, arguments)
         except OSError as error:
             code = error.errno or errno.EPERM
         with contextlib.suppress(OSError):  # as above
-            fcntl.ioctl(self.listener, _SEND, bytearray(_ANSWER.pack(number, 0, -code, 0)))
+            fcntl.ioctl(self.listener, _SEND, bytearray(_ANSWER.pack(number, 0, -code, flags)))
 
     def close(self) -> None:
         """Lets go of the listener; whoever still asks is refused."""
         os.close(self.listener)
+
+    def _count_fork(self) -> None:
+        """Counts one more process; raises OSError where there are as many as there may be."""
+        if self._num_tasks >= self._num_processes:
+            self._num_tasks = descendants.num_tasks()
+        if self._num_tasks >= self._num_processes:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self._num_tasks += 1
 
     def _do(self, number: int, pid: int, call: int, arguments: Arguments) -> None:
         name = self._calls[call]

@@ -80,7 +80,7 @@ class Shells:
                 self._env | request["env"],
                 writer,
                 ruleset=self._ruleset,
-                limits=self._limits,
+                num_open_files=self._limits["num_open_files"],
             )
         except OSError as error:
             os.close(reader)
@@ -89,7 +89,7 @@ class Shells:
             return refused(error.strerror or str(error), 126)
         finally:
             os.close(writer)
-        clerk = Clerk(listener, self._roots)
+        clerk = Clerk(listener, self._roots, self._limits["num_processes"])
         command = _Command(pid, reader, request["max_output_bytes"], clerk)
         try:
             outcome = self._watch(command, started + request["timeout_s"], channel)

@@ -69,6 +69,11 @@ def reap(statuses: dict[int, int] | None = None) -> tuple[int, bool]:
             count += 1
 
 
+def num_tasks() -> int:
+    """Returns how many threads the processes below this one have; ended ones count until reaped."""
+    return sum(len(_threads(pid)) for pid in find(os.getpid()))
+
+
 def memory_bytes() -> int:
     """Returns what the processes below this one hold: private and shared memory, and swap."""
     total = 0
@@ -79,15 +84,18 @@ def memory_bytes() -> int:
 
 
 def _children(pid: int) -> list[int]:
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
-        return []
     children = b""
-    for thread in threads:
+    for thread in _threads(pid):
         with (
             contextlib.suppress(OSError),
             open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
         ):
             children += file.read()
     return [int(child) for child in children.split()]
+
+
+def _threads(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []

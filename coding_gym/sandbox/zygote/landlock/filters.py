@@ -34,6 +34,11 @@ _METADATA: dict[str, tuple[int, int | None]] = {
     "futimesat": (261, None),
     "utimensat": (280, 88),
 }
+_FORKS: dict[str, tuple[int, int | None]] = {  # clone3 does not exist inside
+    "clone": (56, 220),
+    "fork": (57, None),
+    "vfork": (58, None),
+}
 # Calls with paths that cut a file down, or could: the flags of openat2 are out of sight.
 _CUTTING = {"truncate": (76, 45)}
 _HIDING = {"openat2": (437, 437)}
@@ -97,15 +102,25 @@ def no_cutting(machine: str) -> bytes:
     return _packed(machine, code)
 
 
-def ask_for_metadata(machine: str) -> bytes:
-    """Returns a filter that asks the listener about permissions, owners and dates."""
-    return _packed(machine, _for_each(list(metadata_calls(machine)), _ASK))
+def ask_init(machine: str) -> bytes:
+    """Returns a filter that asks the listener about metadata of files and about new processes."""
+    calls = [*metadata_calls(machine), *fork_calls(machine)]
+    return _packed(machine, _for_each(calls, _ASK))
 
 
 def metadata_calls(machine: str) -> dict[int, str]:
-    """Returns the names of the calls that are asked about, by number."""
+    """Returns the calls that change permissions, owners and dates: their names, by number."""
+    return _by_number(machine, _METADATA)
+
+
+def fork_calls(machine: str) -> dict[int, str]:
+    """Returns the calls that make a process or a thread: their names, by number."""
+    return _by_number(machine, _FORKS)
+
+
+def _by_number(machine: str, calls: dict[str, tuple[int, int | None]]) -> dict[int, str]:
     column = list(_ARCHITECTURES).index(machine)
-    pairs = ((numbers[column], name) for name, numbers in _METADATA.items())
+    pairs = ((numbers[column], name) for name, numbers in calls.items())
     return {number: name for number, name in pairs if number is not None}
 
 

@@ -27,7 +27,7 @@ def launch(
     writer: int,
     *,
     ruleset: int,
-    limits: dict[str, int],
+    num_open_files: int,
 ) -> tuple[int, int]:
     """Forks a bash, in a session of its own.
 
@@ -37,7 +37,7 @@ def launch(
         env: All its environment variables.
         writer: The descriptor that its output goes to.
         ruleset: That of the Landlock rules that it lives under.
-        limits: ``num_processes`` and ``num_open_files``, which it may have at a time.
+        num_open_files: How many descriptors a process of it may have at a time.
 
     Returns:
         Its pid, and the descriptor on which it will ask about metadata.
@@ -51,11 +51,11 @@ def launch(
         if len(text) >= _MAX_ARGUMENT_BYTES:
             descriptors[9] = _open(text, opened)
             text = _RUN_LONG_COMMAND
-        bounds = _bounds(limits)
+        most = _most_open_files(num_open_files)
         told, tell = (opened.enter_context(end) for end in socket.socketpair())
         pid = os.fork()
         if pid == 0:
-            _become_bash([b"bash", b"-c", b"--", text], env, descriptors, ruleset, bounds, tell)
+            _become_bash([b"bash", b"-c", b"--", text], env, descriptors, ruleset, most, tell)
         tell.close()
         return pid, _hear(told, pid)
 
@@ -73,16 +73,14 @@ def _hear(told: socket.socket, pid: int) -> int:
     raise OSError(code, os.strerror(code))
 
 
-def _bounds(limits: dict[str, int]) -> dict[int, int]:
-    """Returns what is set just before bash runs, when our own work is done."""
+def _most_open_files(wanted: int) -> int:
+    """Returns what is set just before bash runs, when our own work is done.
+
+    Descriptors in messages that nobody reads are counted for the user too. With half of what there
+    is, commands cannot park so many that a new listener could not be sent.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return {
-        # The kernel counts against it all that the user runs.
-        resource.RLIMIT_NPROC: _num_tasks(os.getuid()) + limits["num_processes"],
-        # Descriptors in messages that nobody reads are counted for the user too. With half of what
-        # there is, commands cannot park so many that a new listener could not be sent.
-        resource.RLIMIT_NOFILE: min(limits["num_open_files"], most // 2),
-    }
+    return min(wanted, most // 2)
 
 
 def _become_bash(
@@ -90,7 +88,7 @@ def _become_bash(
     env: dict[str, str],
     descriptors: dict[int, int],
     ruleset: int,
-    bounds: dict[int, int],
+    most_open_files: int,
     tell: socket.socket,
 ) -> None:
     """Replaces a forked process by bash; never returns."""
@@ -107,8 +105,7 @@ def _become_bash(
         tell = socket.socket(fileno=fcntl.fcntl(tell, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN))
         for target, source in descriptors.items():
             os.dup2(source, target)
-        for kind, value in bounds.items():
-            sealing.set_limit(kind, value)
+        sealing.set_limit(resource.RLIMIT_NOFILE, most_open_files)
         os.execve(_BASH, arguments, env)  # noqa: S606 - a shell is wanted
     except OSError as error:
         tell.sendall(b"-%d" % (error.errno or errno.EIO))
@@ -130,15 +127,3 @@ def _null(opened: contextlib.ExitStack) -> int:
     descriptor = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     opened.callback(os.close, descriptor)
     return descriptor
-
-
-def _num_tasks(uid: int) -> int:
-    """Returns how many threads a user runs on this machine, against which its limit is counted."""
-    count = 0
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{name}").st_uid == uid:
-                    with open(f"/proc/{name}/stat", "rb") as file:
-                        count += int(file.read().rpartition(b")")[2].split()[17])
-    return count
