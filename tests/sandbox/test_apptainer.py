@@ -63,11 +63,16 @@ def test_the_loop_of_the_docker_backend_runs_in_it_under_the_limits() -> None:
 
 
 def test_variables_go_in_under_a_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET", "of the host")
     given = variables(SandboxSpec(env={"LIST": "a,b"}))
     assert given["APPTAINERENV_LIST"] == "a,b"
     assert given["APPTAINERENV_TZ"] == "UTC"
-    assert "APPTAINERENV_SECRET" not in given
+    monkeypatch.setenv("APPTAINER_CACHEDIR", "/scratch")
+    hostile = ("SECRET", "APPTAINERENV_SECRET", "SINGULARITYENV_SECRET", "APPTAINER_BIND")
+    hostile += ("APPTAINER_BINDPATH", "SINGULARITY_BIND", "APPTAINER_MOUNT", "https_proxy")
+    for name in hostile:
+        monkeypatch.setenv(name, "/of/the/host")
+    with_host = variables(SandboxSpec(env={"LIST": "a,b"}))
+    assert with_host == {**given, "APPTAINER_CACHEDIR": "/scratch"}
 
 
 def test_a_machine_without_it_is_told_where_to_get_it() -> None:

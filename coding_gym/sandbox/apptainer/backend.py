@@ -30,6 +30,12 @@ _INSTALL = (
     "load it, as with `module load apptainer`, or install it: "
     "https://apptainer.org/docs/admin/main/installation.html"
 )
+# What the program needs to start, to find its caches, and to pull an image from a registry.
+_OF_THE_PROGRAM = (
+    *("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "APPTAINER_CONFIGDIR"),
+    *("APPTAINER_DOCKER_USERNAME", "APPTAINER_DOCKER_PASSWORD"),
+)
 _UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 MISSING = (
     Promise.DISK_LIMIT,
@@ -151,10 +157,12 @@ def arguments(
 def variables(spec: SandboxSpec) -> dict[str, str]:
     """Returns the variables for ``apptainer``: its own, and with a prefix those for inside.
 
-    Not by ``--env``, which takes a comma for the end of a value.
+    Not by ``--env``, which takes a comma for the end of a value. Of the host, only a few pass:
+    others bind folders or set variables inside, and proxies go in whatever ``--cleanenv`` says.
     """
     inside = {f"APPTAINERENV_{name}": value for name, value in environment(spec).items()}
-    return {**os.environ, **inside}
+    own = {name: os.environ[name] for name in _OF_THE_PROGRAM if name in os.environ}
+    return own | inside
 
 
 def _check(spec: SandboxSpec) -> None:
