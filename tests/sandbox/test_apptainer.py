@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.apptainer import ApptainerBackend
-from coding_gym.sandbox.apptainer.backend import arguments, variables
+from coding_gym.sandbox.apptainer.backend import MISSING, arguments, variables
+from coding_gym.sandbox.promises import Promise
 
 _FOLDERS = {name: Path("/made") / name for name in ("workspace", "home", "tmp")}
 # Writes down what it was told, then is process 1 of nothing: it only ends.
 _RECORDER = """#!/bin/bash
 printf '%s\\0' "$@" > "$0.arguments"
 env -0 > "$0.variables"
+echo "FATAL: no such image" >&2
 exit 3
 """
 
@@ -75,6 +77,17 @@ def test_variables_go_in_under_a_prefix(monkeypatch: pytest.MonkeyPatch) -> None
     assert with_host == {**given, "APPTAINER_CACHEDIR": "/scratch"}
 
 
+def test_workspace_alias_and_packages_are_there_too(tmp_path: Path) -> None:
+    python = default_interpreter()
+    packages = Mount(source=tmp_path, target=str(python.site_packages))
+    spec = SandboxSpec(python=python, mounts=(packages,), workspace_alias="/testbed")
+    assert "/made/workspace:/testbed" in binds(line(spec))
+    assert variables(spec)["APPTAINERENV_PYTHONPATH"] == str(python.site_packages)
+    assert Promise.OWN_PYTHON in MISSING
+    with pytest.raises(InvalidArgumentError, match="workspace_alias"):
+        ApptainerBackend(program="no-such-apptainer").open(SandboxSpec(workspace_alias="/a/../b"))
+
+
 def test_a_machine_without_it_is_told_where_to_get_it() -> None:
     backend = ApptainerBackend(program="no-such-apptainer")
     probe = backend.probe()
@@ -105,7 +118,7 @@ def test_a_container_that_ends_is_an_error(tmp_path: Path, monkeypatch: pytest.M
     (layer / "file").write_text("base")
     backend = ApptainerBackend("python.sif", program=str(program))
     sandbox = backend.open(SandboxSpec(layers=(layer,)))
-    with pytest.raises(SandboxError, match="died"):
+    with pytest.raises(SandboxError, match="died: FATAL: no such image"):
         sandbox.run("true")
     sandbox.close()
     told = (tmp_path / "apptainer.arguments").read_text().split("\0")

@@ -13,7 +13,8 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.apptainer.container import ApptainerContainer
 from coding_gym.sandbox.apptainer.sandbox import NAME, ApptainerSandbox
-from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.containers.options import container_env
+from coding_gym.sandbox.containers.prepare import check_alias
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.removal import remove_folder
@@ -46,6 +47,7 @@ MISSING = (
     Promise.SYSTEM_CALLS,
     Promise.PERSISTENT_SHELL,
     Promise.SMALL_SNAPSHOTS,
+    Promise.OWN_PYTHON,
 )
 
 
@@ -143,6 +145,8 @@ def arguments(
         line += ["--net", "--network", "none"]
     for name, target in _TARGETS.items():
         line += ["--bind", f"{folders[name]}:{target}"]
+    if spec.workspace_alias:
+        line += ["--bind", f"{folders['workspace']}:{spec.workspace_alias}"]
     for mount in spec.mounts:
         mode = "rw" if mount.writable else "ro"
         line += ["--bind", f"{mount.source.resolve()}:{mount.target}:{mode}"]
@@ -160,13 +164,14 @@ def variables(spec: SandboxSpec) -> dict[str, str]:
     Not by ``--env``, which takes a comma for the end of a value. Of the host, only a few pass:
     others bind folders or set variables inside, and proxies go in whatever ``--cleanenv`` says.
     """
-    inside = {f"APPTAINERENV_{name}": value for name, value in environment(spec).items()}
+    inside = {f"APPTAINERENV_{name}": value for name, value in container_env(spec).items()}
     own = {name: os.environ[name] for name in _OF_THE_PROGRAM if name in os.environ}
     return own | inside
 
 
 def _check(spec: SandboxSpec) -> None:
     check_env(spec.env)
+    check_alias(spec.workspace_alias)
     for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
         if not path.exists():
             raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")

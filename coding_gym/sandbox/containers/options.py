@@ -37,13 +37,15 @@ def check_spec(spec: SandboxSpec) -> None:
             )
 
 
-def container_env(spec: SandboxSpec, image_env: Mapping[str, str], user: str) -> dict[str, str]:
+def container_env(
+    spec: SandboxSpec, image_env: Mapping[str, str] | None = None, user: str = ""
+) -> dict[str, str]:
     """Returns the variables of a container's commands.
 
     Args:
         spec: Gives ``path`` and ``env``, which win.
-        image_env: Those of the image.
-        user: The name that the image gives its user.
+        image_env: Those of the image, where they are known.
+        user: The name that the image gives its user; "" where it is not known.
     """
     network = host_network.settings().env if spec.network else {}
     return network | _packages(spec) | environment(spec, image_env=image_env, user=user)
