@@ -63,7 +63,7 @@ def mount(request: dict[str, Any], place: str, root: str, old: str) -> None:
         options = overlay_options(lower, upper, work, is_on_disk=is_on_disk)
         sc.mount("overlay", root, sc.NOSUID | sc.NODEV, options)
         os.chdir("/")
-        image["times"] = {"/": top}
+        image["times"] = {"/": top}  # for this sandbox: made anew for each that is like it
 
 
 def fill(prepared: parts.Parts, request: dict[str, Any], old: str) -> None:
@@ -75,7 +75,6 @@ def fill(prepared: parts.Parts, request: dict[str, Any], old: str) -> None:
         # Written and not bound, so that they can be changed, as in a container.
         for path, text in (_FILES | request["files"]).items():
             _write(path, text)
-        request["files"] = {}
         device = next(source for source, inside in prepared.binds.items() if inside == "/dev")
         sc.bind(old + device, "/dev")
         for path in request["links"]:

@@ -229,9 +229,10 @@ def _finish_image(plan: Plan, request: dict[str, Any]) -> None:
     """Does the same in a root of which nobody knows beforehand what is in it."""
     if request["alias"]:
         image_root.show_workspace(request, OLD)
-    request["mounts"] = image_root.targets(request, OLD)
-    plan_mounts(plan, request)
-    plan_files(plan, request)
+    # Files are written by `image_root.fill`. The request itself is of all sandboxes of its kind.
+    own = {**request, "mounts": image_root.targets(request, OLD), "files": {}}
+    plan_mounts(plan, own)
+    plan_files(plan, own)
     plan.compile().run()
     image_root.close(request, OLD)
     counts = plan.follow_up()
