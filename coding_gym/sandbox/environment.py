@@ -54,3 +54,14 @@ def environment(
     system = own.pop("PATH", "") or ":".join(SYSTEM_PATH)
     path = ":".join((*spec.path, *first, system))
     return {**FIXED, **own, "PATH": path, **spec.env}
+
+
+def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
+    """Returns the variable by which another Python finds the packages of the spec's.
+
+    For backends that do not show the spec's interpreter with what is mounted in it.
+    """
+    if spec.python is None:
+        return {}
+    site = str(spec.python.site_packages)
+    return {"PYTHONPATH": site} if any(mount.target == site for mount in spec.mounts) else {}

@@ -12,7 +12,7 @@ from typing import Self
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import copies
-from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.environment import environment, mounted_packages
 from coding_gym.sandbox.process_group import ProcessGroup
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Probe, Snapshot
@@ -254,7 +254,8 @@ class ProcessSandbox:
             raise SandboxError(f"could not restore the snapshot: {error}") from error
 
     def _environment(self) -> dict[str, str]:
-        env = environment(self._spec, first=(str(self._folder / "bin"),))
+        env = mounted_packages(self._spec)  # their folder is where the mount comes from
+        env |= environment(self._spec, first=(str(self._folder / "bin"),))
         env["HOME"] = self._places[HOME]
         # Where bash and git are may differ from Linux.
         env["PATH"] += ":" + os.environ.get("PATH", os.defpath)

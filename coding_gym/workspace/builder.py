@@ -161,7 +161,10 @@ class Builder:
 
     def _ground_in_image(self, task: Task) -> _Ground:
         digest = self._images.identity(task)
-        python = self._image_pythons.get(task, digest)
+        try:
+            python = self._image_pythons.get(task, digest)
+        except InvalidArgumentError as error:  # by the backend that was to open it
+            raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
         artifacts = None
         if task.image_path:
             artifacts = self._images.get(task, task_date(task)).artifacts
@@ -197,10 +200,7 @@ class Builder:
             Mount(source=layer.site, target=str(interpreter.site_packages)),
             Mount(source=layer.scripts, target=PYTEST_BIN),
         )
-        env = {}
-        if self._backend.name == "process":  # which shows no mounts, but translates paths
-            env["PYTHONPATH"] = str(interpreter.site_packages)
-        return _Ground(layer.key, mounts, (PYTEST_BIN,), env, python=interpreter)
+        return _Ground(layer.key, mounts, (PYTEST_BIN,), {}, python=interpreter)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""

@@ -8,7 +8,7 @@ from typing import Any
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import host_network
 from coding_gym.sandbox.containers.prepare import FIRST_BASH, check_alias
-from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.environment import environment, mounted_packages
 from coding_gym.sandbox.results import check_env
 from coding_gym.sandbox.spec import Mount, SandboxSpec
 
@@ -48,15 +48,7 @@ def container_env(
         user: The name that the image gives its user; "" where it is not known.
     """
     network = host_network.settings().env if spec.network else {}
-    return network | _packages(spec) | environment(spec, image_env=image_env, user=user)
-
-
-def _packages(spec: SandboxSpec) -> dict[str, str]:
-    """Returns what makes the image's Python find packages that are mounted for the spec's."""
-    if spec.python is None:
-        return {}
-    site = str(spec.python.site_packages)
-    return {"PYTHONPATH": site} if any(mount.target == site for mount in spec.mounts) else {}
+    return network | mounted_packages(spec) | environment(spec, image_env=image_env, user=user)
 
 
 def create_options(
