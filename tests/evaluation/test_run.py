@@ -166,11 +166,8 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
     assert [turn.token_ids for turn in record.turns] == [(4, 5), (7,), (8,)]
     assert all(turn.exact and turn.logprobs is not None for turn in record.turns)
     made = [turn.model_call for turn in record.turns if turn.model_call]
-    assert [(call.prefix_length, call.prompt_ids) for call in made] == [
-        (0, (1, 2, 3)),
-        (5, (6,)),
-        (2, (9,)),
-    ]
+    prompts = [(call.prefix_length, call.prompt_ids) for call in made]
+    assert prompts == [(0, (1, 2, 3)), (5, (6,)), (2, (9,))]
     assert record.num_prefix_breaks == 1
 
 
@@ -256,6 +253,16 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         evaluate(gold(), tmp_path / "run", tasks=TASKS[1:2], resume=True)
 
 
+def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
+    folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1])
+    new = folder.config["versions"]["gymnasium"]
+    folder.config["versions"]["gymnasium"] = "0.1"
+    folder.save_config()
+    for _ in range(2):
+        folder = evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], resume=True)
+    assert folder.config["versions"]["gymnasium"] == f"0.1, then {new}"
+
+
 def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
     with ChatServer(look_then_submit) as server:
         agent = chat(server, prices=Prices(input=1e6, output=0.0))
@@ -315,18 +322,19 @@ def test_no_record_follows_one_that_could_not_be_written(tmp_path: Path) -> None
             writer.add(replace(record, attempt=1))
         index.rmdir()
         whole.rename(index)
-        with pytest.raises(IsADirectoryError):
+        with pytest.raises(OSError, match="an earlier record"):
             writer.add(replace(record, attempt=2))
     assert [attempt for _, attempt in folder.rows()] == [0, 1]
 
 
 _RUN = """
 import sys
-from coding_gym.agents.players import get_player
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.tasks import load_tasks
 from pathlib import Path
 out = Path(sys.argv[1])
-evaluate(get_player("noop"), out, num_tasks=6, attempts=10, concurrency=4, resume=out.exists())
+tasks = load_tasks("bundled", limit=6)
+evaluate("noop", out, tasks=tasks, attempts=10, concurrency=4, resume=out.exists())
 """
 
 
