@@ -9,12 +9,11 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import coding_gym
 from coding_gym.action import Completion, Stop
-from coding_gym.agents.protocol import Info, Play
+from coding_gym.agents.protocol import Info, Seat, next_action
 from coding_gym.agents.registry import AgentFactory
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Outcome
@@ -217,31 +216,17 @@ class GeneratorPlayer:
     async def play(self, live: LiveEpisode) -> None:
         """Plays the actions that the generator yields."""
         episode = live.episode
-        seat = SimpleNamespace(
-            task=episode.task,
-            toolset=episode.toolset,
-            tool_format=episode.tool_format,
-            action_space=ActionText(episode.toolset.name, episode.tool_format, live.seed),
-        )
-        agent = self._factory(seat)
-        play: Play = agent.play(_info(live, live.task.problem_statement))
-        action = await live.in_thread(next, play, None)
-        while action is not None and not live.ended:
+        toolset, form = episode.toolset, episode.tool_format
+        seat = Seat(live.task, toolset, form, ActionText(toolset.name, form, live.seed))
+        play = self._factory(seat).play({**episode.info(), "text": live.task.problem_statement})
+        info: Info | None = None
+        while not live.ended:
+            action = await live.in_thread(next_action, play, info)
+            if action is None:
+                break
             outcome = await live.step(action)
-            if not live.ended:
-                action = await live.in_thread(_send, play, _info(live, outcome.text))
+            info = {**episode.info(), "text": outcome.text}
         play.close()
 
     async def close(self) -> None:
         """Does nothing."""
-
-
-def _send(play: Play, info: Info) -> str | None:
-    try:
-        return play.send(info)
-    except StopIteration:
-        return None
-
-
-def _info(live: LiveEpisode, text: str) -> Info:
-    return {**live.episode.info(), "text": text}

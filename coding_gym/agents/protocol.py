@@ -1,6 +1,7 @@
 """The protocol of agents: a generator that yields actions and receives the info of each step."""
 
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from coding_gym.task import Task
@@ -10,28 +11,21 @@ Info = Mapping[str, Any]
 Play = Generator[str, Info, None]
 
 
-class Seat(Protocol):
-    """What an agent for an episode is made from, such as a `CodingRepairEnv`."""
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What an agent for an episode is made from; a `CodingRepairEnv` has the same attributes.
 
-    @property
-    def task(self) -> Task:
-        """The task that is played."""
-        ...
+    Attributes:
+        task: The task that is played.
+        toolset: The tools that the agent has.
+        tool_format: How calls are written.
+        action_space: Random actions, by its ``sample()``.
+    """
 
-    @property
-    def toolset(self) -> Toolset:
-        """The tools that the agent has."""
-        ...
-
-    @property
-    def tool_format(self) -> str:
-        """How calls are written."""
-        ...
-
-    @property
-    def action_space(self) -> Any:
-        """Random actions, by its ``sample()``."""
-        ...
+    task: Task
+    toolset: Toolset
+    tool_format: str
+    action_space: Any
 
 
 class Agent(Protocol):
@@ -53,3 +47,11 @@ class Agent(Protocol):
             episode has ended has nothing more to say: the episode is stopped and graded.
         """
         ...
+
+
+def next_action(play: Play, info: Info | None) -> str | None:
+    """Returns the action that follows a step's info, None at first; None where there is no more."""
+    try:
+        return next(play) if info is None else play.send(info)
+    except StopIteration:
+        return None

@@ -1,25 +1,24 @@
 """``coding-gym demo``: an agent repairs bundled tasks on the screen."""
 
+import asyncio
 import os
 import textwrap
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Annotated, Any
+from typing import Annotated
 
-import gymnasium as gym
 import typer
 from rich.console import Console
 from rich.progress import Progress
 from rich.syntax import Syntax
 
-from coding_gym.agents.protocol import Info
+from coding_gym.agents.live_episode import GeneratorPlayer
 from coding_gym.agents.registry import agent_factory
 from coding_gym.agents.template_repair import readable_message
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.episode import transcript
-from coding_gym.rollout import append_trajectory, play_episode
+from coding_gym.episode import EpisodeFactory, Outcome, transcript
+from coding_gym.rollout import Runner, append_trajectory
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.curriculum import difficulty_rank
 from coding_gym.trajectory import Trajectory
@@ -44,78 +43,59 @@ def demo(
     ] = False,
 ) -> None:
     """Let an agent repair bundled tasks: the first one turn by turn, then all the others."""
-    agent_factory(agent)  # a wrong name is an error before anything is built
+    player = GeneratorPlayer(agent, agent_factory(agent))
     options.check_writable(out)
-    chosen = options.parse_sandbox(sandbox)
+    tasks = _chosen(every=every)
+    factory = EpisodeFactory.from_config(tasks=tasks, sandbox=options.parse_sandbox(sandbox))
     console = terminal()
-    first, *others = _chosen(every=every)
-    console.rule(f"{agent} on {first}")
-    played = [_play(first, agent, chosen, _printer(console))]
-    console.print(Syntax(played[0][0].patch, "diff", theme="ansi_dark", word_wrap=True))
-    console.print(_outcome(*played[0]), style="bold")
-    console.rule(f"{agent} on the other {len(others)} tasks")
-    pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
-    try:
-        with Progress(console=console, transient=True) as progress:
-            bar = progress.add_task("episodes", total=len(others))
-            futures = [pool.submit(_play, task_id, agent, chosen) for task_id in others]
-            for future in as_completed(futures):
-                played.append(future.result())
-                progress.console.print(_outcome(*played[-1]))
-                progress.advance(bar)
-    finally:  # after an interrupt only the episodes in progress are waited for
-        pool.shutdown(cancel_futures=True)
-    trajectories = [trajectory for trajectory, _ in played]
+    played: list[Trajectory] = []
+    console.rule(f"{agent} on {tasks[0].task_id}")
+    console.print(tasks[0].problem_statement)
+    runner = Runner(factory=factory, player=player, on_outcome=_printer(console))
+    asyncio.run(runner.run([(tasks[0], 0)], played.append))
+    console.print(Syntax(played[0].patch, "diff", theme="ansi_dark", word_wrap=True))
+    console.print(_outcome(played[0]), style="bold")
+    console.rule(f"{agent} on the other {len(tasks) - 1} tasks")
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task("episodes", total=len(tasks) - 1)
+
+        def show(trajectory: Trajectory) -> None:
+            played.append(trajectory)
+            progress.console.print(_outcome(trajectory))
+            progress.advance(bar)
+
+        runner = Runner(factory=factory, player=player, concurrency=workers or os.cpu_count() or 1)
+        asyncio.run(runner.run([(task, 0) for task in tasks[1:]], show))
     if out is not None:
-        for trajectory in trajectories:
+        for trajectory in played:
             append_trajectory(out, trajectory)
     console.print(
         f"\nEvery verdict is by hidden tests in a second, clean sandbox. {_NOTES.get(agent, '')}"
     )
-    resolved = sum(t.resolved for t in trajectories)
-    failures = [t for t in trajectories if t.error]
-    console.print(f"resolved {resolved}/{len(trajectories)}")
-    if failures:
+    console.print(f"resolved {sum(one.resolved for one in played)}/{len(played)}")
+    if any(one.error for one in played):
         raise typer.Exit(1)
 
 
-def _chosen(*, every: bool) -> list[str]:
-    """Returns the ids of the tasks to show: without ``every`` the easiest of some programs."""
+def _chosen(*, every: bool) -> list[Task]:
+    """Returns the tasks to show: without ``every`` the easiest of some programs."""
     tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
     if every:
-        return [task.task_id for task in tasks]
-    by_program = {tasks[0].repo: tasks[0].task_id}
+        return tasks
+    by_program = {tasks[0].repo: tasks[0]}
     for task in sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)):
-        by_program.setdefault(task.repo, task.task_id)
+        by_program.setdefault(task.repo, task)
     return list(by_program.values())[:_NUM_SHOWN]
 
 
-def _play(
-    task_id: str,
-    agent: str,
-    sandbox: str | dict[str, Any],
-    on_info: Callable[[Info], None] = lambda _: None,
-) -> tuple[Trajectory, float]:
-    """Plays one episode in an env of its own; returns it and its wall time in seconds."""
-    began = time.perf_counter()
-    env = gym.make("CodingRepair-v0", sandbox=sandbox, disable_env_checker=True)
-    try:
-        trajectory = play_episode(
-            env, agent_factory(agent), task_id=task_id, seed=0, on_info=on_info
-        )
-    finally:
-        env.close()
-    return trajectory, time.perf_counter() - began
-
-
-def _printer(console: Console) -> Callable[[Info], None]:
-    return lambda info: console.print(
-        transcript.render([readable_message(message) for message in info["messages"]])
+def _printer(console: Console) -> Callable[[Outcome], None]:
+    return lambda outcome: console.print(
+        transcript.render([readable_message(message) for message in outcome.messages])
     )
 
 
-def _outcome(trajectory: Trajectory, seconds: float) -> str:
+def _outcome(trajectory: Trajectory) -> str:
     mark = "✔" if trajectory.resolved else "✘"
-    turns = len(trajectory.turns)
+    turns, seconds = len(trajectory.turns), trajectory.duration_s
     verdict = textwrap.shorten(options.verdict(trajectory), 96, placeholder=" …")
     return f"{mark} {trajectory.task_id:<34} {turns:>3} turns {seconds:>5.1f} s  {verdict}"

@@ -6,7 +6,7 @@ rewards of this package are made.
 """
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
@@ -16,6 +16,7 @@ import gymnasium as gym
 
 from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
+from coding_gym.agents.simple import FixedAgent
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.episode.factory import Settings, task_digest
@@ -77,18 +78,6 @@ class Replay:
     skipped: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Script:
-    """An agent that plays recorded actions."""
-
-    actions: Sequence[str]
-    name: str = "record"
-
-    def play(self, _: Mapping[str, Any]) -> Generator[str, Mapping[str, Any], None]:
-        for action in self.actions:  # noqa: UP028 - a list's iterator has no send
-            yield action
-
-
 def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
     """Plays the actions of a record again and compares every result.
 
@@ -112,7 +101,7 @@ def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
         if trajectory.settings["task_digest"] != task_digest(task):
             there = Difference("the task", "as it was recorded", "another one of the same name")
             return Replay(task_id, difference=there)
-        now = play_episode(env, _Script(list(_actions(trajectory))), seed=0)
+        now = play_episode(env, FixedAgent("record", list(_actions(trajectory))), seed=0)
     compared = ((name, _text(old), _text(new)) for name, old, new in _pairs(trajectory, now, notes))
     difference = next((Difference(*each) for each in compared if each[1] != each[2]), None)
     num_turns = min(len(trajectory.turns), len(now.turns))
