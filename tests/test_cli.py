@@ -133,8 +133,8 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
         (["play", "--agent", "smart"], "no agent is called 'smart'"),
         (["play", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
         (["validate", "bundled", "--task", "nope"], "nope"),
-        (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "cannot write to"),
-        (["validate", "bundled", "--report", "/proc/x.jsonl"], "cannot write to"),
+        (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "/proc/nowhere"),
+        (["validate", "bundled", "--report", "/proc/x.jsonl"], "/proc/x.jsonl"),
         (["demo", "--agent", "smart"], "no agent is called 'smart'"),
     ],
 )

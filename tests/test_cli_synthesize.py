@@ -10,14 +10,12 @@ from unittest import mock
 import pytest
 from faults import raising
 from repositories import commit
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from coding_gym import load_tasks
 from coding_gym.calls import ExecResult
 from coding_gym.cli import synthesize as command
 from coding_gym.cli.app import app
-from coding_gym.cli.synthesize import ProgressLines
 from coding_gym.errors import (
     InvalidArgumentError,
     MissingDependencyError,
@@ -25,7 +23,7 @@ from coding_gym.errors import (
     UnknownNameError,
 )
 from coding_gym.task import Task
-from coding_gym.tasks.synthesis import Progress, Project, project, pypi
+from coding_gym.tasks.synthesis import Project, project, pypi
 from coding_gym.tasks.synthesis.writing import Output
 
 UNREACHED = """\
@@ -235,14 +233,3 @@ def test_a_history_without_fixes_says_what_was_looked_at(repo: Path, out: Path) 
     assert result.exit_code == 1
     assert "no tasks, and nothing was written: of 3 commits, 3 are merges" in result.output
     assert not out.parent.parent.exists()
-
-
-def test_lines_come_every_ten_tasks_or_half_minute(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = iter([0.0, 1.0, 2.0, 3.0, 32.0, 33.0, 62.9])
-    lines = ProgressLines(Console(soft_wrap=True), 50, lambda: next(clock))
-    for num_tasks in (0, 9, 10, 19, 19, 19):
-        lines.show(Progress(num_tasks=num_tasks, num_tried=num_tasks + 5, num_found=num_tasks + 1))
-    assert capsys.readouterr().out.splitlines() == [
-        "10 of 50 tasks; 15 tried, 11 found by tests",
-        "19 of 50 tasks; 24 tried, 20 found by tests",
-    ]

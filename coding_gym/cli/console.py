@@ -1,9 +1,14 @@
 """Where commands print: plain text, as it is but for what would steer a terminal."""
 
+import time
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import MofNCompleteColumn, Progress
 from rich.segment import Segment
+
+_LINE_EVERY_S = 30.0
+_SPEED_PERIOD_S = 600.0
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -13,6 +18,28 @@ def terminal(*, stderr: bool = False) -> Console:
     or turn the direction of writing become blanks; line feeds and tabs stay.
     """
     return _Terminal(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+class LineProgress(Progress):
+    """A bar; where the output is no terminal, a line every half minute."""
+
+    def __init__(self, console: Console, total: int | None = None) -> None:
+        super().__init__(
+            MofNCompleteColumn(),
+            *Progress.get_default_columns(),
+            console=console,
+            transient=True,
+            speed_estimate_period=_SPEED_PERIOD_S,
+        )
+        self.bar = self.add_task("", total=total)
+        self._last_line_s = time.monotonic()
+
+    def show(self, description: str, completed: float) -> None:
+        """Displays how far the work is."""
+        self.update(self.bar, completed=completed, description=description)
+        if not self.console.is_terminal and time.monotonic() - self._last_line_s > _LINE_EVERY_S:
+            self._last_line_s = time.monotonic()
+            self.console.print(f"{completed:.0f}/{self.tasks[0].total:.0f}  {description}")
 
 
 class _Terminal(Console):

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -19,7 +19,6 @@ from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
 from coding_gym.rollout import Runner, append_trajectory
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 from coding_gym.tasks.curriculum import difficulty_rank
 from coding_gym.trajectory import Trajectory
 
@@ -45,8 +44,9 @@ def demo(
     """Let an agent repair bundled tasks: the first one turn by turn, then all the others."""
     player = GeneratorPlayer(agent, agent_factory(agent))
     options.check_writable(out)
-    tasks = _chosen(every=every)
-    factory = EpisodeFactory.from_config(tasks=tasks, sandbox=options.parse_sandbox(sandbox))
+    chosen = options.parse_sandbox(sandbox)
+    factory = EpisodeFactory.from_config(tasks="bundled", sandbox=chosen)
+    tasks = _chosen(factory.tasks, every=every)
     console = terminal()
     played: list[Trajectory] = []
     console.rule(f"{agent} on {tasks[0].task_id}")
@@ -77,9 +77,9 @@ def demo(
         raise typer.Exit(1)
 
 
-def _chosen(*, every: bool) -> list[Task]:
+def _chosen(bundled: Sequence[Task], *, every: bool) -> list[Task]:
     """Returns the tasks to show: without ``every`` the easiest of some programs."""
-    tasks = sorted(load_tasks("bundled"), key=lambda task: task.task_id != _SHOWN_FIRST)
+    tasks = sorted(bundled, key=lambda task: task.task_id != _SHOWN_FIRST)
     if every:
         return tasks
     by_program = {tasks[0].repo: tasks[0]}

@@ -1,6 +1,5 @@
 """``coding-gym eval``: an agent on many tasks, to a number with an interval."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
 
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import Player
@@ -16,7 +14,7 @@ from coding_gym.agents.model_client import Prices
 from coding_gym.agents.players import get_player, player_names
 from coding_gym.agents.predictions import PatchAgent
 from coding_gym.cli import options
-from coding_gym.cli.console import terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
@@ -30,8 +28,6 @@ from coding_gym.tasks import load_tasks
 from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.trajectory import Trajectory
 
-_LINE_EVERY_S = 30.0  # where the output is no terminal
-_SPEED_PERIOD_S = 600.0
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
 _PLAYER = ("base_url", "max_retries", "history", "script")
@@ -164,7 +160,7 @@ def play_run(
     loaded = load_tasks(**source)
     console = terminal()
     try:
-        with _ShownProgress(console) as progress:
+        with _RunProgress(console) as progress:
             folder = evaluate(
                 make_player(loaded),
                 path,
@@ -172,7 +168,7 @@ def play_run(
                 source=source,
                 notes={"command": command},
                 on_start=progress.begin,
-                on_done=progress.show,
+                on_done=progress.count,
                 **arguments,
             )
     except KeyboardInterrupt:
@@ -239,31 +235,23 @@ def _episode(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class _ShownProgress(Progress):
-    """A bar with the rate so far; where the output is no terminal, a line now and then."""
+class _RunProgress(LineProgress):
+    """The progress of a run, with the rate so far."""
 
     runner: Runner
 
     def __init__(self, console: Console) -> None:
-        super().__init__(
-            MofNCompleteColumn(),
-            *Progress.get_default_columns(),
-            console=console,
-            transient=True,
-            speed_estimate_period=_SPEED_PERIOD_S,
-        )
-        self._bar = self.add_task("", total=None)
+        super().__init__(console)
         self._counts = Counter[str]()
-        self._last_line = time.monotonic()
 
     def begin(self, runner: Runner, planned: int, rows: Mapping[Key, Row]) -> None:
         """Begins to count, with the verdicts that a resumed run keeps."""
         self.runner = runner
         kept = [row for row in rows.values() if not row.error_class]
         self._counts.update(graded=len(kept), resolved=sum(row.resolved for row in kept))
-        self.update(self._bar, total=planned, completed=len(kept))
+        self.update(self.bar, total=planned, completed=len(kept))
 
-    def show(self, trajectory: Trajectory) -> None:
+    def count(self, trajectory: Trajectory) -> None:
         """Counts an attempt that has ended."""
         if trajectory.error_class:
             self._counts["errors"] += 1
@@ -274,11 +262,7 @@ class _ShownProgress(Progress):
             )
         else:
             self._counts.update(graded=1, resolved=trajectory.resolved)
-        self.update(self._bar, advance=1, description=self._summary())
-        if not self.console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY_S:
-            self._last_line = time.monotonic()
-            (bar,) = self.tasks
-            self.console.print(f"{bar.completed:.0f}/{bar.total:.0f}  {bar.description}")
+        self.show(self._summary(), self.tasks[0].completed + 1)
 
     def _summary(self) -> str:
         """Returns the rate with its interval, the errors, the cost and the speed in one line."""

@@ -145,19 +145,10 @@ def parse_object(name: str, text: str | None) -> dict[str, Any]:
 
 
 def check_writable(path: Path | None) -> None:
-    """Makes sure that a file can be written before any work goes into what it will hold.
-
-    Raises:
-        InvalidArgumentError: It cannot.
-    """
-    if path is None:
-        return
-    try:
+    """Raises OSError for a file that cannot be written, before any work goes into its content."""
+    if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab"):
-            pass
-    except OSError as problem:
-        raise InvalidArgumentError(f"cannot write to {path}: {problem.strerror}") from None
+        path.open("ab").close()
 
 
 def verdict(trajectory: Trajectory) -> str:

@@ -4,18 +4,14 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import Progress as Bar
 
 from coding_gym.cli import options
-from coding_gym.cli.console import terminal
+from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 from coding_gym.tasks.synthesis import (
@@ -32,7 +28,6 @@ from coding_gym.tasks.synthesis.writing import Output
 _INSTALL_PYPI = "python -m pip install --quiet pytest --editable ."
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
-_EVERY_TASKS, _EVERY_S = 10, 30.0
 _STOPPED = 130  # as shells have it for what Ctrl-C ended
 
 
@@ -115,12 +110,13 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
     errors = terminal(stderr=True)
     last = Progress()
     try:
-        with output, _progress_towards(n, errors, begin) as show:
+        errors.print(begin)
+        with output, LineProgress(errors, n) as bar:
 
             def keep(progress: Progress) -> None:
                 nonlocal last
                 last = progress
-                show(progress)
+                bar.show(_counts(progress), progress.num_tasks)
 
             made = make(output.staging, keep)
             if made:
@@ -163,42 +159,6 @@ def _lines(tasks: Sequence[Task], n: int, out: Path, progress: Progress) -> Iter
     if short:
         yield summary(progress)
     yield f"check them:  coding-gym validate {shlex.quote(str(out))}"
-
-
-class ProgressLines:
-    """Prints a line whenever ten more tasks are there, or half a minute has passed.
-
-    Args:
-        console: Where.
-        n: How many tasks are wanted.
-        clock: Seconds that only grow.
-    """
-
-    def __init__(self, console: Console, n: int, clock: Callable[[], float] = monotonic) -> None:
-        self._console, self._n, self._clock = console, n, clock
-        self._num_tens, self._last_s = 0, clock()
-
-    def show(self, progress: Progress) -> None:
-        """Prints a line, if it is time."""
-        now_s = self._clock()
-        tens = progress.num_tasks // _EVERY_TASKS
-        if tens > self._num_tens or now_s - self._last_s >= _EVERY_S:
-            self._num_tens, self._last_s = tens, now_s
-            self._console.print(f"{progress.num_tasks} of {self._n} tasks; {_counts(progress)}")
-
-
-@contextmanager
-def _progress_towards(n: int, console: Console, begin: str) -> Iterator[Callable[[Progress], None]]:
-    """Yields a function that shows the progress: a bar on a terminal, else a line at times."""
-    if not console.is_terminal:
-        console.print(begin)
-        yield ProgressLines(console, n).show
-        return
-    with Bar(console=console, transient=True) as bars:
-        bar = bars.add_task(begin, total=n)
-        yield lambda progress: bars.update(
-            bar, completed=progress.num_tasks, description=f"{_counts(progress)}; tasks"
-        )
 
 
 def summary(progress: Progress) -> str:
