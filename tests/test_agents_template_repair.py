@@ -102,7 +102,6 @@ def test_it_repairs_and_leaves_nothing_else_behind(
     assert f"{len(files)} failed" not in seen[-1]
     assert " passed" in seen[-1]
     assert " failed" not in seen[-1]
-    assert [call["name"] for call in calls if call["name"] == "apply_patch"]
     assert len(calls) <= 40
 
 

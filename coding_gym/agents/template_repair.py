@@ -2,17 +2,14 @@
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any
 
 from coding_gym.agents.protocol import Info, Play
 from coding_gym.agents.tool_use import ToolUse, output_of
 from coding_gym.repair import driver
-from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import localise
-from coding_gym.repair.patching import search_and_replace
 from coding_gym.repair.search import Search
-from coding_gym.repair.source import Source, apply_edits
 from coding_gym.tools.commands import COMMANDS
 from coding_gym.trajectory import Message
 
@@ -55,10 +52,11 @@ class TemplateRepairAgent:
 
     def play(self, info: Info) -> Play:  # noqa: ARG002 - it reads the tests, not the report
         """Plays one episode, in at most 40 turns."""
-        repair = yield from self._find()
-        if repair is not None:
-            candidate, sources = repair
-            yield from self._apply(candidate, sources)
+        candidate = yield from self._find()
+        if candidate is not None:
+            edits = sorted(candidate.edits, reverse=True)  # from the end of each file to its start
+            places = [[e.path, e.start, e.end, e.replacement] for e in edits]
+            yield from self._through_shell(driver.ask("apply", {"edits": places}))
             yield self._shell(_TESTS)
         yield from self._tools.submission()
 
@@ -68,10 +66,11 @@ class TemplateRepairAgent:
             return None
         num_failing = len(found.baseline.failing)
         search = Search(found.sources, num_failing, _MAX_SEARCH_S, _BATCH_SIZE)
-        chosen = yield from self._through_shell(
-            search.run(found.candidates(), _MAX_CANDIDATES, _MAX_PAIRS)
+        return (
+            yield from self._through_shell(
+                search.run(found.candidates(), _MAX_CANDIDATES, _MAX_PAIRS)
+            )
         )
-        return None if chosen is None else (chosen, found.sources)
 
     def _through_shell(self, commands: Generator[str, str, Any]) -> _Steps:
         """Runs the commands that a generator yields, sends it their output, returns its value."""
@@ -82,24 +81,6 @@ class TemplateRepairAgent:
                 command = commands.send(output_of(info))
         except StopIteration as end:
             return end.value
-
-    def _apply(self, candidate: Candidate, sources: Mapping[str, Source]) -> _Steps:
-        """Makes a candidate's edits in the workspace, from the end of each file to its start."""
-        texts = {path: source.text for path, source in sources.items()}
-        waiting = sorted(candidate.edits, reverse=True)
-        while waiting:
-            edit = waiting[0]
-            text = texts[edit.path]
-            replacing = self._tools.replace(edit.path, *search_and_replace(text, edit))
-            if replacing is not None:
-                action, success = replacing
-                info = yield action
-            if replacing is None or not success.search(info["text"]):
-                edits = [[e.path, e.start, e.end, e.replacement] for e in waiting]
-                yield from self._through_shell(driver.ask("apply", {"edits": edits}))
-                return
-            texts[edit.path] = apply_edits(text, [edit])
-            waiting.pop(0)
 
     def _shell(self, command: str) -> str:
         action = self._tools.shell(command)

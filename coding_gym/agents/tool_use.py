@@ -1,7 +1,6 @@
 """Actions of scripted agents, in the tools and the tool format of the env that they play in."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -13,15 +12,6 @@ from coding_gym.tools import Toolset, get_toolset
 from coding_gym.tools.commands import SHELLS
 from coding_gym.tools.formats import render_calls
 from coding_gym.tools.formats.format import KnownTools
-
-# Of a tool that replaces a text once: its arguments for the file, the old and the new text, and its
-# reply on success.
-_REPLACERS = (
-    ("file", "search", "replace", re.compile(r"patch applied successfully")),
-    ("path", "old_str", "new_str", re.compile(r"Replaced the text|has been edited")),
-    ("path", "old_text", "new_text", re.compile(r'"replaced": 1')),
-    ("path", "old", "new", re.compile(r"was edited")),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +40,6 @@ class ToolUse:
     def patch(self, diff: str) -> str | None:
         """Returns the action that applies a unified diff; None where no tool applies one."""
         return self._action_of(KnownTools(self.toolset.schemas).patcher(), diff)
-
-    def replace(self, path: str, old: str, new: str) -> tuple[str, re.Pattern[str]] | None:
-        """Returns the action that replaces a text that occurs once in a file.
-
-        Returns:
-            The action, and a pattern of its reply on success; None where no tool does it.
-        """
-        for name, parameters in self._schemas.items():
-            properties = parameters.get("properties", {})
-            for keys in _REPLACERS:
-                arguments = dict(zip(keys[:3], (path, old, new), strict=True))
-                if "str_replace" in properties.get("command", {}).get("enum", ()):
-                    arguments = {"command": "str_replace", **arguments}
-                if self._required(name) <= arguments.keys() <= properties.keys():
-                    action = self._action(ToolCall(name, arguments))
-                    return None if action is None else (action, keys[3])
-        return None
 
     def submission(self) -> list[str]:
         """Returns the action that submits, or none where there is no such tool.
