@@ -87,7 +87,7 @@ def test_every_kind_of_action_and_end_is_replayed(played: Play, rows: Path, file
         ).stop_reason,
     }
     assert len(ends) >= 5
-    text = run(file, "--task-source", rows, "--workers", "1")
+    text = run(file, "--source", rows, "--workers", "1")
     assert "7 of 7 episodes equal" in text
 
 

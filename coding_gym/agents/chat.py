@@ -68,11 +68,7 @@ class ChatAgent:
         return {"base_url": self._client.base_url, "sampling": self._sampling.body()}
 
     async def play(self, live: LiveEpisode) -> None:
-        """Asks for actions until the episode has ended.
-
-        Raises:
-            ModelError: There is no reply, after all retries.
-        """
+        """Asks for actions until the episode has ended."""
         api = "text" if tells_format(live.episode.tool_format) else "chat"
         while not live.ended:
             reply = await self._ask(live, chat_request(live.episode, api))

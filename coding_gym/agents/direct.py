@@ -59,11 +59,7 @@ class DirectAgent(ChatAgent):
     name = "direct"
 
     async def play(self, live: LiveEpisode) -> None:
-        """Asks once, applies the patch, and has it graded.
-
-        Raises:
-            ModelError: There is no reply, after all retries.
-        """
+        """Asks once, applies the patch, and has it graded."""
         issue = live.task.problem_statement
         files = await live.in_thread(_chosen_files, live.episode, issue)
         shown = [f"{path}\n```\n{text}\n```" for path, text in files.items()]

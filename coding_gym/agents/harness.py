@@ -96,12 +96,7 @@ class HarnessPlayer(ChatAgent):
         return {**super().describe(), "version": version(self.name)}
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the loop until it returns, and has its work graded.
-
-        Raises:
-            ModelError: There is no reply, after all retries.
-            SandboxError: The sandbox died.
-        """
+        """Runs the loop until it returns, and has its work graded."""
         settings = {"model": self.model, "seed": live.seed, **self._sampling.body()}
         requests = _Requests(live, self._client, settings)
         make = self._harness.make
@@ -184,12 +179,7 @@ class _Requests:
     def record(
         self, chat: Sequence[Message], succeeded: Callable[[Message], bool]
     ) -> dict[str, Any]:
-        """Returns the fields of the record that the loop's chat gives, and counts its turns.
-
-        Args:
-            chat: The loop's messages.
-            succeeded: Whether a tool's message reports success.
-        """
+        """Returns the fields of the record that the loop's chat gives, and counts its turns."""
         messages = [
             {
                 "role": each["role"],

@@ -135,12 +135,7 @@ class HuggingFaceAgent:
         }
 
     async def play(self, live: LiveEpisode) -> None:
-        """Generates actions until the episode has ended.
-
-        Raises:
-            PromptTooLongError: A prompt is as long as the model's context.
-            ModelError: The model failed, or its chat template does not fit.
-        """
+        """Generates actions until the episode has ended."""
         episode = live.episode
         if episode.tokenizer is not self._tokenizer:
             raise ModelError(

@@ -49,7 +49,8 @@ class ToolUse:
         call = self.toolset.submission
         if call.name not in self._schemas:
             return []
-        missing = self._required(call.name) - call.arguments.keys()
+        required = set(self._schemas[call.name].get("required", ()))
+        missing = required - call.arguments.keys()
         arguments = {**call.arguments, **dict.fromkeys(sorted(missing), "solved")}
         action = self._action(ToolCall(call.name, arguments))
         return [] if action is None else [action]
@@ -66,9 +67,6 @@ class ToolUse:
         """Each tool's parameters, by its name."""
         functions = (schema["function"] for schema in self.toolset.schemas)
         return {function["name"]: function.get("parameters", {}) for function in functions}
-
-    def _required(self, tool: str) -> set[str]:
-        return set(self._schemas.get(tool, {}).get("required", ()))
 
     def _action_of(self, taker: tuple[str, str] | None, value: str) -> str | None:
         """The call that gives a value to a tool's argument; None where there is no such tool."""

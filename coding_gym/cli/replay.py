@@ -35,7 +35,6 @@ def replay(
     tokenizer: Annotated[str | None, _Tokenizer] = None,
     trust_limits: Annotated[bool, _Trust] = False,
     workers: options.Workers = None,
-    task_source: Annotated[str | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Play recorded actions again and compare every observation, reward, end and patch."""
     chosen = options.parse_sandbox(sandbox)
@@ -44,7 +43,6 @@ def replay(
         "tokenizer": tokenizer,
         "trust_limits": trust_limits,
     }
-    source = source or task_source  # its former name
     num_workers, console = workers or os.cpu_count() or 1, terminal()
     number = 0
     for number, trajectory in enumerate(read_trajectories(path), start=1):

@@ -121,7 +121,6 @@ class RayRunner(Runner):
         return min(usable, key=lambda one: (one[1].num_running / one[1].num_cpus, one[0]))
 
     def _start(self, node_id: str) -> Any:
-        """Starts an actor on a node."""
         ray = _import_ray()
         strategies = import_module("ray.util.scheduling_strategies")
         plain = Runner(
