@@ -11,9 +11,6 @@ from command_line import run
 from machines import NO_LANDLOCK, NO_UNSHARE, run_on
 
 from coding_gym import __version__, load_tasks
-from coding_gym.agents.template_repair import readable_message
-from coding_gym.episode import transcript
-from coding_gym.repair import driver
 from coding_gym.rollout import read_trajectories
 
 
@@ -87,27 +84,6 @@ def test_doctor_names_every_backend_and_what_auto_means() -> None:
         assert f" {name} " in text
     assert text.splitlines()[0] == "auto: namespace"
     assert "process does not keep:\n  - host files are out of reach\n" in text
-
-
-@pytest.mark.parametrize("argument", ["cmd", "command"])
-def test_the_demo_shows_no_packed_data(argument: str) -> None:
-    request = "${TMPDIR:-/tmp}/template-repair/run try <<'EOF'\nc-pI0O3q\nEOF"
-    actions = [driver.install_command(), request, "ls"]
-    calls = [
-        {"function": {"name": "shell", "arguments": json.dumps({argument: c})}} for c in actions
-    ]
-    reply = {"role": "tool", "content": "1 failed\n[0/49] c-pI0O3qJ7EmpEpQdH7"}
-    text = transcript.render(
-        [
-            readable_message(m)
-            for m in ({"role": "assistant", "content": "", "tool_calls": calls}, reply)
-        ]
-    )
-    assert text == (
-        "$ # write a driver that runs the tests to a folder under /tmp\n\n"
-        "$ driver try <<< (packed request)\n\n$ ls\n\n"
-        "  1 failed\n  (49 characters for the agent)\n"
-    )
 
 
 def test_doctor_says_the_same_in_json() -> None:

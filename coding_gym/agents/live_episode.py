@@ -104,11 +104,7 @@ class LiveEpisode:
         return self.episode.ended
 
     async def play(self, player: "Player") -> None:
-        """Has an agent play the episode to its end, which grades the tree as it is.
-
-        Raises:
-            ModelError: The model's server failed, or cannot hold even the first prompt.
-        """
+        """Has an agent play the episode to its end, which grades the tree as it is."""
         try:
             if not self.episode.error:
                 await player.play(self)
@@ -178,7 +174,7 @@ class Player(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Returns the settings that shape what it does, JSON values without secrets."""
-        ...
+        return {}
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays an episode that was just started.
@@ -192,10 +188,10 @@ class Player(Protocol):
 
     async def close(self) -> None:
         """Frees connections; idempotent."""
-        ...
+        return
 
 
-class GeneratorPlayer:
+class GeneratorPlayer(Player):
     """Plays an agent that is a generator of actions, such as ``gold``.
 
     Args:
@@ -208,10 +204,6 @@ class GeneratorPlayer:
     def __init__(self, name: str, factory: AgentFactory) -> None:
         self.name = name
         self._factory = factory
-
-    def describe(self) -> Mapping[str, Any]:
-        """Returns nothing: such an agent has no settings."""
-        return {}
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays the actions that the generator yields."""
@@ -227,6 +219,3 @@ class GeneratorPlayer:
             outcome = await live.step(action)
             info = {**episode.info(), "text": outcome.text}
         play.close()
-
-    async def close(self) -> None:
-        """Does nothing."""

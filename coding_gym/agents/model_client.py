@@ -251,9 +251,6 @@ def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries
     """Returns the reply that a response holds.
 
     Token ids are read where vLLM and SGLang put them; a reply without ids is plain text.
-
-    Raises:
-        ModelError: The response has no reply, or the server's content policy withheld it.
     """
     try:
         choice = data["choices"][0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.action import Stop
-from coding_gym.agents.live_episode import LiveEpisode
+from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
@@ -27,7 +27,7 @@ Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
 
 
-class PatchAgent:
+class PatchAgent(Player):
     """Applies patches as SWE-bench does, and has them graded.
 
     A patch that does not apply, even with SWE-bench's two fallbacks, leaves the tree as it was, so
@@ -54,9 +54,6 @@ class PatchAgent:
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
         await live.step(Stop(problem or "the patch is applied"))
-
-    async def close(self) -> None:
-        """Does nothing."""
 
 
 def _apply(episode: Episode, patch: str) -> str:

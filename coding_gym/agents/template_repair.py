@@ -1,7 +1,5 @@
 """An agent without a model: locates suspicious lines, tries classic edits, keeps what passes."""
 
-import json
-import re
 from collections.abc import Generator
 from typing import Any
 
@@ -10,17 +8,12 @@ from coding_gym.agents.tool_use import ToolUse, output_of
 from coding_gym.repair import driver
 from coding_gym.repair.localisation import localise
 from coding_gym.repair.search import Search
-from coding_gym.tools.commands import COMMANDS
-from coding_gym.trajectory import Message
 
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
 # The counts end the search first, so that it does not depend on the machine.
 _MAX_CANDIDATES, _MAX_PAIRS = 1000, 250  # single edits, and pairs of edits after them
 _MAX_SEARCH_S = 60.0  # of the processor
 _BATCH_SIZE = 250  # candidates per tool call
-_PACKED_REPLY = re.compile(r"^\[\d+/(\d+)\] \S+$", re.MULTILINE)
-_PACKED_REQUEST = re.compile(r" <<'EOF'\n\S+\nEOF$")
-_DRIVER = re.compile(r"\S+/template-repair/run\b")
 
 _Steps = Generator[str, Info, Any]
 
@@ -87,25 +80,3 @@ class TemplateRepairAgent:
         if action is None:
             raise self._tools.refusal(self.name, "runs this shell command: " + command[:80])
         return action
-
-
-def readable_message(message: Message) -> Message:
-    """Returns a message without the packed data that the agent and its driver exchange."""
-    if message["role"] == "tool":
-        content = _PACKED_REPLY.sub("(\\1 characters for the agent)", message["content"])
-        return {**message, "content": content}
-    calls = []
-    for call in message.get("tool_calls", []):
-        arguments = json.loads(call["function"]["arguments"])
-        for name in COMMANDS:
-            if isinstance(arguments.get(name), str):
-                arguments[name] = _readable_command(arguments[name])
-        changed = json.dumps(arguments)
-        calls.append({**call, "function": {**call["function"], "arguments": changed}})
-    return {**message, "tool_calls": calls} if calls else message
-
-
-def _readable_command(command: str) -> str:
-    if command == driver.install_command():
-        return "# write a driver that runs the tests to a folder under /tmp"
-    return _DRIVER.sub("driver", _PACKED_REQUEST.sub(" <<< (packed request)", command))

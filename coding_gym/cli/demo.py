@@ -3,17 +3,15 @@
 import asyncio
 import os
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 from rich.syntax import Syntax
 
 from coding_gym.agents.live_episode import GeneratorPlayer
 from coding_gym.agents.registry import agent_factory
-from coding_gym.agents.template_repair import readable_message
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
@@ -51,7 +49,11 @@ def demo(
     played: list[Trajectory] = []
     console.rule(f"{agent} on {tasks[0].task_id}")
     console.print(tasks[0].problem_statement)
-    runner = Runner(factory=factory, player=player, on_outcome=_printer(console))
+
+    def show_turn(outcome: Outcome) -> None:
+        console.print(transcript.render(outcome.messages))
+
+    runner = Runner(factory=factory, player=player, on_outcome=show_turn)
     asyncio.run(runner.run([(tasks[0], 0)], played.append))
     console.print(Syntax(played[0].patch, "diff", theme="ansi_dark", word_wrap=True))
     console.print(_outcome(played[0]), style="bold")
@@ -86,12 +88,6 @@ def _chosen(bundled: Sequence[Task], *, every: bool) -> list[Task]:
     for task in sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)):
         by_program.setdefault(task.repo, task)
     return list(by_program.values())[:_NUM_SHOWN]
-
-
-def _printer(console: Console) -> Callable[[Outcome], None]:
-    return lambda outcome: console.print(
-        transcript.render([readable_message(message) for message in outcome.messages])
-    )
 
 
 def _outcome(trajectory: Trajectory) -> str:

@@ -119,22 +119,14 @@ def located(source: str) -> str:
 
 
 def parse_sandbox(text: str) -> str | dict[str, Any]:
-    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or the value of JSON.
-
-    Raises:
-        InvalidArgumentError, UnknownNameError: It cannot be used.
-    """
+    """Returns what ``CodingRepair-v0`` takes as ``sandbox``: a name, or the value of JSON."""
     value = parse_object("--sandbox", text) if text.lstrip().startswith("{") else text
     SandboxOptions.parse(value)
     return value
 
 
 def parse_object(name: str, text: str | None) -> dict[str, Any]:
-    """Returns the JSON object of an option; {} where it was not given.
-
-    Raises:
-        InvalidArgumentError: It is no JSON object.
-    """
+    """Returns the JSON object of an option; {} where it was not given."""
     try:
         value = json.loads(text or "{}")
     except ValueError as problem:
