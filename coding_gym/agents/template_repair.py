@@ -40,8 +40,7 @@ class TemplateRepairAgent:
 
     def __init__(self, tools: ToolUse | None = None) -> None:
         self._tools = tools or ToolUse()
-        if self._tools.shell("true") is None:
-            raise self._tools.refusal(self.name, "runs a shell command")
+        self._shell("true")
 
     def play(self, info: Info) -> Play:  # noqa: ARG002 - it reads the tests, not the report
         """Plays one episode, in at most 40 turns."""
@@ -78,5 +77,5 @@ class TemplateRepairAgent:
     def _shell(self, command: str) -> str:
         action = self._tools.shell(command)
         if action is None:
-            raise self._tools.refusal(self.name, "runs this shell command: " + command[:80])
+            raise self._tools.refusal(self.name, f"runs this shell command: {command[:80]}")
         return action

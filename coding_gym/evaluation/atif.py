@@ -12,6 +12,8 @@ from coding_gym.trajectory import Message, Trajectory, Turn
 SCHEMA_VERSION = "ATIF-v1.7"
 """The version that all readers accept; later ones add audio only."""
 
+_TOTALS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+
 
 def replies(trajectory: Trajectory) -> Iterator[tuple[int, Turn | None, list[int] | None]]:
     """Yields the place in ``messages`` of each reply of the policy, its turn, and its prompt's ids.
@@ -139,15 +141,9 @@ def _metrics(turn: Turn, prompt_ids: list[int] | None) -> dict[str, Any]:
 
 def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
     grade = trajectory.grade
-    calls = [turn.model_call for turn in trajectory.turns if turn.model_call]
-    totals = {}
-    for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
-        known = [getattr(call, name) for call in calls]
-        if known and None not in known:
-            totals[f"total_{name}"] = sum(known)
     return _known(
         total_steps=num_steps,
-        **totals,
+        **{f"total_{name}": trajectory.usage.get(name) for name in _TOTALS},
         total_cost_usd=trajectory.cost,
         extra=_known(
             reward=trajectory.total_reward,
