@@ -54,14 +54,16 @@ check: ## lint and types
 run-check: $(VENV)/.installed-check
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/biome check --error-on-warnings
 	@$(BIN)/mypy
 
-format: ## fix what ruff can fix
+format: ## fix what ruff and Biome can fix
 	@$(MAKE) --no-print-directory run-format VENV=$(CHECK_VENV)
 
 run-format: $(VENV)/.installed-check
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(BIN)/biome check --write
 
 bench: $(VENV)/.installed ## print the speed figures of this machine, as ratios
 	@$(BIN)/python benchmarks/bench_core.py
