@@ -17,6 +17,7 @@ from coding_gym.cli import (
     runs,
     tasks,
     validate,
+    view,
 )
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
@@ -38,6 +39,7 @@ app.command("compare")(runs.compare_runs)
 app.command("leaderboard")(runs.print_leaderboard)
 app.command("export")(runs.export_run)
 app.command()(replay.replay)
+app.command()(view.view)
 app.command()(validate.validate)
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,10 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         run_a=f"{first.name} ({first.model})",
         run_b=f"{second.name} ({second.model})",
         resolved=paired,
-        warnings=(*_setting_differences(first, second), *_caveats(first, second, paired)),
+        warnings=(
+            *setting_differences(first.config, second.config),
+            *_caveats(first, second, paired),
+        ),
     )
 
 
@@ -103,19 +107,22 @@ def _caveats(first: Report, second: Report, paired: PairedDifference) -> Iterato
         )
 
 
-def _setting_differences(a: Report, b: Report) -> Iterator[str]:
-    """Yields a sentence for each setting other than the model that differs between two runs."""
-    flat_a, flat_b = (dict(_flat({k: run.config[k] for k in _COMPARED})) for run in (a, b))
-    for name in sorted(flat_a.keys() | flat_b.keys()):
-        old, new = flat_a.get(name, "not set"), flat_b.get(name, "not set")
-        if old == new or name in _OF_THE_MODEL:
-            continue
-        yield f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."
+def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """Returns a sentence for each setting other than the model that differs between two runs."""
+    flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
+    names = (flat_a.keys() | flat_b.keys()) - {*_OF_THE_MODEL, "tasks.task_ids"}  # has a digest
+    pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
+    return [
+        f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."
+        for name, old, new in sorted(pairs, key=itemgetter(0))
+        if old != new
+    ]
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields nested settings with their names joined by dots."""
     for name, value in config.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        elif name != "task_ids":  # its digest differs too
+            yield from flat(value, f"{prefix}{name}.")
+        else:
             yield f"{prefix}{name}", value
