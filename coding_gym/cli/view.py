@@ -1,15 +1,20 @@
-"""``coding-gym view``: runs in a browser."""
+"""``coding-gym view`` and ``show``: runs in a browser, in one file and in the terminal."""
 
+import os
 import secrets
 import webbrowser
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from coding_gym.cli.console import terminal
+from coding_gym.viewer.one_file import write_static_report
 from coding_gym.viewer.pages import Runs
 from coding_gym.viewer.server import is_loopback, serve
+from coding_gym.viewer.terminal import difference_parts, episode_parts, read_episode
 
 
 def view(
@@ -28,8 +33,16 @@ def view(
     open_: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = True,
+    static: Annotated[
+        Path | None,
+        typer.Option(help="Write the runs into this HTML file and stop: no server, no network."),
+    ] = None,
 ) -> None:
     """Display runs in a browser, live while they go on."""
+    if static is not None:
+        num_episodes = write_static_report(runs or [Path("runs")], static)
+        terminal().print(f"wrote {num_episodes} episodes to {static}")
+        return
     if token is None:
         token = "" if is_loopback(host) else secrets.token_urlsafe(24)
     found = Runs(runs or [Path("runs")])
@@ -42,3 +55,34 @@ def view(
             webbrowser.open(address)
 
     serve(found, host=host, port=port, token=token, on_start=started)
+
+
+def show(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    task: Annotated[str, typer.Argument(help="The id of a task.")],
+    attempt: Annotated[
+        int | None, typer.Argument(help="The attempt; by default the first one.")
+    ] = None,
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN[:ATTEMPT]",
+            help="Another run of the task, to display beside it from the first difference on.",
+        ),
+    ] = None,
+) -> None:
+    """Print one episode turn by turn, or two side by side, with colours and a pager."""
+    episode, turns = read_episode(run, task, attempt)
+    if diff is None:
+        parts = episode_parts(episode, turns)
+    else:
+        other, _, number = diff.rpartition(":")
+        other, number = (other, number) if other and number.isdecimal() else (diff, "")
+        second = read_episode(Path(other), task, int(number) if number else None)
+        parts = difference_parts(episode, second[0], turns, second[1])
+    os.environ.setdefault("LESS", "-FRX")  # colours, and no pager for what fits on the screen
+    console = terminal()
+    pager: Any = console.pager(styles=True) if console.is_terminal else nullcontext()
+    with pager:
+        for part in parts:
+            console.print(part, soft_wrap=not isinstance(part, Table))

@@ -86,7 +86,8 @@ def make_run(
                 "duration_s": round(rng.uniform(5, 120), 3),
             }
             if rng.random() < 0.02:
-                changes |= {"grade": None, "error": "HTTP 503: overloaded", "error_class": "model"}
+                changes |= {"grade": None, "patch": "", "stop_reason": None}
+                changes |= {"error": "HTTP 503: overloaded", "error_class": "model"}
             yield replace(shape, **changes)
 
     _write(folder, episodes())
@@ -100,7 +101,7 @@ def make_hostile_run(
 
     Its one task has two attempts: the first is full of markup, control sequences and characters
     that turn the direction of writing; the second has outputs of ``output_chars`` characters in one
-    line, of ``num_lines`` lines, and of as many coloured words.
+    line, of ``num_lines`` lines, and of a tenth as many coloured words.
     """
     path = Path(path)
     name = "task<script>alert(1)</script>"
@@ -132,7 +133,8 @@ def make_hostile_run(
         grade=grade,
         error=attack,
     )
-    outputs = ("y" * output_chars, "a line\n" * num_lines, "\x1b[31mred\x1b[0m " * num_lines)
+    words = "\x1b[31mred\x1b[0m " * (num_lines // 10)
+    outputs = ("y" * output_chars, "a line\n" * num_lines, words)
     second = replace(first, attempt=1, turns=tuple(map(_large_turn, outputs)))
     _write(folder, iter((first, second)))
     return path
@@ -256,7 +258,6 @@ def _large_turn(text: str) -> Turn:
         action="cat log",
         calls=(ToolCall("shell", {"cmd": "cat log"}, "a"),),
         results=(ToolResult(text, call_id="a"),),
-        observation=text,
     )
 
 

@@ -1,0 +1,158 @@
+"""Runs in one HTML file that needs no server and no network.
+
+The page is that of the server. Its scripts and styles stand in the file, named by their hashes in
+the Content-Security-Policy, and the JSON of each page, by its address, as base64 of gzip.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from itertools import permutations
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.viewer.pages import MAX_TURNS, Json, Run, Runs, compare
+from coding_gym.viewer.server import dumps
+
+MAX_EPISODES = 2_000
+
+_ASSETS = files("coding_gym.viewer") / "assets"
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=async |function |class |const |let )", re.MULTILINE)
+_STYLE = '<link rel="stylesheet" href="assets/style.css" />'
+_SCRIPT = '<script type="module" src="assets/main.js"></script>'
+_ICON = '<link rel="icon" href="assets/icon.svg" type="image/svg+xml" />'
+
+
+def write_static_report(folders: Sequence[Path], path: Path) -> int:
+    """Writes runs into one HTML file and returns how many episodes it holds.
+
+    Texts of more than 20,000 characters are cut.
+
+    Args:
+        folders: Folders of runs, or folders that hold such.
+        path: The file; it is replaced as a whole or not at all.
+
+    Raises:
+        InvalidArgumentError: There is no run, or there are more than 2,000 episodes.
+    """
+    runs = Runs(folders)
+    try:
+        num_episodes = _fill(runs)
+        content = {
+            address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
+            for address, page in _pages(runs)
+        }
+    finally:
+        runs.close()
+    temporary = path.with_name(f"{path.name}.part")
+    temporary.write_text(_document(json.dumps(content)), encoding="utf-8", newline="\n")
+    temporary.replace(path)
+    return num_episodes
+
+
+def _fill(runs: Runs) -> int:
+    """Fills the indexes, loads the tasks, and returns the number of episodes."""
+    if not runs.by_id:
+        raise InvalidArgumentError(f"no run in {', '.join(map(str, runs.paths))}")
+    num_episodes = 0
+    for run in runs.by_id.values():
+        while run.index.update():
+            pass
+        num_episodes += run.episodes(limit=0)["total"]
+    if num_episodes > MAX_EPISODES:
+        raise InvalidArgumentError(
+            f"one file holds {MAX_EPISODES:,} episodes at most, got {num_episodes:,}; name fewer "
+            "runs, or serve them: coding-gym view"
+        )
+    for run in runs.by_id.values():
+        run.load_tasks()
+        run.index.complete()
+    return num_episodes
+
+
+def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
+    """Yields the address and the content of every page."""
+    yield "api/runs", runs.page()
+    for run in runs.by_id.values():
+        place = f"api/runs/{quote(run.id)}"
+        table = run.episodes(limit=None)
+        yield place, run.summary()
+        yield f"{place}/episodes", table
+        with_gold = set()
+        for row in table["episodes"]:
+            key = {"task": row["task"], "attempt": row["attempt"]}
+            try:
+                episode = run.episode(**key)
+            except InvalidArgumentError:  # the table says that it cannot be read
+                continue
+            yield f"{place}/episode?{urlencode(key)}", episode
+            for start in range(MAX_TURNS, episode["num_turns"], MAX_TURNS):
+                query = urlencode(key | {"start": start, "count": MAX_TURNS})
+                yield f"{place}/turns?{query}", run.turns(**key, start=start)
+            if episode["has_gold"]:
+                with_gold.add(row["task"])
+        for task in sorted(with_gold):
+            yield f"{place}/gold?{urlencode({'task': task})}", run.gold(task)
+    yield from _comparisons([*runs.by_id.values()])
+
+
+def _comparisons(runs: Sequence[Run]) -> Iterator[tuple[str, Json]]:
+    for a, b in permutations(runs, 2):
+        try:
+            yield f"api/compare?{urlencode({'a': a.id, 'b': b.id})}", compare(a, b)
+        except InvalidArgumentError:  # they have no task in common
+            continue
+
+
+def _document(embedded: str) -> str:
+    """Returns the page with its scripts, styles and data."""
+    style, script = _asset("style.css"), _bundle()
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    document = _asset("index.html")
+    for old, new in (
+        ("<head>", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{policy}" />'),
+        (_ICON, '<link rel="icon" href="data:," />'),
+        (_STYLE, f"<style>{style}</style>"),
+        (_SCRIPT, f'<script type="module">{script}</script>'),
+        # Base64 and escaped addresses: nothing in it ends the element.
+        ("</body>", f'<script type="application/json" id="embedded">{embedded}</script></body>'),
+    ):
+        before, found, after = document.partition(old)
+        assert found, f"index.html has no {old}"  # noqa: S101 - a file of this package
+        document = before + new + after
+    return document
+
+
+def _bundle() -> str:
+    """Returns the modules of the page as one, each behind those that it imports."""
+    parts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in parts:
+            source = _asset(name)
+            parts[name] = ""  # modules may import each other
+            for imported in _IMPORT.findall(source):
+                add(imported)
+            del parts[name]
+            parts[name] = _EXPORT.sub("", _IMPORT.sub("", source))
+
+    add("main.js")
+    return "\n".join(parts.values())
+
+
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _source(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
