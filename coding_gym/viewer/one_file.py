@@ -16,8 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.viewer.pages import MAX_TURNS, Json, Run, Runs, compare
-from coding_gym.viewer.server import dumps
+from coding_gym.viewer.pages import MAX_TURNS, Json, Run, Runs, compare, dumps
 
 MAX_EPISODES = 2_000
 

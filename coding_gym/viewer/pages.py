@@ -5,14 +5,17 @@ larger than a browser can take; `Run.text` gives the rest piece by piece.
 """
 
 import hashlib
-import itertools
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, chain, count, takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, validate_call
 
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
@@ -27,38 +30,44 @@ from coding_gym.evaluation.statistics import (
 )
 from coding_gym.rollout.run_folder import CONFIG, INDEX, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
-from coding_gym.viewer.index import Row, RunIndex, argument_text, clean, open_regular
-from coding_gym.viewer.index import thoughts as thoughts_of
+from coding_gym.viewer.index import (
+    Row,
+    RunIndex,
+    argument_text,
+    clean,
+    file_state,
+    open_regular,
+    thoughts,
+)
 
 if TYPE_CHECKING:
     from coding_gym.task import Task
 
 Json = dict[str, Any]
 
-MAX_TEXT, MAX_MORE = 20_000, 50_000
-"""Characters of a text on a page, and of each further piece."""
-
 MAX_TURNS, MAX_EPISODES = 50, 500
-"""Turns and episodes of one answer."""
+"""Turns and episodes of one page."""
 
+_MAX_TEXT, _MAX_MORE = 20_000, 50_000  # characters of a text on a page, and of a further piece
 _MAX_CONFIG_BYTES = 64 << 20
-_MAX_KEPT_BYTES = 32 << 20  # of records, to turn the pages of
 _RUNNING_S, _RATE_S = 120, 600
 
 _COLUMNS = (
     *("task", "attempt", "repo", "difficulty", "outcome", "reason", "stop_reason", "error_class"),
     *("turns", "tokens", "cost", "duration_s", "reward", "started_at", "indexed"),
 )
-_SORTS = {name: name for name in _COLUMNS if name not in ("repo", "difficulty", "indexed")}
 _FACETS = ("repo", "difficulty", "stop_reason", "error_class")
-_FILTERS = (*_FACETS, "outcome")
 _TABLE = "episodes LEFT JOIN tasks USING (task)"
 _STARTED = "coalesce(started_at, '~')"  # behind all dates
-_MEASURES = ("tokens", "turns", "duration_s")
+
+_Number = Annotated[int, Field(ge=0, le=2**31)]
+_SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
 
 
 class Run:
-    """A run whose index is filled, by calls of `step` or at once.
+    """A run and its pages; the methods with the name of a page take the page's parameters.
+
+    The caller fills `index`.
 
     Args:
         folder: The run's folder.
@@ -76,11 +85,11 @@ class Run:
         self.reload()
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
-        self.tasks_problem = "the tasks are still being loaded"
-        self._summary: tuple[object, float, Json, Json] = (None, 0.0, {}, {})
+        self.is_live = True  # whether the summary may change by itself
+        self._tasks_problem = "the tasks are still being loaded"
         self._lock = threading.Lock()
-        self._records: dict[int, Trajectory] = {}
-        self._sizes: dict[int, int] = {}
+        self._summed: tuple[object, float, Json, Json] = (None, 0.0, {}, {})
+        self._records: dict[int, Trajectory] = {}  # those that were read last
 
     def reload(self) -> None:
         """Reads ``config.json`` if it has changed, as it does when a run is continued.
@@ -89,54 +98,57 @@ class Run:
             InvalidArgumentError: It cannot be read.
         """
         try:
-            state = (self.folder / CONFIG).stat()
-            seen = (state.st_ino, state.st_size, state.st_mtime_ns)
-            if seen == self._config_state:
-                return
             with open_regular(self.folder, CONFIG) as file:
-                config = json_object(file.read(_MAX_CONFIG_BYTES))
+                if (state := file_state(file)) == self._config_state:
+                    return
+                config = json.loads(file.read(_MAX_CONFIG_BYTES))
         except (OSError, ValueError, RecursionError) as problem:
             raise InvalidArgumentError(f"{self.folder} holds no run: {problem}") from None
-        self.config, self._config_state = config, seen
+        if not isinstance(config, dict):
+            raise InvalidArgumentError(f"{self.folder} holds no run: {CONFIG} is no JSON object")
+        self.config, self._config_state = config, state
 
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
-        Their environments and repositories are left alone: making them starts programs.
+        Their environments and clones are left out: making them starts programs.
         """
         source = _setting(self.config, "tasks", kind=dict)
         source = {name: source[name] for name in ("source", "split", "task_ids") if name in source}
         try:
             tasks = run_tasks(RunFolder(self.folder, {"tasks": source}))
         except Exception as problem:  # noqa: BLE001 - a stranger's settings may break any reader
-            self.tasks, self.tasks_problem = {}, f"the tasks cannot be loaded: {problem!s:.300}"
-            return
-        self.tasks, self.tasks_problem = {task.task_id: task for task in tasks}, ""
-        self.index.set_tasks((t.task_id, t.repo, t.difficulty) for t in tasks)
+            tasks, self._tasks_problem = (), f"the tasks cannot be loaded: {problem!s:.300}"
+        else:
+            self._tasks_problem = "the task has changed since the run, or has no gold patch"
+            self.index.set_tasks((task.task_id, task.repo, task.difficulty) for task in tasks)
+        self.tasks = {task.task_id: task for task in tasks}
+        self.is_live = True
 
     def summary(self) -> Json:
         """Returns the run with its counts, sums, estimates and progress."""
-        return self._summed()[0]
+        return self._summary_and_facets()[0]
 
-    def _summed(self) -> tuple[Json, Json]:
-        """Returns the summary and the facets.
+    def _summary_and_facets(self) -> tuple[Json, Json]:
+        """Returns the summary, and the values that episodes can be filtered by.
 
-        They are computed again after a change, but not during more than a tenth of the time.
+        Both are computed again after a change, but never for more than a tenth of the time.
         """
         with self._lock:
             state = (self.index.changes(), self._config_state, self._is_recent())
-            old, due, summary, facets = self._summary
+            old, due, summary, facets = self._summed
             start = time.monotonic()
             if old != state and start >= due:
-                summary, facets = self._summarise(), self._facets()
-                spent = time.monotonic() - start
-                self._summary = (state, start + 10 * spent, summary, facets)
+                old, summary, facets = state, self._summarise(), self._facets()
+                due = start + 10 * (time.monotonic() - start)
+                self._summed = (old, due, summary, facets)
+            self.is_live = old != state or summary["running"] or summary["indexed"] < 1
             return summary, facets
 
     def _is_recent(self) -> bool:
         """Returns whether an attempt was added within the last two minutes."""
         try:
-            return time.time() - (self.folder / INDEX).stat().st_mtime < _RUNNING_S
+            return time.time() - (self.folder / INDEX).lstat().st_mtime < _RUNNING_S
         except OSError:
             return False
 
@@ -145,18 +157,17 @@ class Run:
         counts = self.index.query(
             "SELECT count(*) AS rows, total(outcome = 'resolved') AS resolved, "
             "total(outcome = 'error') AS errors, total(tokens) AS tokens, sum(cost) AS cost, "
-            "total(indexed) AS indexed FROM episodes"
+            "avg(indexed) AS indexed FROM episodes"
         )[0]
         classes = self.index.query(
             "SELECT error_class, count(*) AS rows FROM episodes WHERE outcome = 'error' "
-            "GROUP BY error_class ORDER BY rows DESC"
+            "GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
         )
         num_tasks = len(_setting(config, "tasks", "task_ids", kind=list))
-        attempts = _setting(config, "attempts", kind=int) or 1
-        errors = int(counts["errors"])
-        done, planned = counts["rows"] - errors, num_tasks * attempts
-        is_running = self._is_recent() and counts["rows"] < planned
-        rate = self._rate() if is_running else None
+        attempts = max(_setting(config, "attempts", kind=int), 1)
+        num_left = num_tasks * attempts - counts["rows"]
+        is_running = num_left > 0 and self._is_recent()
+        rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
         return {
             "id": self.id,
             "name": _setting(config, "run_id") or self.id,
@@ -166,248 +177,235 @@ class Run:
             "tasks": _setting(config, "tasks", "source"),
             "num_tasks": num_tasks,
             "attempts": attempts,
-            "planned": planned,
-            "done": done,
+            "planned": num_tasks * attempts,
+            "done": counts["rows"] - int(counts["errors"]),
             "num_resolved": int(counts["resolved"]),
-            "num_errors": errors,
+            "num_errors": int(counts["errors"]),
             "error_classes": {row["error_class"]: row["rows"] for row in classes},
             "estimates": self._estimates(),
-            "tokens": int(counts["tokens"]),
+            "tokens": counts["tokens"],
             "cost": counts["cost"],
             "created_at": _setting(config, "created_at"),
             "running": is_running,
             "rate_per_min": rate,
-            "eta_s": 60 * (planned - counts["rows"]) / rate if rate else None,
-            "indexed": counts["indexed"] / counts["rows"] if counts["rows"] else 1.0,
-            "settings": list(_settings(config)),
+            "eta_s": 60 * num_left / rate if rate else None,
+            "indexed": 1 if counts["indexed"] is None else counts["indexed"],
+            "settings": [
+                [name, argument_text(value)[:300]]
+                for name, value in flat({**config, "command": ""})
+                if name not in ("command", "tasks.task_ids")
+            ],
             "settings_hash": _setting(config, "settings_hash"),
         }
 
     def _estimates(self) -> Json:
-        """Returns the means over tasks of the measures that are known."""
+        """Returns the means over tasks; a measure that no attempt has is null."""
         rows = self.index.query(
-            "SELECT count(*) AS rows, avg(outcome = 'resolved') AS resolved, avg(tokens) AS "
-            "tokens, avg(turns) AS turns, avg(duration_s) AS duration_s FROM episodes "
-            "WHERE outcome != 'error' GROUP BY task"
+            "SELECT count(*) AS rows, avg(outcome = 'resolved') AS resolved, "
+            "nullif(avg(tokens), 0) AS tokens, avg(turns) AS turns, avg(duration_s) AS duration_s "
+            "FROM episodes WHERE outcome != 'error' GROUP BY task"
         )
-        rates = [row["resolved"] for row in rows]
-        num_attempts = sum(row["rows"] for row in rows)
-        found = {"resolved": _estimate(rate_estimate(rates, num_attempts) if rates else None)}
-        for name in _MEASURES:
-            means = [row[name] for row in rows if row[name] is not None]
-            if name == "tokens" and not any(means):  # nothing counted them
-                means = []
-            found[name] = _estimate(mean_estimate(means) if means else None)
-        return found
+        values = {
+            name: [row[name] for row in rows if row[name] is not None]
+            for name in ("resolved", "tokens", "turns", "duration_s")
+        }
+        found = {name: mean_estimate(of) if of else None for name, of in values.items()}
+        if rows:
+            found["resolved"] = rate_estimate(values["resolved"], sum(row["rows"] for row in rows))
+        return {name: _estimate(estimate) for name, estimate in found.items()}
 
-    def _rate(self) -> float | None:
-        """Returns the attempts per minute of the last ten minutes; None where not yet known."""
-        row = self.index.query(
-            "SELECT count(*) AS rows, min(ended_at) AS first FROM episodes WHERE ended_at > ?",
-            (time.time() - _RATE_S,),
-        )[0]
-        if not row["rows"]:
-            return None
-        seconds = max(time.time() - row["first"], 1.0)
-        return 60.0 * int(row["rows"]) / seconds
+    def _rate_per_min(self) -> float | None:
+        """Returns the attempts per minute of the last ten minutes; None without any."""
+        now = time.time()
+        sql = "SELECT count(*) AS rows, min(ended_at) AS first FROM episodes WHERE ended_at > ?"
+        row = self.index.query(sql, [now - _RATE_S])[0]
+        return 60 * int(row["rows"]) / max(now - row["first"], 1) if row["rows"] else None
 
     def _facets(self) -> Json:
-        """Returns the values of each column that rows can be filtered by."""
+        sql = "SELECT DISTINCT {0} FROM {1} WHERE {0} != '' ORDER BY 1 LIMIT 1000"
         return {
-            name: [
-                row[name]
-                for row in self.index.query(
-                    f"SELECT DISTINCT {name} FROM {_TABLE} WHERE {name} != '' ORDER BY 1 LIMIT 1000"  # noqa: S608
-                )
-            ]
+            name: [row[name] for row in self.index.query(sql.format(name, _TABLE))]
             for name in _FACETS
         }
 
+    @validate_call
     def episodes(
         self,
         *,
         task: str = "",
+        repo: str = "",
+        difficulty: str = "",
+        outcome: str = "",
+        stop_reason: str = "",
+        error_class: str = "",
         text: str = "",
-        sort: str = "",
-        order: str = "asc",
-        offset: int = 0,
-        limit: int | None = 100,
-        **equal: str,
+        sort: Annotated[str, Field(pattern=f"^({_SORTS})$")] = "",
+        order: Literal["asc", "desc"] = "asc",
+        offset: _Number = 0,
+        limit: Annotated[int, Field(ge=0, le=MAX_EPISODES)] | None = 100,
     ) -> Json:
         """Returns rows of the table of episodes.
 
         Args:
-            task: Only tasks whose id contains this.
-            text: Only episodes with this phrase in their turns: its words in order, whatever case.
-            sort: The column to sort by; by default episodes are in the order of their start.
-            order: ``"asc"`` or ``"desc"``.
+            task: Only tasks whose id contains this; here and below "" means any.
+            repo: Only this repository.
+            difficulty: Only this label.
+            outcome: Only ``"resolved"``, ``"unresolved"`` or ``"error"``.
+            stop_reason: Only this stop reason.
+            error_class: Only errors of this class.
+            text: Only episodes with this phrase in their turns: its words in order, whatever case;
+                of the last word the beginning is enough.
+            sort: The column to sort by; by default the start of the episodes.
+            order: Ascending or descending.
             offset: How many rows to skip.
             limit: How many rows to return; None for all.
-            equal: Values of repo, difficulty, outcome, stop_reason or error_class; "" for any.
-
-        Raises:
-            InvalidArgumentError: There is no such column or order.
         """
-        if sort not in ("", *_SORTS) or order not in ("asc", "desc"):
-            raise InvalidArgumentError(
-                f"sort must be one of {', '.join(_SORTS)} and order asc or desc, got {sort!r} and "
-                f"{order!r}"
-            )
-        wanted = {name: equal.get(name, "") for name in _FILTERS}
-        where = [f"{name} = ?" for name, value in wanted.items() if value]
-        values: list[object] = [clean(value) for value in wanted.values() if value]
-        if task:
-            where.append("instr(lower(task), lower(?))")
-            values.append(clean(task))
-        if text.strip():
-            phrase = clean(text).replace("\0", " ").replace('"', '""')
-            where.append("id IN (SELECT rowid FROM texts WHERE texts MATCH ?)")
-            values.append(f'"{phrase}" *')
-        condition = f"WHERE {' AND '.join(where)}" if where else ""
-        key = f"{sort} IS NULL, {sort} {order}" if sort else f"{_STARTED} {order}"
-        total = self.index.query(f"SELECT count(*) AS rows FROM {_TABLE} {condition}", values)  # noqa: S608
+        equal = {"repo": repo, "difficulty": difficulty, "outcome": outcome}
+        equal |= {"stop_reason": stop_reason, "error_class": error_class}
+        wanted = {f"{name} = ?": value for name, value in equal.items()}
+        wanted["instr(lower(task), lower(?))"] = task
+        phrase = text.replace("\0", " ").replace('"', '""').strip()
+        wanted["id IN (SELECT rowid FROM texts WHERE texts MATCH ?)"] = phrase and f'"{phrase}" *'
+        values = [clean(value) for value in wanted.values() if value]
+        condition = " AND ".join(sql for sql, value in wanted.items() if value) or "1"
+        key = f"{sort} IS NULL, {sort}" if sort else _STARTED
+        found = f"FROM {_TABLE} WHERE {condition}"
+        total = self.index.query(f"SELECT count(*) AS rows {found}", values)[0]["rows"]
         rows = self.index.query(
-            f"SELECT {', '.join(_COLUMNS)} FROM {_TABLE} {condition} ORDER BY {key}, id "  # noqa: S608
-            "LIMIT ? OFFSET ?",
-            [*values, -1 if limit is None else limit, between("offset", offset)],
+            f"SELECT {', '.join(_COLUMNS)} {found} ORDER BY {key} {order}, id LIMIT ? OFFSET ?",
+            [*values, -1 if limit is None else limit, offset],
         )
         return {
-            "total": total[0]["rows"],
+            "total": total,
             "offset": offset,
-            "episodes": [_episode_row(row) for row in rows],
-            "facets": self._summed()[1],
+            "episodes": [{**row, "indexed": bool(row["indexed"])} for row in rows],
+            "facets": self._summary_and_facets()[1],
         }
 
-    def record(self, task: str, attempt: int) -> tuple[Row, Trajectory]:
-        """Returns the row and the record of an episode.
-
-        Records that were read last are kept, so that the pages of a long episode come quickly.
+    @validate_call
+    def episode(self, task: str, attempt: _Number = 0) -> Json:
+        """Returns an episode with its first turns.
 
         Raises:
             UnknownNameError: The run has no such episode.
             InvalidArgumentError: Its record cannot be read.
         """
-        row = self.index.row(task, between("attempt", attempt))
-        with self._lock:
-            record = self._records.pop(row["id"], None)
-        if record is None:
-            record = self.index.read(row)
-        with self._lock:
-            self._records[row["id"]] = record
-            self._sizes[row["id"]] = row["length"]
-            while len(self._records) > 1 and self._kept_bytes() > _MAX_KEPT_BYTES:
-                del self._records[next(iter(self._records))]
-        return row, record
-
-    def _kept_bytes(self) -> int:
-        return sum(self._sizes[row_id] for row_id in self._records)
-
-    def episode(self, task: str, attempt: int) -> Json:
-        """Returns one episode with its first turns; see `record` for the errors."""
-        row, record = self.record(task, attempt)
+        row, record = self._record(task, attempt)
+        same = ("agent", "model", "toolset", "seed", "error_class", "cost", "duration_s")
         return {
             "task": row["task"],
             "attempt": attempt,
             "run": self.id,
-            "agent": record.agent,
-            "model": record.model,
-            "toolset": record.toolset,
-            "seed": record.seed,
+            **{name: getattr(record, name) for name in (*same, "started_at", "num_prefix_breaks")},
             "outcome": row["outcome"],
             "stop_reason": str(record.stop_reason or ""),
             "error": cut(record.error),
-            "error_class": record.error_class,
             "usage": dict(record.usage),
-            "cost": record.cost,
-            "duration_s": record.duration_s,
-            "started_at": record.started_at,
-            "num_prefix_breaks": record.num_prefix_breaks,
-            "prompt": [
-                {"role": message["role"], "content": cut(message["content"])}
-                for message in _prompt(record)
-            ],
+            "prompt": [{"role": m["role"], "content": cut(m["content"])} for m in _prompt(record)],
             "num_turns": len(record.turns),
             "turns": _turns(record, 0, MAX_TURNS),
             "timeline": _timeline(record),
             "patch": cut(record.patch),
-            "has_gold": None if self.tasks is None else self._gold(record) is not None,
+            "has_gold": None if self.tasks is None else bool(self._gold(record)),
             "grade": _grade(record),
             "neighbours": self._neighbours(row),
         }
 
+    def _record(self, task: str, attempt: int) -> tuple[Row, Trajectory]:
+        """Returns the row and the record of an episode; the last two records are kept."""
+        row = self.index.row(task, attempt)
+        kept = self._records
+        record = kept.get(row["id"]) or self.index.read(row)
+        self._records = {**dict([*kept.items()][-1:]), row["id"]: record}
+        return row, record
+
     def _neighbours(self, row: Row) -> Json:
-        attempts = self.index.query(
-            "SELECT attempt FROM episodes WHERE task = ? ORDER BY 1", [row["task"]]
-        )
-        place = [row["started_at"] or "~", row["id"]]
-        found: Json = {"attempts": [other["attempt"] for other in attempts]}
+        """Returns the attempts at the same task, and the episodes that started next."""
+        sql = "SELECT attempt FROM episodes WHERE task = ? ORDER BY 1"
+        attempts = [other["attempt"] for other in self.index.query(sql, [row["task"]])]
+        found: Json = {"attempts": attempts, "next": None, "previous": None}
         for name, sign, order in (("next", ">", "ASC"), ("previous", "<", "DESC")):
-            others = self.index.query(
+            for other in self.index.query(
                 f"SELECT task, attempt FROM episodes WHERE ({_STARTED}, id) {sign} (?, ?) "  # noqa: S608
                 f"ORDER BY {_STARTED} {order}, id {order} LIMIT 1",
-                place,
-            )
-            found[name] = [*others[0].values()] if others else None
+                [row["started_at"] or "~", row["id"]],
+            ):
+                found[name] = [other["task"], other["attempt"]]
         return found
 
-    def turns(self, task: str, attempt: int, start: int, count: int = MAX_TURNS) -> Json:
-        """Returns some turns of an episode; see `record` for the errors."""
-        start, count = between("start", start), between("count", count, 1, MAX_TURNS)
-        return {"turns": _turns(self.record(task, attempt)[1], start, count)}
+    @validate_call
+    def turns(
+        self,
+        task: str,
+        attempt: _Number = 0,
+        start: _Number = 0,
+        count: Annotated[int, Field(ge=1, le=MAX_TURNS)] = MAX_TURNS,
+    ) -> Json:
+        """Returns some turns of an episode; see `episode` for the errors."""
+        return {"turns": _turns(self._record(task, attempt)[1], start, count)}
 
-    def text(self, task: str, attempt: int, path: str, offset: int) -> Json:
-        """Returns the next piece of a text of an episode; see `record` for other errors.
+    @validate_call
+    def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
+        """Returns the piece of a text that begins at a character; see `episode` for other errors.
 
         Args:
             task: The task's id.
+            path: Where the text stands in the page of the episode, such as ``patch`` or
+                ``turns/3/calls/0/arguments/cmd``.
             attempt: The attempt.
-            path: Where the text stands in the page of the episode, such as
-                ``turns/3/calls/0/output``.
-            offset: Characters that are known already.
+            offset: The character.
 
         Raises:
             UnknownNameError: There is no such text.
         """
-        offset = between("offset", offset)
-        text = _text_at(self.record(task, attempt)[1], path)
-        return {"text": text[offset : offset + MAX_MORE], "total": len(text)}
+        record = self._record(task, attempt)[1]
+        node: Any = {
+            "patch": record.patch,
+            "error": record.error,
+            "prompt": [message["content"] for message in _prompt(record)],
+            "turns": [*zip(record.turns, thoughts(record), strict=True)],
+        }
+        try:
+            for name in path.split("/", 5):  # the name of an argument may have slashes
+                node = node[int(name)] if isinstance(node, list) else node[name]
+                node = _turn(0, node[0], node[1], str) if isinstance(node, tuple) else node
+        except (LookupError, ValueError, TypeError):
+            node = None
+        if not isinstance(node, str):
+            raise UnknownNameError(f"the episode has no text {path!r:.100}")
+        return {"text": node[offset : offset + _MAX_MORE], "total": len(node)}
 
+    @validate_call
     def gold(self, task: str) -> Json:
         """Returns the gold patch of a task.
 
         Raises:
             UnknownNameError: It is not known; the message says why.
         """
-        rows = self.index.query(
-            "SELECT attempt FROM episodes WHERE task = ? LIMIT 1", [clean(task)]
-        )
-        record = self.record(task, rows[0]["attempt"])[1] if rows else Trajectory(task_id=task)
-        gold = self._gold(record)
-        if gold is None:
-            problem = self.tasks_problem or "the task has changed since the run, or has none"
-            raise UnknownNameError(f"the gold patch of {task!r} is not known: {problem}")
+        sql = "SELECT attempt FROM episodes WHERE task = ? AND reason != 'unreadable' LIMIT 1"
+        attempts = self.index.query(sql, [clean(task)])
+        gold = attempts and self._gold(self._record(task, attempts[0]["attempt"])[1])
+        if not gold:
+            raise UnknownNameError(f"no gold patch of {task!r:.100}: {self._tasks_problem}")
         return {"patch": cut(gold, len(gold))}
 
-    def _gold(self, record: Trajectory) -> str | None:
-        """Returns the gold patch of an episode's task, if the task is the one that was played."""
+    def _gold(self, record: Trajectory) -> str:
+        """Returns the gold patch of the task that was played, "" where it is not known."""
         task = (self.tasks or {}).get(record.task_id)
-        if task is None or not task.gold_patch:
-            return None
+        if task is None:
+            return ""
         digest = record.settings.get("task_digest")
-        # The environment, which is not loaded, may leave out tests of the task.
-        is_whole = "environments" not in _setting(self.config, "tasks", kind=dict)
-        is_other = is_whole and digest is not None and digest != task_digest(task)
-        return None if is_other else task.gold_patch
+        # The environments, which are not loaded, may leave out tests of a task.
+        has_all = "environments" not in _setting(self.config, "tasks", kind=dict)
+        return "" if has_all and digest not in (None, task_digest(task)) else task.gold_patch
 
     def outcomes(self) -> dict[str, list[float]]:
-        """Returns the scores of the attempts at each task, as `statistics` takes them."""
+        """Returns the scores of the attempts at each task, as `paired_difference` takes them."""
         rows = self.index.query(
             "SELECT task, count(*) AS rows, total(outcome = 'resolved') AS resolved FROM episodes "
             "WHERE outcome != 'error' GROUP BY task"
         )
-        return {
-            row["task"]: [float(n < row["resolved"]) for n in range(row["rows"])] for row in rows
-        }
+        return {r["task"]: [float(n < r["resolved"]) for n in range(r["rows"])] for r in rows}
 
     def repositories(self) -> dict[str, str]:
         """Returns the repository of each task, as far as they are known."""
@@ -430,36 +428,32 @@ class Runs:
             if not path.is_dir():
                 raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
         self.paths = paths
-        self._by_folder: dict[Path, Run] = {}
         self.by_id: dict[str, Run] = {}
         self.refresh()
 
     def refresh(self) -> None:
         """Finds runs that are new, forgets those that are gone, and reads changed settings."""
-        for run in [*self._by_folder.values()]:
+        for run in [*self.by_id.values()]:
             try:
                 run.reload()
             except InvalidArgumentError:
-                del self._by_folder[run.folder], self.by_id[run.id]
-                run.index.close()
-        for path in self.paths:
-            is_run = (path / CONFIG).exists()
-            for config in [path / CONFIG] if is_run else sorted(path.glob(f"*/{CONFIG}")):
-                self._add(config.parent.resolve())
+                self.by_id.pop(run.id).index.close()
+        known = {run.folder for run in self.by_id.values()}
+        configs = chain.from_iterable(
+            sorted([path / CONFIG, *path.glob(f"*/{CONFIG}")]) for path in self.paths
+        )
+        for folder in dict.fromkeys(config.parent.resolve() for config in configs):
+            if folder not in known and (folder / CONFIG).is_file():
+                self._add(folder)
 
     def _add(self, folder: Path) -> None:
-        if folder in self._by_folder:
-            return
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
-        numbers = itertools.count(2)
-        run_id = name
-        while run_id in self.by_id:
-            run_id = f"{name}~{next(numbers)}"
+        names = chain([name], (f"{name}~{number}" for number in count(2)))
+        run_id = next(name for name in names if name not in self.by_id)
         try:
-            run = Run(folder, run_id)
+            self.by_id[run_id] = Run(folder, run_id)
         except InvalidArgumentError:
             return
-        self._by_folder[folder] = self.by_id[run_id] = run
 
     def __getitem__(self, run_id: str) -> Run:
         """Returns a run.
@@ -490,24 +484,19 @@ def compare(a: Run, b: Run) -> Json:
     """
     first, second = a.outcomes(), b.outcomes()
     paired = paired_difference(first, second)
-    common = first.keys() & second.keys()
     known = {**b.repositories(), **a.repositories()}
     by_repo: dict[str, list[str]] = {}
-    for task in sorted(common):
+    for task in first.keys() & second.keys():
         by_repo.setdefault(known.get(task, "unknown"), []).append(task)
+    names = ("p_value", "cohens_d", "num_better", "num_worse")
     return {
         "a": a.summary(),
         "b": b.summary(),
-        "rate_a": _estimate(paired.rate_a),
-        "rate_b": _estimate(paired.rate_b),
-        "difference": _estimate(paired.difference),
-        "p_value": paired.p_value,
-        "cohens_d": paired.cohens_d,
-        "num_common": len(common),
-        "num_only_a": len(first.keys() - common),
-        "num_only_b": len(second.keys() - common),
-        "num_better": paired.num_better,
-        "num_worse": paired.num_worse,
+        **{name: _estimate(getattr(paired, name)) for name in ("rate_a", "rate_b", "difference")},
+        **{name: getattr(paired, name) for name in names},
+        "num_common": paired.difference.num_tasks,
+        "num_only_a": len(first.keys() - second.keys()),
+        "num_only_b": len(second.keys() - first.keys()),
         "flips": [{"task": task, "a": x, "b": y} for task, (x, y) in paired.flips.items()],
         "repositories": [
             {
@@ -522,146 +511,92 @@ def compare(a: Run, b: Run) -> Json:
     }
 
 
-def between(name: str, value: int, least: int = 0, most: int = 2**31) -> int:
-    """Returns a number that a request names, if it is in its bounds.
-
-    Raises:
-        InvalidArgumentError: It is not.
-    """
-    if not least <= value <= most:
-        raise InvalidArgumentError(f"{name} must be {least} to {most}, got {value}")
-    return value
+def dumps(page: Json) -> str:
+    """Returns a page as JSON of ASCII characters; numbers that JSON does not have become null."""
+    try:
+        return json.dumps(page, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(page))
 
 
-def cut(text: str, most: int = MAX_TEXT) -> Json:
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def cut(text: str, most: int = _MAX_TEXT) -> Json:
     """Returns the beginning of a text, and the length of all of it."""
     return {"text": text[:most], "total": len(text)}
 
 
-def json_object(content: bytes) -> Json:
-    """Reads a JSON object.
-
-    Raises:
-        ValueError: The content is none.
-    """
-    value = json.loads(content)
-    if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")
-    return value
-
-
 def _setting(config: Json, *names: str, kind: type[Any] = str) -> Any:
-    """Returns an entry of a run's settings, or an empty value if it is missing or of another type.
-
-    Args:
-        config: The settings, which may hold anything.
-        names: The keys that lead to it.
-        kind: Its type.
-    """
+    """Returns the entry of nested settings, or an empty value if it has another type."""
     value: Any = config
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, kind) else kind()
 
 
-def _settings(config: Json) -> Iterator[list[str]]:
-    """Yields the name and value of all settings that a reader may want to see."""
-    shown = {name: value for name, value in config.items() if name != "command"}
-    for name, value in flat(shown):
-        if name == "tasks.task_ids":
-            continue
-        yield [name, argument_text(value)[:300]]
-
-
 def _estimate(estimate: Estimate | None) -> Json:
     return {name: getattr(estimate, name, None) for name in ("value", "low", "high")}
 
 
-def _episode_row(row: Row) -> Json:
-    return {**row, "indexed": bool(row["indexed"])}
-
-
-def _prompt(record: Trajectory) -> list[Mapping[str, Any]]:
-    """Returns the messages before the first assistant message."""
-    return [*itertools.takewhile(lambda m: m["role"] != "assistant", record.messages)]
+def _prompt(record: Trajectory) -> Iterator[Json]:
+    """Yields the messages before the first reply."""
+    return takewhile(lambda message: message["role"] != "assistant", record.messages)
 
 
 def _turns(record: Trajectory, start: int, count: int) -> list[Json]:
-    said = thoughts_of(record)
-    turns = [*enumerate(zip(record.turns, said, strict=True))][start : start + count]
-    return [_turn(number, turn, thought, cut) for number, (turn, thought) in turns]
+    turns = [*enumerate(zip(record.turns, thoughts(record), strict=True))]
+    return [_turn(number, *turn, cut) for number, turn in turns[start : start + count]]
 
 
-def _turn(position: int, turn: Turn, thought: str, written: Callable[[str], Any]) -> Json:
+def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) -> Json:
     """Returns the JSON of a turn, its texts as a function writes them."""
-    calls = []
-    for call, result in itertools.zip_longest(turn.calls, turn.results[: len(turn.calls)]):
-        arguments = {name: argument_text(value) for name, value in call.arguments.items()}
-        calls.append(
-            {
-                "name": call.name,
-                "arguments": {name: written(value) for name, value in arguments.items()},
-                "error": call.error,
-                "ok": result and result.ok,
-                "output": result and written(result.content),
-                "duration_s": result and result.duration_s,
-            }
-        )
+    calls = [
+        {
+            "name": call.name,
+            "arguments": {k: written(argument_text(v)) for k, v in call.arguments.items()},
+            "error": call.error,
+            "ok": result and result.ok,
+            "output": result and written(result.content),
+            "duration_s": result and result.duration_s,
+        }
+        for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)])
+    ]
     digest = hashlib.sha256(f"{turn.action}\0{turn.observation}".encode(errors="replace"))
     outputs = "".join(result.content for result in turn.results)
-    is_output = "".join(turn.observation.split()) == "".join(outputs.split())
-    model = turn.model_call
-    names = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "duration_s")
+    is_outputs = "".join(turn.observation.split()) == "".join(outputs.split())
+    model = turn.model_call and turn.model_call.to_json()
     return {
-        "number": position,
+        "number": number,
         "digest": digest.hexdigest()[:12],
         "thought": written(thought),
         "action": written(turn.action),
         "calls": calls,
-        "observation": written("" if is_output else turn.observation),
+        "observation": written("" if is_outputs else turn.observation),
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,
         "model": model
-        and {name: getattr(model, name) for name in (*names, "num_retries", "finish_reason")},
+        and {k: v for k, v in model.items() if not k.startswith("p") or k == "prompt_tokens"},
     }
 
 
-def _text_at(record: Trajectory, path: str) -> str:
-    """Returns a whole text of an episode's page, by its place in the page's JSON."""
-    kind, *rest = path.split("/")
-    try:
-        node: Any = {"patch": record.patch, "error": record.error}
-        if kind == "prompt":
-            node, rest = [message["content"] for message in _prompt(record)], rest
-        elif kind == "turns":
-            position = int(rest.pop(0))
-            thought = thoughts_of(record)[position]
-            node = _turn(position, record.turns[position], thought, str)
-        else:
-            rest = [kind]
-        if "arguments" in rest[2:3]:  # a name may have slashes
-            rest = [*rest[:3], "/".join(rest[3:])]
-        for name in rest:
-            node = node[int(name)] if isinstance(node, list) else node[name]
-    except (LookupError, ValueError, TypeError):
-        node = None
-    if not isinstance(node, str):
-        raise UnknownNameError(f"the episode has no text {path!r:.100}")
-    return node
-
-
 def _timeline(record: Trajectory) -> Json:
-    """Returns tokens and seconds up to the end of each turn, and its reward."""
+    """Returns tokens and seconds up to the end of each turn, rewards, and the limits."""
     limits = record.settings.get("limits")
     calls = [turn.model_call for turn in record.turns]
     tokens = [((c.prompt_tokens or 0) + (c.completion_tokens or 0)) if c else 0 for c in calls]
     return {
-        "tokens": [*itertools.accumulate(tokens)] if any(tokens) else [],
-        "seconds": [*itertools.accumulate(turn.duration_s for turn in record.turns)],
+        "tokens": [*accumulate(tokens)] if any(tokens) else [],
+        "seconds": [*accumulate(turn.duration_s for turn in record.turns)],
         "rewards": [turn.reward for turn in record.turns],
         "limits": {
-            name: limits.get(name) if isinstance(limits, Mapping) else None
+            name: limits.get(name) if isinstance(limits, dict) else None
             for name in ("max_turns", "max_tokens", "max_seconds")
         },
     }
@@ -676,19 +611,15 @@ _WHY = {
 
 
 def _grade(record: Trajectory) -> Json | None:
-    grade = record.grade
-    if grade is None:
+    if record.grade is None:
         return None
+    grade = record.grade.to_json()
     return {
-        "resolved": grade.resolved,
-        "reason": str(grade.reason),
-        "detail": grade.detail,
-        "duration_s": grade.duration_s,
-        "dropped_paths": list(grade.dropped_paths),
+        **{name: grade[name] for name in ("resolved", "reason", "detail", "duration_s")},
+        "dropped_paths": grade["dropped_paths"],
         "tests": [
-            {"test": test, "list": name, "status": str(status), "level": "", "why": why}
+            {"test": test, "list": name, "status": status, "level": "", "why": _WHY.get(status, "")}
             for name in ("fail_to_pass", "pass_to_pass")
-            for test, status in getattr(grade, name).items()
-            for why in [_WHY.get(str(status), "")]
+            for test, status in grade[name].items()
         ],
     }
