@@ -1,0 +1,160 @@
+/** The viewer's data: from the server, or from the report that embeds them. */
+
+const embeddedPaths = readEmbedded();
+
+/** Whether the page is a report that carries all of its data. */
+export const isReport = embeddedPaths !== null;
+
+/** A request that the server refused, or data that a report does not hold. */
+export class DataError extends Error {}
+
+/** A value in an address, as `encodeURIComponent` writes it. */
+function encoded(value) {
+  return encodeURIComponent(String(value).toWellFormed());
+}
+
+/** A path with parameters; those without a value are left out. */
+function withParams(path, params) {
+  const given = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
+  const query = given.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+  return query ? `${path}?${query}` : path;
+}
+
+/** The address of a page, from the segments of its path. */
+export function pageLink(segments, params = {}) {
+  return withParams(`#/${segments.map(encoded).join("/")}`, params);
+}
+
+/** The address of the page of one episode. */
+export function episodeLink({ run, task, attempt }, params = {}) {
+  return pageLink(["run", run, "episode"], { task, attempt, ...params });
+}
+
+/** The address of the page of two episodes side by side. */
+export function pairLink(a, b) {
+  const name = ({ run, task, attempt }) => `${run}|${task}|${attempt}`;
+  return pageLink(["pair"], { a: name(a), b: name(b) });
+}
+
+/** The data of a run, or of its page `name`. */
+export function loadRun(run, name = "", params = {}) {
+  return load(withParams(`api/runs/${encoded(run)}${name && `/${name}`}`, params));
+}
+
+/** The comparison of two runs. */
+export function loadComparison(a, b) {
+  return load(withParams("api/compare", { a, b }));
+}
+
+/** The object at a path of the contract, such as `api/runs`. */
+export async function load(path) {
+  if (isReport) return loadEmbedded(path);
+  let response;
+  try {
+    response = await fetch(path, { headers: { Accept: "application/json" } });
+  } catch {
+    throw new DataError("The server does not answer. Is `coding-gym view` still running?");
+  }
+  if (response.ok) return response.json();
+  const body = await response.json().catch(() => ({}));
+  const detail = typeof body.detail === "string" ? body.detail : response.statusText;
+  throw new DataError(detail || `The server answered with status ${response.status}.`);
+}
+
+/** Calls `onRun` for every run that changed, and `onState` with whether the server is there. */
+export function watchRuns(onRun, onState) {
+  if (isReport) return;
+  const source = new EventSource("api/events");
+  source.addEventListener("open", () => onState(true));
+  source.addEventListener("error", () => onState(false));
+  source.addEventListener("run", (event) => onRun(JSON.parse(event.data)));
+}
+
+/** The embedded texts by their address in one form; null where nothing is embedded. */
+function readEmbedded() {
+  const element = document.getElementById("embedded");
+  if (!element) return null;
+  const entries = Object.entries(JSON.parse(element.textContent));
+  return new Map(entries.map(([path, value]) => [uniform(path), value]));
+}
+
+/** One form for addresses that differ only by the order or encoding of their parameters. */
+function uniform(path) {
+  const [place, query = ""] = path.split("?");
+  const params = [...new URLSearchParams(query)].sort();
+  return JSON.stringify([decodeURIComponent(place), params]);
+}
+
+async function loadEmbedded(path) {
+  const [place, query = ""] = path.split("?");
+  const found = await decoded(path);
+  if (found !== null) return found;
+  const rows = place.endsWith("/episodes") ? await decoded(place) : null;
+  if (rows !== null) return selectEpisodes(place, rows, new URLSearchParams(query));
+  throw new DataError("This report does not hold the page.");
+}
+
+/** The JSON of an embedded address: base64 of gzip; null where it is not there. */
+async function decoded(path) {
+  const packed = embeddedPaths.get(uniform(path));
+  if (packed === undefined) return null;
+  const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+/** What the server does for a page of episodes: filters, sorts, and takes some rows. */
+async function selectEpisodes(place, whole, params) {
+  const matches = (row) =>
+    (!params.get("task") || row.task.toLowerCase().includes(params.get("task").toLowerCase())) &&
+    ["repo", "difficulty", "outcome", "stop_reason", "error_class"].every(
+      (name) => !params.get(name) || row[name] === params.get(name),
+    );
+  let rows = whole.episodes.filter(matches);
+  const phrase = params.get("text")?.match(/[\p{L}\p{N}]+/gu);
+  if (phrase) {
+    const wanted = new RegExp(phrase.join("[^\\p{L}\\p{N}]+"), "iu");
+    const run = place.slice(0, -"/episodes".length);
+    const found = [];
+    for (const row of rows) if (await hasText(run, row, wanted)) found.push(row);
+    rows = found;
+  }
+  const sort = params.get("sort");
+  if (sort) rows = sortedRows(rows, sort, params.get("order") === "desc" ? -1 : 1);
+  const offset = Number(params.get("offset") ?? 0);
+  const limit = Number(params.get("limit") ?? 100);
+  const episodes = rows.slice(offset, offset + limit);
+  return { total: rows.length, offset, episodes, facets: whole.facets };
+}
+
+/** Whether any turn of an episode of the report holds the phrase. */
+async function hasText(run, row, phrase) {
+  const place = { task: row.task, attempt: row.attempt };
+  const episode = await decoded(withParams(`${run}/episode`, place));
+  for (let turns = episode?.turns ?? [], start = 0; turns.length > 0; ) {
+    if (turns.some((turn) => holdsText(turn, phrase))) return true;
+    start += turns.length;
+    if (start >= episode.num_turns) return false;
+    const next = await decoded(withParams(`${run}/turns`, { ...place, start, count: 50 }));
+    turns = next?.turns ?? [];
+  }
+  return false;
+}
+
+/** Whether any text inside of an object holds the phrase. */
+function holdsText(value, phrase) {
+  if (typeof value === "string") return phrase.test(value);
+  return value !== null && typeof value === "object"
+    ? Object.values(value).some((part) => holdsText(part, phrase))
+    : false;
+}
+
+/** Rows in the order of one column; those without a value come last. */
+function sortedRows(rows, name, direction) {
+  const missing = (value) => value === null || value === undefined || value === "";
+  return rows.toSorted((one, other) => {
+    const [a, b] = [one[name], other[name]];
+    if (missing(a) || missing(b)) return missing(a) - missing(b);
+    return a < b ? -direction : a > b ? direction : 0;
+  });
+}

@@ -1,0 +1,162 @@
+/** Elements of a page; text is set as text, never as markup. */
+
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+
+/**
+ * Characters that could hide or reorder text: controls, bidirectional marks, invisible letters,
+ * tags and lone surrogates. Tab and line feed are not among them.
+ */
+export const HIDDEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e007f}]/gu;
+
+/** Name of one hidden character, such as ‹U+202E›. */
+export function hiddenMark(character) {
+  return `‹U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
+}
+
+/** Text with a mark in place of every hidden character. */
+export function visible(text) {
+  return String(text).replace(HIDDEN, hiddenMark);
+}
+
+/**
+ * An HTML element, as in el("a.quiet", { href }, "text"): a tag with its classes, attributes, and
+ * children, of which strings become text. Attributes that are null or false are left out, true
+ * becomes "", and functions listen to the event behind their "on".
+ */
+export function el(tag, ...parts) {
+  return filled(document.createElement(tag.split(".")[0]), tag, parts);
+}
+
+/** An SVG element, in the same form. */
+export function svgEl(tag, ...parts) {
+  return filled(document.createElementNS(SVG_NAMESPACE, tag.split(".")[0]), tag, parts);
+}
+
+function filled(node, tag, parts) {
+  const classes = tag.split(".").slice(1).join(" ");
+  if (classes) node.setAttribute("class", classes);
+  const attributes = parts[0]?.constructor === Object ? parts.shift() : {};
+  for (const [name, value] of Object.entries(attributes)) {
+    if (isNothing(value)) continue;
+    if (typeof value === "function") node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : name === "title" ? visible(value) : value);
+  }
+  node.append(...contents(parts));
+  return node;
+}
+
+function isNothing(value) {
+  return value === null || value === undefined || value === false;
+}
+
+/** Nodes of nested lists of nodes, texts and nothing. */
+export function contents(children) {
+  const kept = [children].flat(Infinity).filter((child) => !isNothing(child));
+  return kept.map((child) => (child instanceof Node ? child : visible(child)));
+}
+
+/** Replaces what an element holds; the focus stays on the element of the same `data-key`. */
+export function redraw(container, ...children) {
+  const focused = document.activeElement;
+  const key = container.contains(focused) ? focused.dataset.key : undefined;
+  container.replaceChildren(...contents(children));
+  if (key) withKey(container, key)?.focus({ preventScroll: true });
+}
+
+/** The element of a `data-key`. */
+export function withKey(container, key) {
+  return container.querySelector(`[data-key="${CSS.escape(key)}"]`);
+}
+
+/** A button that acts within the page. */
+export function button(label, onclick, attributes = {}) {
+  return el("button", { type: "button", onclick, ...attributes }, label);
+}
+
+/** A labelled select; options are [value, label]. */
+export function select(label, options, value, onchange) {
+  const choices = options.map(([key, text]) =>
+    el("option", { value: key, selected: key === value }, text),
+  );
+  const box = el("select", { "data-key": label, onchange: () => onchange(box.value) }, choices);
+  return el("label.field", el("span", label), box);
+}
+
+/** A framed message: kind is "info", "warning" or "error". */
+export function notice(kind, ...children) {
+  return el(`div.notice.${kind}`, { role: kind === "error" ? "alert" : null }, children);
+}
+
+/** The message of an error, with a button that tries again. */
+export function failure(error, again) {
+  return notice("error", error.message, " ", button("Try again", again));
+}
+
+/** Names and values; those without a value are left out. The kind is "facts" or "tiles". */
+export function facts(pairs, kind = "facts") {
+  const known = pairs.filter(([, value]) => !isNothing(value) && value !== "");
+  const items = known.map(([name, value]) => el("div", el("dt", name), el("dd", value)));
+  return el(`dl.${kind}`, items);
+}
+
+/** A part that is folded; `make` returns its contents, maybe later, when it is first unfolded. */
+export function folded(summary, make, open = false) {
+  const body = el("div");
+  const details = el("details", { open }, el("summary", summary), body);
+  const show = async () => {
+    redraw(body, el("p.note", "Loading …"));
+    try {
+      redraw(body, await make());
+    } catch (error) {
+      redraw(body, failure(error, show));
+    }
+  };
+  details.addEventListener("toggle", show, { once: true });
+  return details;
+}
+
+/**
+ * A table. Columns are [label, cell(row), shape, sort]; shape holds any of "number", "heading"
+ * (names the row) and "wide" (hidden on phones). With `sorting` ({sort, order, set}), the headers
+ * of columns with a `sort` name are buttons.
+ */
+export function table(caption, columns, rows, sorting = null) {
+  const headers = columns.map(([label, , shape = "", sort = ""]) => {
+    const sorted = sort && sorting?.sort === sort;
+    const direction = sorting?.order === "desc" ? "descending" : "ascending";
+    const act = { onclick: () => sorting.set(sort), "data-key": `sort ${sort}`, type: "button" };
+    return el(
+      "th",
+      { class: shape, scope: "col", "aria-sort": sorted ? direction : null },
+      sorting && sort ? el("button", act, label) : label,
+    );
+  });
+  const line = (row) =>
+    columns.map(([, cell, shape = ""]) => {
+      const heading = shape.includes("heading");
+      return el(heading ? "th" : "td", { class: shape, scope: heading ? "row" : null }, cell(row));
+    });
+  const grid = el(
+    "table",
+    el("caption.hidden", caption),
+    el("thead", el("tr", headers)),
+    el(
+      "tbody",
+      rows.map((row) => el("tr", line(row))),
+    ),
+  );
+  return el("div.table", { role: "region", "aria-label": caption, tabindex: 0 }, grid);
+}
+
+/** The word and the sign of an outcome. */
+export function badge(outcome) {
+  const sign = { resolved: "✓", unresolved: "✗", error: "▲" }[outcome] ?? "·";
+  return el(`span.badge.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
+}
+
+/** A word that is good or bad news, with its sign. */
+export function status(good, word) {
+  return el(`span.status.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
+}

@@ -1,0 +1,223 @@
+/** One run: what it comes to, and the table of its episodes. */
+
+import { progressBar } from "./charts.js";
+import { episodeLink, loadRun, pageLink } from "./data.js";
+import { badge, button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
+import { cost, duration, estimate, number, percent, time, words } from "./format.js";
+import { errorText, progressText } from "./runs.js";
+
+const PAGE_ROWS = 100;
+const RELOAD_MS = 2_000; // the table of a run that goes on is read at most so often
+const TYPING_MS = 250; // a search starts so long after the last key
+
+/** Parameters of the address that filter the episodes. */
+const FILTERS = ["task", "text", "outcome", "repo", "difficulty", "stop_reason", "error_class"];
+
+/** The parameters with which each run was last seen, so that the way back keeps its filters. */
+const lastParams = new Map();
+
+/** The address of a run's episodes as they were last seen. */
+export function listLink(run) {
+  return pageLink(["run", run], lastParams.get(run));
+}
+
+/** The page of one run. */
+export async function episodesPage(route) {
+  const id = route.segments[1];
+  let params = Object.fromEntries(route.params);
+  let run = await loadRun(id);
+  const [head, results] = [el("div"), el("div")];
+  const change = (changes, typing = false) => {
+    const address = pageLink(["run", id], { ...params, page: "", ...changes });
+    if (typing) location.replace(address);
+    else location.hash = address;
+  };
+  const filters = filterForm(change);
+  let [request, timer] = [0, 0];
+  const show = async () => {
+    const mine = ++request;
+    lastParams.set(id, params);
+    results.setAttribute("aria-busy", "true");
+    const offset = (Math.max(Number.parseInt(params.page, 10) || 1, 1) - 1) * PAGE_ROWS;
+    const query = { ...params, page: "", offset, limit: PAGE_ROWS };
+    try {
+      const found = await loadRun(id, "episodes", query);
+      if (mine !== request) return;
+      filters.show(params, found.facets);
+      redraw(results, episodesView(run, found, params, change));
+    } catch (error) {
+      if (mine === request) redraw(results, failure(error, show));
+    }
+    results.removeAttribute("aria-busy");
+  };
+  const reload = () => {
+    timer = 0;
+    show();
+  };
+  redraw(head, runHead(run));
+  await show();
+  return {
+    title: run.name,
+    crumbs: [[run.name]],
+    node: [head, filters.form, results],
+    update: (next) => {
+      params = Object.fromEntries(next);
+      show();
+    },
+    live: (next) => {
+      if (next.id !== id) return;
+      run = next;
+      redraw(head, runHead(run));
+      timer ||= setTimeout(reload, RELOAD_MS);
+    },
+    close: () => clearTimeout(timer),
+  };
+}
+
+/** Name, progress, results and settings of a run. */
+function runHead(run) {
+  const { resolved, tokens, turns, duration_s: seconds } = run.estimates;
+  const tiles = [
+    ["Resolved", estimate(resolved, percent)],
+    ["Tokens per attempt", estimate(tokens, number)],
+    ["Turns per attempt", estimate(turns, (value) => number(value, 1))],
+    ["Time per attempt", estimate(seconds, duration)],
+    ["Tokens", number(run.tokens)],
+    ["Cost", cost(run.cost)],
+    ["Errors", errorText(run)],
+  ];
+  const links = el(
+    "span.actions",
+    el("a", { href: pageLink(["compare"], { a: run.id }), "data-key": "compare" }, "Compare"),
+    el("a", { href: pageLink(["plots"], { runs: run.id }), "data-key": "plots" }, "Plots"),
+  );
+  const running = run.running ? el("span.running", "running") : null;
+  const partly = `${percent(run.indexed)} of the records are read; columns and text search cover these.`;
+  return [
+    el("div.title", el("h1", run.name), running, links),
+    facts([
+      ["agent", run.agent],
+      ["model", run.model],
+      ["toolset", run.toolset],
+      ["tasks", `${run.tasks}, ${number(run.num_tasks)} × ${number(run.attempts)}`],
+      ["started", time(run.created_at)],
+    ]),
+    el("div.run-progress", progressBar(run), el("span", progressText(run))),
+    facts(tiles, "tiles"),
+    run.indexed < 1 ? notice("info", partly) : null,
+  ];
+}
+
+/** The fields above the table; `show` sets them to the parameters of the address. */
+function filterForm(change) {
+  let timer = 0;
+  const input = (name, attributes) => {
+    const later = (event) => {
+      const { value } = event.target;
+      clearTimeout(timer);
+      timer = setTimeout(() => change({ [name]: value }, true), TYPING_MS);
+    };
+    return el("input", { type: "search", name, oninput: later, ...attributes });
+  };
+  const task = input("task", { placeholder: "part of its name", "data-shortcut": "/" });
+  const text = input("text", { placeholder: "words in order" });
+  const choices = el("div.choices");
+  const form = el(
+    "form.toolbar",
+    { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
+    el("label.field.grow", el("span", "Task"), task),
+    el("label.field.grow", el("span", "Text in any turn"), text),
+    choices,
+  );
+  const show = (params, facets) => {
+    for (const field of [task, text]) {
+      if (document.activeElement !== field) field.value = params[field.name] ?? "";
+    }
+    const choice = (name, label, values) => {
+      const current = params[name] ?? "";
+      const known = [...new Set([...values, current])].filter(Boolean);
+      const options = [["", "any"], ...known.map((value) => [value, words(value)])];
+      return known.length > 0
+        ? select(label, options, current, (value) => change({ [name]: value }))
+        : null;
+    };
+    const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, ""])));
+    redraw(
+      choices,
+      choice("outcome", "Outcome", ["resolved", "unresolved", "error"]),
+      choice("repo", "Repository", facets.repo),
+      choice("difficulty", "Difficulty", facets.difficulty),
+      choice("stop_reason", "Ended by", facets.stop_reason),
+      choice("error_class", "Error class", facets.error_class),
+      isFiltered(params) ? button("Clear", clear, { class: "quiet", "data-key": "clear" }) : null,
+    );
+  };
+  return { form, show };
+}
+
+function isFiltered(params) {
+  return FILTERS.some((name) => params[name]);
+}
+
+/** The episodes that were found, their count, and the way to further ones. */
+function episodesView(run, { total, offset, episodes }, params, change) {
+  if (total === 0) {
+    const none = isFiltered(params)
+      ? "No episode matches the filters."
+      : "No episode has ended yet.";
+    return notice("info", none);
+  }
+  const [page, pages] = [Math.floor(offset / PAGE_ROWS) + 1, Math.ceil(total / PAGE_ROWS)];
+  const turn = (label, to, key) => {
+    const href = pageLink(["run", run.id], { ...params, page: to });
+    return el("a", { href, "data-shortcut": key, "data-key": key }, label);
+  };
+  const range = `${number(offset + 1)} to ${number(offset + episodes.length)} of `;
+  const count = `${pages > 1 ? range : ""}${number(total)} ${total === 1 ? "episode" : "episodes"}`;
+  const sorting = {
+    sort: params.sort,
+    order: params.order,
+    set: (name) => change(nextOrder(name, params)),
+  };
+  return [
+    el(
+      "nav.pager",
+      { "aria-label": "Pages" },
+      el("span", { role: "status" }, episodes.length > 0 ? count : "There is no such page."),
+      page > 1 ? turn("‹ Previous", Math.min(page - 1, pages), "[") : null,
+      page < pages ? turn("Next ›", page + 1, "]") : null,
+    ),
+    table(`Episodes of ${run.name}`, episodeColumns(run.id, params), episodes, sorting),
+    folded("Settings", () => facts([...run.settings, ["settings hash", run.settings_hash]])),
+  ];
+}
+
+/** First up, then down, then in the order in which the episodes started. */
+function nextOrder(name, params) {
+  if (params.sort !== name) return { sort: name, order: "asc" };
+  return params.order === "desc" ? { sort: "", order: "" } : { sort: name, order: "desc" };
+}
+
+function episodeColumns(id, params) {
+  const task = (row) => {
+    const href = episodeLink({ run: id, ...row }, { text: params.text });
+    return el("a", { href, "data-item": true, "data-key": href }, row.task);
+  };
+  const read = (cell) => (row) => (row.indexed ? cell(row) : "…");
+  const reason = (row) => words(row.outcome === "error" ? row.error_class : row.reason);
+  return [
+    ["Task", task, "heading", "task"],
+    ["Attempt", (row) => row.attempt, "number", "attempt"],
+    ["Outcome", (row) => badge(row.outcome), "", "outcome"],
+    ["Reason", read(reason), "", "reason"],
+    ["Ended by", read((row) => words(row.stop_reason)), "wide"],
+    ["Turns", read((row) => number(row.turns)), "number", "turns"],
+    ["Tokens", (row) => number(row.tokens), "number", "tokens"],
+    ["Cost", (row) => cost(row.cost), "number wide", "cost"],
+    ["Time", read((row) => duration(row.duration_s)), "number", "duration_s"],
+    ["Reward", read((row) => number(row.reward, 3)), "number", "reward"],
+    ["Repository", (row) => row.repo, "wide"],
+    ["Difficulty", (row) => row.difficulty, "wide"],
+    ["Started", read((row) => time(row.started_at)), "wide", "started_at"],
+  ];
+}

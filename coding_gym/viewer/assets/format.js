@@ -1,0 +1,72 @@
+/** How values are written: numbers, shares, durations, times, estimates. */
+
+import { el } from "./dom.js";
+
+const NOTHING = "–";
+
+/** Whether there is a number. */
+export function isNumber(value) {
+  return typeof value === "number" && Number.isFinite(value);
+}
+
+/** A number with thousands separators and at most `digits` decimals; – where there is none. */
+export function number(value, digits = 0) {
+  if (!isNumber(value)) return NOTHING;
+  return value.toLocaleString("en", { maximumFractionDigits: digits });
+}
+
+/** A share in per cent. */
+export function percent(value) {
+  return isNumber(value) ? `${(100 * value).toFixed(1)} %` : NOTHING;
+}
+
+/** A difference of shares in percentage points, with its sign. */
+export function points(value) {
+  if (!isNumber(value)) return NOTHING;
+  const size = Math.abs(100 * value).toFixed(1);
+  return `${size === "0.0" ? "±" : value < 0 ? "−" : "+"}${size}`;
+}
+
+/** A cost, precise enough to tell small ones apart. */
+export function cost(value) {
+  if (!isNumber(value)) return NOTHING;
+  const digits = value >= 1 || value === 0 ? 2 : 4;
+  return value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: digits });
+}
+
+/** Seconds as a duration. */
+export function duration(seconds) {
+  if (!isNumber(seconds)) return NOTHING;
+  if (seconds < 10) return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${twoDigits(whole % 60)} s`;
+  return `${number(Math.floor(whole / 3600))} h ${twoDigits(Math.floor(whole / 60) % 60)} m`;
+}
+
+function twoDigits(value) {
+  return String(value).padStart(2, "0");
+}
+
+/** A point in time, in the reader's time zone. */
+export function time(iso) {
+  const date = new Date(iso);
+  if (!iso || Number.isNaN(date.getTime())) return NOTHING;
+  const month = twoDigits(date.getMonth() + 1);
+  const clock = `${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`;
+  const text = `${date.getFullYear()}-${month}-${twoDigits(date.getDate())} ${clock}`;
+  return el("time", { datetime: date.toISOString(), title: iso }, text);
+}
+
+/** An estimate with its 95 % interval, both written by `format`. */
+export function estimate({ value, low, high }, format) {
+  if (!isNumber(value)) return NOTHING;
+  const known = isNumber(low) && isNumber(high);
+  const interval = known ? el("span.interval", `${format(low)} to ${format(high)}`) : null;
+  return [format(value), " ", interval];
+}
+
+/** Words for a name of the records, such as `max_turns`. */
+export function words(name) {
+  return String(name ?? "").replaceAll("_", " ") || NOTHING;
+}

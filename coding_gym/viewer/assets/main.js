@@ -1,0 +1,151 @@
+/** Finds the page of an address, shows it, and passes on keys and live updates. */
+
+import { comparePage, pairPage } from "./compare.js";
+import { isReport, pageLink, watchRuns } from "./data.js";
+import { contents, el, failure, notice, visible, withKey } from "./dom.js";
+import { episodePage } from "./episode.js";
+import { episodesPage } from "./episodes.js";
+import { plotsPage, runsPage } from "./runs.js";
+
+const LOADING_MS = 150; // before a page says that it loads
+
+/**
+ * The pages by their path, in which * is the id of a run, with the parameters that make another
+ * page of it. A page is {title, crumbs, node} and, where it needs them, shown(), update(params)
+ * for a change of its other parameters, live(run) and close().
+ */
+const PAGES = {
+  "": [runsPage, []],
+  "run/*": [episodesPage, []],
+  "run/*/episode": [episodePage, ["task", "attempt"]],
+  pair: [pairPage, ["a", "b"]],
+  compare: [comparePage, ["a", "b"]],
+  plots: [plotsPage, ["runs"]],
+};
+
+const [main, keys, live, theme] = ["main", "keys", "live", "theme"].map((id) =>
+  document.getElementById(id),
+);
+let page = null;
+let identity = "";
+let requests = 0;
+
+/** Scroll position and focused element of addresses that were left, for the way back. */
+const left = new Map();
+let address = location.hash;
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Shows the page of the address. */
+async function show() {
+  if (location.hash && !location.hash.startsWith("#/")) return main.focus();
+  left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
+  address = location.hash;
+  const [path, query = ""] = location.hash.slice(2).split("?");
+  const route = { segments: path.split("/").map(decode), params: new URLSearchParams(query) };
+  const pattern = route.segments.map((segment, i) => (i === 1 ? "*" : segment)).join("/");
+  const [make, names] = PAGES[pattern] ?? [noPage, []];
+  const wanted = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
+  if (wanted === identity && page?.update) return page.update(route.params);
+  const request = ++requests;
+  const before = history.state?.seen ? left.get(address) : null;
+  history.replaceState({ seen: true }, "");
+  const loading = setTimeout(() => {
+    main.setAttribute("aria-busy", "true");
+    if (!main.firstChild) main.append(el("p.note", "Loading …"));
+  }, LOADING_MS);
+  const next = await make(route).catch((error) => {
+    console.error(error);
+    return { title: "Error", crumbs: [["Error"]], node: failure(error, show) };
+  });
+  clearTimeout(loading);
+  if (request !== requests) return next.close?.();
+  page?.close?.();
+  page = next;
+  identity = wanted;
+  main.removeAttribute("aria-busy");
+  main.replaceChildren(...contents(page.node));
+  document.title = visible(`${page.title} · coding-gym`);
+  showCrumbs([["coding-gym", pageLink([])], ...page.crumbs]);
+  const focus = before?.key ? withKey(main, before.key) : null;
+  (focus ?? main).focus({ preventScroll: true });
+  scrollTo(0, before?.top ?? 0);
+  page.shown?.();
+}
+
+async function noPage() {
+  return { title: "No such page", crumbs: [["Error"]], node: notice("error", "No such page.") };
+}
+
+function showCrumbs(crumbs) {
+  const items = crumbs.map(([label, href], i) => {
+    const last = i === crumbs.length - 1;
+    return el("li", el("a", { href: href ?? address, "aria-current": last && "page" }, label));
+  });
+  document.getElementById("crumbs").replaceChildren(el("ol", items));
+}
+
+/** Moves the focus to the next or previous row or turn. */
+function move(step) {
+  const items = [...main.querySelectorAll("[data-item]")];
+  const focused = items.findLastIndex((item) => item.contains(document.activeElement));
+  const visibleItem = items.findIndex((item) => item.getBoundingClientRect().top > 40);
+  const index = focused >= 0 ? focused + step : visibleItem;
+  if (index >= items.length) return main.querySelector("[data-more]")?.click();
+  const item = items[Math.max(index, 0)];
+  item?.focus({ preventScroll: true });
+  item?.scrollIntoView({ block: item.matches("a") ? "nearest" : "start" });
+}
+
+/** Does what a key stands for; keys with Ctrl, Alt or Meta are the browser's. */
+function onKey(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || keys.open) return;
+  const field = event.target.closest?.("input:not([type=checkbox]), select");
+  if (field) return event.key === "Escape" && field.blur();
+  const actions = {
+    j: () => move(1),
+    k: () => move(-1),
+    "?": () => keys.showModal(),
+    Escape: () => document.querySelector("#crumbs li:nth-last-child(2) a")?.click(),
+  };
+  const target = main.querySelector(`[data-shortcut="${CSS.escape(event.key)}"]`);
+  const act =
+    actions[event.key] ?? (target && (() => target[target.select ? "select" : "click"]()));
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+/** Sets and keeps the theme: "light", "dark", or "" for the one of the system. */
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  theme.textContent = `Theme: ${name || "system"}`;
+  localStorage.setItem("coding-gym-theme", name);
+}
+
+function nextTheme() {
+  const order = ["", "light", "dark"];
+  setTheme(order[(order.indexOf(document.documentElement.dataset.theme) + 1) % order.length]);
+}
+
+setTheme(localStorage.getItem("coding-gym-theme") ?? "");
+theme.addEventListener("click", nextTheme);
+document.getElementById("help").addEventListener("click", () => keys.showModal());
+document.addEventListener("keydown", onKey);
+addEventListener("hashchange", show);
+history.scrollRestoration = "manual";
+live.textContent = isReport ? "report" : "";
+watchRuns(
+  (run) => page?.live?.(run),
+  (connected) => {
+    live.textContent = connected ? "live" : "server lost";
+    live.className = connected ? "good" : "bad";
+  },
+);
+show();
