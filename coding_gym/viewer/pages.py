@@ -200,18 +200,16 @@ class Run:
 
     def _estimates(self) -> Json:
         """Returns the means over tasks; a measure that no attempt has is null."""
-        rows = self.index.query(
-            "SELECT count(*) AS rows, avg(outcome = 'resolved') AS resolved, "
-            "nullif(avg(tokens), 0) AS tokens, avg(turns) AS turns, avg(duration_s) AS duration_s "
-            "FROM episodes WHERE outcome != 'error' GROUP BY task"
+        tasks = self.index.values(
+            "SELECT json_object('rows', count(*), 'resolved', avg(outcome = 'resolved'), "
+            "'tokens', nullif(avg(tokens), 0), 'turns', avg(turns), 'duration_s', avg(duration_s)) "
+            "AS value FROM episodes WHERE outcome != 'error' GROUP BY task"
         )
-        values = {
-            name: [row[name] for row in rows if row[name] is not None]
-            for name in ("resolved", "tokens", "turns", "duration_s")
-        }
-        found = {name: mean_estimate(of) if of else None for name, of in values.items()}
-        if rows:
-            found["resolved"] = rate_estimate(values["resolved"], sum(row["rows"] for row in rows))
+        names = ("resolved", "tokens", "turns", "duration_s")
+        means = {name: [t[name] for t in tasks if t[name] is not None] for name in names}
+        found = {name: mean_estimate(of) if of else None for name, of in means.items()}
+        if tasks:
+            found["resolved"] = rate_estimate(means["resolved"], sum(t["rows"] for t in tasks))
         return {name: _estimate(estimate) for name, estimate in found.items()}
 
     def _rate_per_min(self) -> float | None:
@@ -401,16 +399,16 @@ class Run:
 
     def outcomes(self) -> dict[str, list[float]]:
         """Returns the scores of the attempts at each task, as `paired_difference` takes them."""
-        rows = self.index.query(
-            "SELECT task, count(*) AS rows, total(outcome = 'resolved') AS resolved FROM episodes "
-            "WHERE outcome != 'error' GROUP BY task"
+        tasks = self.index.values(
+            "SELECT json_array(task, count(*), total(outcome = 'resolved')) AS value "
+            "FROM episodes WHERE outcome != 'error' GROUP BY task"
         )
-        return {r["task"]: [float(n < r["resolved"]) for n in range(r["rows"])] for r in rows}
+        return {task: [float(n < good) for n in range(rows)] for task, rows, good in tasks}
 
     def repositories(self) -> dict[str, str]:
         """Returns the repository of each task, as far as they are known."""
-        rows = self.index.query("SELECT task, repo FROM tasks WHERE repo != ''")
-        return {row["task"]: row["repo"] for row in rows}
+        sql = "SELECT json_array(task, repo) AS value FROM tasks WHERE repo != ''"
+        return dict(self.index.values(sql))
 
 
 class Runs:

@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import socket
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from coding_gym.errors import CodingGymError, UnknownNameError
+from coding_gym.evaluation.statistics import mean_estimate
 from coding_gym.optional import import_optional
 from coding_gym.viewer.pages import Json, Run, Runs, compare, dumps
 
@@ -93,7 +95,7 @@ class Watcher:
     def _load(self) -> None:
         while not self._stop.wait(0.2):
             for run in [*self._runs.by_id.values()]:
-                if run.tasks is None and not self._stop.is_set():
+                if run.tasks is None and run.index.is_listed and not self._stop.is_set():
                     run.load_tasks()
 
 
@@ -267,6 +269,9 @@ def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[]
         OSError: The port is taken.
     """
     uvicorn = import_optional("uvicorn", "'coding-gym[serve]'")
+    # Requests take the interpreter's lock from the threads of `Watcher` after that time.
+    sys.setswitchinterval(0.0005)
+    mean_estimate([0.0, 1.0])  # imports scipy before there is anyone to wait
     app = make_app(runs, host=host, port=port, token=token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
