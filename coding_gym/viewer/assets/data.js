@@ -105,55 +105,49 @@ async function decoded(path) {
 
 /** What the server does for a page of episodes: filters, sorts, and takes some rows. */
 async function selectEpisodes(place, whole, params) {
-  const matches = (row) =>
-    (!params.get("task") || row.task.toLowerCase().includes(params.get("task").toLowerCase())) &&
-    ["repo", "difficulty", "outcome", "stop_reason", "error_class"].every(
-      (name) => !params.get(name) || row[name] === params.get(name),
-    );
-  let rows = whole.episodes.filter(matches);
-  const phrase = params.get("text")?.match(/[\p{L}\p{N}]+/gu);
+  const { task = "", text = "", sort, order, offset = 0, limit = 100 } = Object.fromEntries(params);
+  const names = ["repo", "difficulty", "outcome", "stop_reason", "error_class"];
+  const wanted = names.filter((name) => params.get(name));
+  let rows = whole.episodes
+    .filter((row) => row.task.toLowerCase().includes(task.toLowerCase()))
+    .filter((row) => wanted.every((name) => row[name] === params.get(name)));
+  const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+");
   if (phrase) {
-    const wanted = new RegExp(phrase.join("[^\\p{L}\\p{N}]+"), "iu");
     const run = place.slice(0, -"/episodes".length);
     const found = [];
-    for (const row of rows) if (await hasText(run, row, wanted)) found.push(row);
+    for (const row of rows) {
+      if (await hasText(run, row, new RegExp(phrase, "iu"))) found.push(row);
+    }
     rows = found;
   }
-  const sort = params.get("sort");
-  if (sort) rows = sortedRows(rows, sort, params.get("order") === "desc" ? -1 : 1);
-  const offset = Number(params.get("offset") ?? 0);
-  const limit = Number(params.get("limit") ?? 100);
-  const episodes = rows.slice(offset, offset + limit);
-  return { total: rows.length, offset, episodes, facets: whole.facets };
+  if (sort) rows = sortedRows(rows, sort, order === "desc" ? -1 : 1);
+  const episodes = rows.slice(Number(offset), Number(offset) + Number(limit));
+  return { total: rows.length, offset: Number(offset), episodes, facets: whole.facets };
 }
 
 /** Whether any turn of an episode of the report holds the phrase. */
-async function hasText(run, row, phrase) {
-  const place = { task: row.task, attempt: row.attempt };
-  const episode = await decoded(withParams(`${run}/episode`, place));
-  for (let turns = episode?.turns ?? [], start = 0; turns.length > 0; ) {
-    if (turns.some((turn) => holdsText(turn, phrase))) return true;
+async function hasText(run, { task, attempt }, phrase) {
+  const episode = await decoded(withParams(`${run}/episode`, { task, attempt }));
+  let turns = episode?.turns ?? [];
+  for (let start = 0; turns.length > 0; ) {
+    if (holdsText(turns, phrase)) return true;
     start += turns.length;
-    if (start >= episode.num_turns) return false;
-    const next = await decoded(withParams(`${run}/turns`, { ...place, start, count: 50 }));
-    turns = next?.turns ?? [];
+    const next = withParams(`${run}/turns`, { task, attempt, start, count: 50 });
+    turns = start < episode.num_turns ? ((await decoded(next))?.turns ?? []) : [];
   }
   return false;
 }
 
-/** Whether any text inside of an object holds the phrase. */
+/** Whether any text inside of a value holds the phrase. */
 function holdsText(value, phrase) {
   if (typeof value === "string") return phrase.test(value);
-  return value !== null && typeof value === "object"
-    ? Object.values(value).some((part) => holdsText(part, phrase))
-    : false;
+  return typeof value === "object" && Object.values(value ?? {}).some((v) => holdsText(v, phrase));
 }
 
 /** Rows in the order of one column; those without a value come last. */
 function sortedRows(rows, name, direction) {
-  const missing = (value) => value === null || value === undefined || value === "";
-  return rows.toSorted((one, other) => {
-    const [a, b] = [one[name], other[name]];
+  const missing = (value) => (value ?? "") === "";
+  return rows.toSorted(({ [name]: a }, { [name]: b }) => {
     if (missing(a) || missing(b)) return missing(a) - missing(b);
     return a < b ? -direction : a > b ? direction : 0;
   });

@@ -77,11 +77,10 @@ export function button(label, onclick, attributes = {}) {
 
 /** A labelled select; options are [value, label]. */
 export function select(label, options, value, onchange) {
-  const choices = options.map(([key, text]) =>
-    el("option", { value: key, selected: key === value }, text),
-  );
-  const box = el("select", { "data-key": label, onchange: () => onchange(box.value) }, choices);
-  return el("label.field", el("span", label), box);
+  const option = ([key, text]) => el("option", { value: key, selected: key === value }, text);
+  const change = (event) => onchange(event.target.value);
+  const box = el("select", { "data-key": label, onchange: change }, options.map(option));
+  return el("label.field", el("small", label), box);
 }
 
 /** A framed message: kind is "info", "warning" or "error". */
@@ -97,8 +96,8 @@ export function failure(error, again) {
 /** Names and values; those without a value are left out. The kind is "facts" or "tiles". */
 export function facts(pairs, kind = "facts") {
   const known = pairs.filter(([, value]) => !isNothing(value) && value !== "");
-  const items = known.map(([name, value]) => el("div", el("dt", name), el("dd", value)));
-  return el(`dl.${kind}`, items);
+  const items = known.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
+  return el(`dl.row.${kind}`, items);
 }
 
 /** A part that is folded; `make` returns its contents, maybe later, when it is first unfolded. */
@@ -106,7 +105,7 @@ export function folded(summary, make, open = false) {
   const body = el("div");
   const details = el("details", { open }, el("summary", summary), body);
   const show = async () => {
-    redraw(body, el("p.note", "Loading …"));
+    redraw(body, el("small", "Loading …"));
     try {
       redraw(body, await make());
     } catch (error) {
@@ -120,43 +119,42 @@ export function folded(summary, make, open = false) {
 /**
  * A table. Columns are [label, cell(row), shape, sort]; shape holds any of "number", "heading"
  * (names the row) and "wide" (hidden on phones). With `sorting` ({sort, order, set}), the headers
- * of columns with a `sort` name are buttons.
+ * of columns with a `sort` name are buttons. Rows behind the first `shown` come with a button.
  */
-export function table(caption, columns, rows, sorting = null) {
+export function table(caption, columns, rows, sorting = null, shown = 500) {
   const headers = columns.map(([label, , shape = "", sort = ""]) => {
+    const act = () => sorting.set(sort);
     const sorted = sort && sorting?.sort === sort;
     const direction = sorting?.order === "desc" ? "descending" : "ascending";
-    const act = { onclick: () => sorting.set(sort), "data-key": `sort ${sort}`, type: "button" };
-    return el(
-      "th",
-      { class: shape, scope: "col", "aria-sort": sorted ? direction : null },
-      sorting && sort ? el("button", act, label) : label,
-    );
+    const content = sorting && sort ? button(label, act, { "data-key": `sort ${sort}` }) : label;
+    return el("th", { class: shape, "aria-sort": sorted ? direction : null }, content);
   });
   const line = (row) =>
     columns.map(([, cell, shape = ""]) => {
       const heading = shape.includes("heading");
       return el(heading ? "th" : "td", { class: shape, scope: heading ? "row" : null }, cell(row));
     });
-  const grid = el(
-    "table",
-    el("caption.hidden", caption),
-    el("thead", el("tr", headers)),
-    el(
-      "tbody",
-      rows.map((row) => el("tr", line(row))),
-    ),
-  );
-  return el("div.table", { role: "region", "aria-label": caption, tabindex: 0 }, grid);
+  const body = el("tbody");
+  const more = button("Show more rows", () => add(500), { "data-more": true });
+  const add = (count) => {
+    const next = rows.slice(body.rows.length, body.rows.length + count);
+    body.append(...next.map((row) => el("tr", line(row))));
+    if (body.rows.length === rows.length) more.remove();
+  };
+  add(shown);
+  const head = el("thead", el("tr", headers));
+  const grid = el("table", el("caption.hidden", caption), head, body);
+  const frame = el("div.table", { role: "region", "aria-label": caption, tabindex: 0 }, grid);
+  return [frame, body.rows.length < rows.length ? more : null];
 }
 
 /** The word and the sign of an outcome. */
 export function badge(outcome) {
   const sign = { resolved: "✓", unresolved: "✗", error: "▲" }[outcome] ?? "·";
-  return el(`span.badge.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
+  return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
 }
 
 /** A word that is good or bad news, with its sign. */
 export function status(good, word) {
-  return el(`span.status.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
+  return el(`span.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
 }

@@ -2,7 +2,19 @@
 
 import { lineChart } from "./charts.js";
 import { episodeLink, load, loadRun, pairLink } from "./data.js";
-import { badge, button, el, facts, failure, folded, notice, redraw, status, table } from "./dom.js";
+import {
+  badge,
+  button,
+  el,
+  facts,
+  failure,
+  folded,
+  notice,
+  redraw,
+  select,
+  status,
+  table,
+} from "./dom.js";
 import { listLink } from "./episodes.js";
 import { cost, duration, isNumber, number, time, words } from "./format.js";
 import { diffSize, replacementBlock, textBlock } from "./text.js";
@@ -40,10 +52,9 @@ export async function episodePage({ segments, params }) {
     promptSection(place, episode),
     list.section,
   ].filter(Boolean);
-  const jumps = sections.map((section) => {
-    const jump = () => section.scrollIntoView({ block: "start" });
-    return button(section.getAttribute("aria-label"), jump, { class: "quiet" });
-  });
+  const jumps = sections.map((part) =>
+    button(part.getAttribute("aria-label"), () => part.scrollIntoView()),
+  );
   const title = `${place.task} · ${attempt}`;
   const toTurn = (next) => next.has("turn") && list.open(Number(next.get("turn")));
   return {
@@ -52,7 +63,7 @@ export async function episodePage({ segments, params }) {
     node: [
       episodeHead(place, episode, runs),
       el("nav.jumps", { "aria-label": "Sections" }, jumps),
-      el("div.with-outline", list.outline, el("div", sections)),
+      sections,
     ],
     shown: () => toTurn(params),
     update: toTurn,
@@ -63,48 +74,38 @@ export async function episodePage({ segments, params }) {
 /** What was played, what came of it, and the way to other episodes. */
 function episodeHead(place, episode, runs) {
   const { attempts, next, previous } = episode.neighbours;
-  const others = attempts.filter((other) => other !== place.attempt);
   const neighbour = (to, label, key) => {
     if (!to) return null;
     const href = episodeLink({ run: place.run, task: to[0], attempt: to[1] });
     return el("a", { href, "data-shortcut": key }, label);
   };
-  const comparable = [
-    ...others.map((attempt) => [`attempt ${attempt}`, { ...place, attempt }]),
-    ...runs
-      .filter((run) => run.id !== place.run)
-      .map((run) => [run.name, { ...place, run: run.id }]),
-  ];
-  const compare = el(
-    "select",
-    {
-      "aria-label": "Compare with",
-      onchange: (event) => {
-        location.hash = event.target.value;
-      },
-    },
-    el("option", "Compare with …"),
-    comparable.map(([label, there]) => el("option", { value: pairLink(place, there) }, label)),
-  );
+  const others = attempts.filter((other) => other !== place.attempt);
   const links = others.map((other) => {
     const href = episodeLink({ ...place, attempt: other });
-    return [" ", el("a", { href, "aria-label": `attempt ${other}` }, other)];
+    return [" · ", el("a", { href, "aria-label": `attempt ${other}` }, other)];
+  });
+  const comparable = [
+    ...others.map((attempt) => [pairLink(place, { ...place, attempt }), `attempt ${attempt}`]),
+    ...runs.map((run) => [pairLink(place, { ...place, run: run.id }), run.name]),
+  ].filter(([link]) => link !== pairLink(place, place));
+  const compare = select("Compare with", [["", "…"], ...comparable], "", (link) => {
+    location.hash = link;
   });
   const used = Object.entries(episode.usage).filter(([, value]) => isNumber(value));
   return [
     el(
-      "div.title",
+      "div.row",
       el("h1", place.task),
       badge(episode.outcome),
       el(
-        "span.actions",
+        "span.row.actions",
         neighbour(previous, "‹ Previous", "["),
         neighbour(next, "Next ›", "]"),
         comparable.length > 0 ? compare : null,
       ),
     ),
     facts([
-      ["attempt", [place.attempt, links.length > 0 ? [" · also", links] : null]],
+      ["attempt", [place.attempt, links]],
       ["agent", episode.agent],
       ["model", episode.model],
       ["toolset", episode.toolset],
@@ -121,41 +122,26 @@ function episodeHead(place, episode, runs) {
 
 /** A section with its heading; `extra` stands beside the heading. */
 function section(name, extra, ...children) {
-  return el("section", { "aria-label": name }, el("div.title", el("h2", name), extra), children);
+  return el(
+    "section.stack",
+    { "aria-label": name },
+    el("div.row", el("h2", name), extra),
+    children,
+  );
 }
 
 /** The grade with every test that did not count, or the error that took its place. */
 function verdictSection({ error, error_class: errorClass, grade }) {
-  const problem = error.text
-    ? notice("error", el("b", `${words(errorClass)} error`), textBlock(error))
-    : null;
-  if (!grade) return section("Verdict", null, problem, el("p.note", "There is no grade."));
-  const count = (list) => {
-    const tests = grade.tests.filter((test) => test.list === list);
-    const passed = tests.filter((test) => test.status === "passed").length;
-    return [words(list), tests.length > 0 ? `${passed} of ${tests.length} passed` : "not run"];
-  };
-  const result = [
-    count("fail_to_pass"),
-    count("pass_to_pass"),
-    ["grading", duration(grade.duration_s)],
-    ["files not graded", grade.dropped_paths.join(", ")],
-  ];
-  return section(
-    "Verdict",
-    status(grade.resolved, words(grade.reason)),
-    problem,
-    grade.detail ? el("p.untrusted", grade.detail) : null,
-    facts(result),
-    testTable(grade.tests),
-  );
-}
-
-/** Tests, first those that did not pass; the others come with a button. */
-function testTable(tests) {
+  const label = errorClass ? `${words(errorClass)} error` : "Error";
+  const problem = error.text ? notice("error", el("b", label), textBlock(error)) : null;
+  if (!grade) return section("Verdict", null, problem, el("small", "There is no grade."));
   const isPassed = (test) => test.status === "passed";
-  const failed = tests.filter((test) => !isPassed(test));
-  const sorted = [...failed, ...tests.filter(isPassed)];
+  const [passed, failed] = [grade.tests.filter(isPassed), grade.tests.filter((t) => !isPassed(t))];
+  const count = (list) => {
+    const of = (tests) => tests.filter((test) => test.list === list).length;
+    const all = of(grade.tests);
+    return [words(list), all > 0 ? `${of(passed)} of ${all} passed` : "not run"];
+  };
   const columns = [
     ["Status", (test) => status(isPassed(test), test.status)],
     ["Test", (test) => el("code", test.test), "heading"],
@@ -163,23 +149,27 @@ function testTable(tests) {
     ["Challenge", (test) => test.level, "wide"],
     ["Why it did not count", (test) => test.why],
   ];
-  const box = el("div");
-  const show = (count) => {
-    const rest = sorted.length - count;
-    const label = `Show ${number(rest)} more ${rest > 1 ? "tests" : "test"}`;
-    redraw(
-      box,
-      count > 0 ? table("Tests", columns, sorted.slice(0, count)) : null,
-      rest > 0 ? button(label, () => show(Math.min(count + 500, sorted.length))) : null,
-    );
-  };
-  show(Math.min(failed.length, SHOWN_TESTS));
-  return box;
+  return section(
+    "Verdict",
+    status(grade.resolved, words(grade.reason)),
+    problem,
+    grade.detail ? el("p.untrusted", grade.detail) : null,
+    facts([
+      count("fail_to_pass"),
+      count("pass_to_pass"),
+      ["grading", duration(grade.duration_s)],
+      ["files not graded", grade.dropped_paths.join(", ")],
+    ]),
+    failed.length > 0 ? table("Failed tests", columns, failed, null, SHOWN_TESTS) : null,
+    passed.length > 0
+      ? folded(`Passed tests (${passed.length})`, () => table("Passed tests", columns, passed))
+      : null,
+  );
 }
 
 /** The change that was graded, or a word that there is none. */
 export function patchBlock(place, { patch }) {
-  if (patch.total === 0) return el("p.note", "Nothing was changed.");
+  if (patch.total === 0) return el("small", "Nothing was changed.");
   return episodeText(place, "patch", patch, "whole");
 }
 
@@ -189,47 +179,36 @@ function patchSection(place, episode) {
   const size = total > text.length ? `${number(total)} characters` : diffSize(text);
   const patch = () => patchBlock(place, episode);
   const gold = folded("Gold patch", async () => {
-    return textBlock((await loadRun(place.run, "gold", { task: place.task })).patch, null, "whole");
+    const found = await loadRun(place.run, "gold", { task: place.task });
+    return textBlock(found.patch, null, "whole");
   });
-  const summary = gold.querySelector("summary");
-  summary.dataset.shortcut = "g";
-  return section(
-    "Patch",
-    null,
-    el(
-      "div.sides",
-      total > 0 ? folded(`Patch of the episode, ${size}`, patch, total < LONG_PATCH) : patch(),
-      episode.has_gold === false ? null : gold,
-    ),
+  gold.firstElementChild.dataset.shortcut = "g";
+  const sides = el(
+    "div.patches",
+    total > 0 ? folded(`Patch of the episode, ${size}`, patch, total < LONG_PATCH) : patch(),
+    episode.has_gold === false ? null : gold,
   );
+  return section("Patch", null, sides);
 }
 
 /** Tokens, time and rewards over the turns. */
 function courseSection({ num_turns: turns, timeline }, open) {
   const { tokens, seconds, rewards, limits } = timeline;
   let sum = 0;
-  const summed = rewards.map((reward) => {
+  const rewardSums = rewards.map((reward) => {
     sum += reward;
     return sum;
   });
-  const reward = (value) => number(value, 3);
   const charts = [
-    ["Tokens", tokens, limits.max_tokens, number],
+    ["Tokens", tokens, limits.max_tokens, (value) => number(value)],
     ["Time", seconds, limits.max_seconds, duration],
-    ["Reward", summed, null, reward],
+    ["Reward", rewardSums, null, (value) => number(value, 3)],
   ].filter(([, values]) => values.some((value) => value !== 0));
   if (charts.length === 0) return null;
   const allowed = isNumber(limits.max_turns) ? ` of ${number(limits.max_turns)}` : "";
-  return section(
-    "Course",
-    el("small", `${number(turns)}${allowed} turns`),
-    el(
-      "div.course",
-      charts.map(([name, values, limit, write]) =>
-        lineChart(name, values, limit, (value) => write(value), open),
-      ),
-    ),
-  );
+  const planes = charts.map((chart) => lineChart(...chart, open));
+  const count = el("small", `${number(turns)}${allowed} turns`);
+  return section("Course", count, el("div.columns", planes));
 }
 
 /** The messages before the first action, folded. */
@@ -242,39 +221,37 @@ function promptSection(place, { prompt }) {
   return section("Prompt", null, messages);
 }
 
-/** The turns of an episode with their outline: a window that grows at both ends. */
+/** The turns of an episode: a window of them that grows at both ends. */
 function turnList(place, episode, firstTurn) {
   const count = episode.num_turns;
-  const [items, links, earlier, later] = [el("div"), el("ol"), el("div"), el("div")];
+  const [items, earlier, later] = [el("div"), el("div"), el("div")];
   let [from, to, loading] = [0, 0, null];
   const add = (turns, before) => {
-    const where = before ? "prepend" : "append";
-    items[where](...turns.map((turn) => turnView(place, turn)));
-    links[where](...turns.map((turn) => outlineEntry(place, turn)));
+    items[before ? "prepend" : "append"](...turns.map((turn) => turnView(place, turn)));
     if (before) from -= turns.length;
     else to += turns.length;
-    const label = (first, end) => `Turns ${first} to ${end - 1}`;
-    const [first, end] = [Math.max(from - TURNS, 0), Math.min(to + TURNS, count)];
-    redraw(earlier, from > 0 ? button(label(first, from), () => extend(true)) : null);
-    const next = { "data-more": true };
-    redraw(later, to < count ? button(label(to, end), () => extend(false), next) : null);
+    const more = (first, end, toFront) =>
+      button(`Turns ${first} to ${end - 1}`, () => extend(toFront), { "data-more": !toFront });
+    redraw(earlier, from > 0 ? more(Math.max(from - TURNS, 0), from, true) : null);
+    redraw(later, to < count ? more(to, Math.min(to + TURNS, count), false) : null);
+  };
+  const load = async (before) => {
+    const end = before ? earlier : later;
+    const start = before ? Math.max(from - TURNS, 0) : to;
+    redraw(end, el("small", "Loading …"));
+    try {
+      const turns = await loadTurns(place, start);
+      add(before ? turns.slice(0, from - start) : turns, before);
+    } catch (error) {
+      redraw(
+        end,
+        failure(error, () => extend(before)),
+      );
+    }
+    loading = null;
   };
   const extend = (before) => {
-    if (loading) return loading;
-    const start = before ? Math.max(from - TURNS, 0) : to;
-    const place_ = before ? earlier : later;
-    redraw(place_, el("p.note", "Loading …"));
-    loading = loadTurns(place, start)
-      .then((turns) => add(before ? turns.slice(0, from - start) : turns, before))
-      .catch((error) =>
-        redraw(
-          place_,
-          failure(error, () => extend(before)),
-        ),
-      )
-      .finally(() => {
-        loading = null;
-      });
+    loading ??= load(before);
     return loading;
   };
   const open = async (turn) => {
@@ -282,14 +259,13 @@ function turnList(place, episode, firstTurn) {
     await loading;
     if (turn < from || turn >= to) {
       items.replaceChildren();
-      links.replaceChildren();
       from = turn - (turn % TURNS);
       to = from;
       await extend(false);
     }
     const view = items.querySelector(`[data-turn="${turn}"]`);
     view?.focus({ preventScroll: true });
-    view?.scrollIntoView({ block: "start" });
+    view?.scrollIntoView();
   };
   const observer = new IntersectionObserver(([entry]) => {
     if (entry.isIntersecting && later.querySelector("[data-more]")) extend(false);
@@ -300,40 +276,19 @@ function turnList(place, episode, firstTurn) {
     const { turn } = event.target.closest("[data-turn]").dataset;
     history.replaceState(history.state, "", episodeLink(place, { turn }));
   });
-  const none = count === 0 ? el("p.note", "No action was taken.") : null;
+  const none = count === 0 ? el("small", "No action was taken.") : null;
   return {
     section: section("Turns", el("small", number(count)), none, earlier, items, later),
-    outline: el("nav.outline", { "aria-label": "Turns" }, links),
     open,
     close: () => observer.disconnect(),
   };
 }
 
-/** The line of a turn in the outline: its calls, and whether one failed. */
-function outlineEntry(place, { number: turn, calls, action }) {
-  const failed = calls.some((call) => call.ok === false || call.error);
-  const [first] = calls;
-  const gist = first ? (Object.values(first.arguments)[0]?.text ?? "") : action.text;
-  const names = calls.map((call) => call.name || "?").join(", ");
-  return el(
-    "li",
-    el(
-      "a",
-      { href: episodeLink(place, { turn }) },
-      el("span.ordinal", turn),
-      el("b", names.slice(0, 60) || "text"),
-      failed ? el("span.bad", " ✗") : null,
-      ` ${gist.slice(0, 80).replaceAll("\n", " ")}`,
-    ),
-  );
-}
-
-/** Tokens, times, cost and reward of a turn, in one line. */
+/** Time, tokens, cost and reward of a turn, in one line. */
 function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) {
-  const nonzero = Object.entries(parts).filter(([, value]) => value !== 0);
-  const named = nonzero.map(([name, value]) => `${words(name)} ${number(value, 4)}`).join(", ");
-  const strange = model && !["", "stop", "tool_calls"].includes(model.finish_reason);
-  return [
+  const named = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
+  const ordinary = ["", "stop", "tool_calls"].includes(model?.finish_reason ?? "");
+  const notes = [
     duration(seconds),
     isNumber(model?.prompt_tokens) ? `${number(model.prompt_tokens)} prompt tokens` : "",
     isNumber(model?.completion_tokens) ? `${number(model.completion_tokens)} reply tokens` : "",
@@ -341,32 +296,29 @@ function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) 
     model ? `model ${duration(model.duration_s)}` : "",
     isNumber(model?.cost) ? `cost ${cost(model.cost)}` : "",
     model?.num_retries ? `${model.num_retries} retries` : "",
-    strange ? `finished by ${words(model.finish_reason)}` : "",
+    ordinary ? "" : `finished by ${words(model.finish_reason)}`,
     reward !== 0 ? `reward ${number(reward, 4)}` : "",
-    nonzero.length > 1 ? named : "",
-  ]
-    .filter(Boolean)
-    .join(" · ");
+    named.length > 1 ? named.join(", ") : "",
+  ];
+  return notes.filter(Boolean).join(" · ");
 }
 
 /** One turn of the episode at `place`: thought, calls with their outputs, observation. */
 export function turnView(place, turn) {
-  const text = (name, kind) => {
-    const shown = turn[name].text !== "";
-    return shown ? episodeText(place, `turns/${turn.number}/${name}`, turn[name], kind) : null;
-  };
+  const path = `turns/${turn.number}`;
+  const text = (name, kind) =>
+    turn[name].text ? episodeText(place, `${path}/${name}`, turn[name], kind) : null;
   const isPlain = turn.calls.length === 0 && turn.thought.text === "";
   const name = `Turn ${turn.number}`;
   const link = el("a", { href: episodeLink(place, { turn: turn.number }) }, name);
-  const marks = { "data-item": true, "data-turn": turn.number, tabindex: -1, "aria-label": name };
   return el(
-    "article.turn",
-    marks,
-    el("header", el("h3", link), el("span.notes", turnNotes(turn))),
+    "article.turn.stack",
+    { "data-item": true, "data-turn": turn.number, tabindex: -1, "aria-label": name },
+    el("header.row", el("h3", link), el("small", turnNotes(turn))),
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
-    turn.calls.map((call, i) => callView(place, `turns/${turn.number}/calls/${i}`, call)),
-    text("observation", "output"),
+    turn.calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
+    text("observation"),
     isPlain ? null : folded("Raw action", () => text("action")),
   );
 }
@@ -375,17 +327,13 @@ export function turnView(place, turn) {
 function callView(place, path, call) {
   const good = call.ok === true && !call.error;
   const word = call.error ? "not run" : good ? "ok" : call.ok === false ? "failed" : "no result";
+  const time = isNumber(call.duration_s) ? el("small", duration(call.duration_s)) : null;
   return el(
-    "div.call",
-    el(
-      "div.call-head",
-      el("b", call.name || "(no name)"),
-      status(good, word),
-      isNumber(call.duration_s) ? el("span.notes", duration(call.duration_s)) : null,
-    ),
+    "div.call.stack",
+    el("div.row", el("b", call.name || "(no name)"), status(good, word), time),
     argumentBlocks(place, `${path}/arguments`, call.arguments),
     call.error ? notice("warning", call.error) : null,
-    call.output?.text ? episodeText(place, `${path}/output`, call.output, "output") : null,
+    call.output?.text ? episodeText(place, `${path}/output`, call.output) : null,
   );
 }
 
@@ -401,17 +349,15 @@ const REPLACEMENTS = [
 function argumentBlocks(place, path, given) {
   const pair = REPLACEMENTS.find((names) => names.every((name) => given[name]?.total < 10_000));
   const left = Object.entries(given).filter(([name]) => !pair?.includes(name));
-  const isShort = ([name, { text, total }]) =>
-    !COMMANDS.includes(name) && total <= 100 && !text.includes("\n");
-  const block = ([name, text]) => {
-    const isCommand = COMMANDS.includes(name);
-    const body = episodeText(place, `${path}/${name}`, text, isCommand ? "command" : "");
-    return isCommand ? body : [el("h4", name), body];
-  };
-  const short = left.filter(isShort).map(([name, { text }]) => [name, el("code", text)]);
+  const isCommand = ([name]) => COMMANDS.includes(name);
+  const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");
+  const block = ([name, text], kind) => episodeText(place, `${path}/${name}`, text, kind);
+  const others = left.filter((entry) => !isCommand(entry));
+  const short = others.filter(isShort).map(([name, { text }]) => [name, el("code", text)]);
   return [
+    left.filter(isCommand).map((entry) => block(entry, "command")),
     short.length > 0 ? facts(short) : null,
-    left.filter((entry) => !isShort(entry)).map(block),
+    others.filter((entry) => !isShort(entry)).map((entry) => [el("small", entry[0]), block(entry)]),
     pair ? replacementBlock(...pair.map((name) => given[name].text)) : null,
   ];
 }

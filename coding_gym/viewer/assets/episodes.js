@@ -26,16 +26,17 @@ export async function episodesPage(route) {
   const id = route.segments[1];
   let params = Object.fromEntries(route.params);
   let run = await loadRun(id);
-  const [head, results] = [el("div"), el("div")];
+  let [request, timer] = [0, 0];
+  const [head, results] = [el("div.stack"), el("div.stack")];
   const change = (changes, typing = false) => {
     const address = pageLink(["run", id], { ...params, page: "", ...changes });
     if (typing) location.replace(address);
     else location.hash = address;
   };
   const filters = filterForm(change);
-  let [request, timer] = [0, 0];
   const show = async () => {
     const mine = ++request;
+    timer = 0;
     lastParams.set(id, params);
     results.setAttribute("aria-busy", "true");
     const offset = (Math.max(Number.parseInt(params.page, 10) || 1, 1) - 1) * PAGE_ROWS;
@@ -49,10 +50,6 @@ export async function episodesPage(route) {
       if (mine === request) redraw(results, failure(error, show));
     }
     results.removeAttribute("aria-busy");
-  };
-  const reload = () => {
-    timer = 0;
-    show();
   };
   redraw(head, runHead(run));
   await show();
@@ -68,33 +65,25 @@ export async function episodesPage(route) {
       if (next.id !== id) return;
       run = next;
       redraw(head, runHead(run));
-      timer ||= setTimeout(reload, RELOAD_MS);
+      timer ||= setTimeout(show, RELOAD_MS);
     },
     close: () => clearTimeout(timer),
   };
 }
 
-/** Name, progress, results and settings of a run. */
+/** Name, progress and results of a run. */
 function runHead(run) {
   const { resolved, tokens, turns, duration_s: seconds } = run.estimates;
-  const tiles = [
-    ["Resolved", estimate(resolved, percent)],
-    ["Tokens per attempt", estimate(tokens, number)],
-    ["Turns per attempt", estimate(turns, (value) => number(value, 1))],
-    ["Time per attempt", estimate(seconds, duration)],
-    ["Tokens", number(run.tokens)],
-    ["Cost", cost(run.cost)],
-    ["Errors", errorText(run)],
-  ];
-  const links = el(
-    "span.actions",
-    el("a", { href: pageLink(["compare"], { a: run.id }), "data-key": "compare" }, "Compare"),
-    el("a", { href: pageLink(["plots"], { runs: run.id }), "data-key": "plots" }, "Plots"),
-  );
-  const running = run.running ? el("span.running", "running") : null;
-  const partly = `${percent(run.indexed)} of the records are read; columns and text search cover these.`;
+  const link = (page, params) =>
+    el("a", { href: pageLink([page], params), "data-key": page }, page);
+  const partly = `${percent(run.indexed)} of the records are read; columns and search cover these.`;
   return [
-    el("div.title", el("h1", run.name), running, links),
+    el(
+      "div.row",
+      el("h1", run.name),
+      run.running ? el("b.running", "◌ running") : null,
+      el("span.row.actions", link("compare", { a: run.id }), link("plots", { runs: run.id })),
+    ),
     facts([
       ["agent", run.agent],
       ["model", run.model],
@@ -102,8 +91,19 @@ function runHead(run) {
       ["tasks", `${run.tasks}, ${number(run.num_tasks)} × ${number(run.attempts)}`],
       ["started", time(run.created_at)],
     ]),
-    el("div.run-progress", progressBar(run), el("span", progressText(run))),
-    facts(tiles, "tiles"),
+    el("div.run-progress", progressBar(run), progressText(run)),
+    facts(
+      [
+        ["Resolved", estimate(resolved, percent)],
+        ["Tokens per attempt", estimate(tokens, number)],
+        ["Turns per attempt", estimate(turns, (value) => number(value, 1))],
+        ["Time per attempt", estimate(seconds, duration)],
+        ["Tokens", number(run.tokens)],
+        ["Cost", cost(run.cost)],
+        ["Errors", errorText(run)],
+      ],
+      "tiles",
+    ),
     run.indexed < 1 ? notice("info", partly) : null,
   ];
 }
@@ -112,21 +112,20 @@ function runHead(run) {
 function filterForm(change) {
   let timer = 0;
   const input = (name, attributes) => {
-    const later = (event) => {
-      const { value } = event.target;
+    const later = ({ target }) => {
       clearTimeout(timer);
-      timer = setTimeout(() => change({ [name]: value }, true), TYPING_MS);
+      timer = setTimeout(() => change({ [name]: target.value }, true), TYPING_MS);
     };
     return el("input", { type: "search", name, oninput: later, ...attributes });
   };
   const task = input("task", { placeholder: "part of its name", "data-shortcut": "/" });
   const text = input("text", { placeholder: "words in order" });
-  const choices = el("div.choices");
+  const choices = el("div.row");
   const form = el(
-    "form.toolbar",
+    "form.row",
     { role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
-    el("label.field.grow", el("span", "Task"), task),
-    el("label.field.grow", el("span", "Text in any turn"), text),
+    el("label.field", el("small", "Task"), task),
+    el("label.field", el("small", "Text in any turn"), text),
     choices,
   );
   const show = (params, facets) => {
@@ -134,12 +133,10 @@ function filterForm(change) {
       if (document.activeElement !== field) field.value = params[field.name] ?? "";
     }
     const choice = (name, label, values) => {
-      const current = params[name] ?? "";
-      const known = [...new Set([...values, current])].filter(Boolean);
+      const known = [...new Set([...values, params[name]])].filter(Boolean);
       const options = [["", "any"], ...known.map((value) => [value, words(value)])];
-      return known.length > 0
-        ? select(label, options, current, (value) => change({ [name]: value }))
-        : null;
+      const changed = (value) => change({ [name]: value });
+      return known.length > 0 ? select(label, options, params[name] ?? "", changed) : null;
     };
     const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, ""])));
     redraw(
@@ -149,7 +146,7 @@ function filterForm(change) {
       choice("difficulty", "Difficulty", facets.difficulty),
       choice("stop_reason", "Ended by", facets.stop_reason),
       choice("error_class", "Error class", facets.error_class),
-      isFiltered(params) ? button("Clear", clear, { class: "quiet", "data-key": "clear" }) : null,
+      isFiltered(params) ? button("Clear", clear, { "data-key": "clear" }) : null,
     );
   };
   return { form, show };
@@ -162,10 +159,7 @@ function isFiltered(params) {
 /** The episodes that were found, their count, and the way to further ones. */
 function episodesView(run, { total, offset, episodes }, params, change) {
   if (total === 0) {
-    const none = isFiltered(params)
-      ? "No episode matches the filters."
-      : "No episode has ended yet.";
-    return notice("info", none);
+    return notice("info", isFiltered(params) ? "No episode matches." : "No episode has ended yet.");
   }
   const [page, pages] = [Math.floor(offset / PAGE_ROWS) + 1, Math.ceil(total / PAGE_ROWS)];
   const turn = (label, to, key) => {
@@ -181,14 +175,14 @@ function episodesView(run, { total, offset, episodes }, params, change) {
   };
   return [
     el(
-      "nav.pager",
+      "nav.row",
       { "aria-label": "Pages" },
       el("span", { role: "status" }, episodes.length > 0 ? count : "There is no such page."),
       page > 1 ? turn("‹ Previous", Math.min(page - 1, pages), "[") : null,
       page < pages ? turn("Next ›", page + 1, "]") : null,
     ),
-    table(`Episodes of ${run.name}`, episodeColumns(run.id, params), episodes, sorting),
-    folded("Settings", () => facts([...run.settings, ["settings hash", run.settings_hash]])),
+    table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, sorting),
+    folded("Settings", () => facts(run.settings)),
   ];
 }
 
@@ -198,9 +192,9 @@ function nextOrder(name, params) {
   return params.order === "desc" ? { sort: "", order: "" } : { sort: name, order: "desc" };
 }
 
-function episodeColumns(id, params) {
+function episodeColumns(run) {
   const task = (row) => {
-    const href = episodeLink({ run: id, ...row }, { text: params.text });
+    const href = episodeLink({ ...row, run });
     return el("a", { href, "data-item": true, "data-key": href }, row.task);
   };
   const read = (cell) => (row) => (row.indexed ? cell(row) : "…");

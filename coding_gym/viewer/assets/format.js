@@ -17,7 +17,7 @@ export function number(value, digits = 0) {
 
 /** A share in per cent. */
 export function percent(value) {
-  return isNumber(value) ? `${(100 * value).toFixed(1)} %` : NOTHING;
+  return isNumber(value) ? `${Math.abs(100 * value).toFixed(1)} %` : NOTHING;
 }
 
 /** A difference of shares in percentage points, with its sign. */
@@ -30,8 +30,7 @@ export function points(value) {
 /** A cost, precise enough to tell small ones apart. */
 export function cost(value) {
   if (!isNumber(value)) return NOTHING;
-  const digits = value >= 1 || value === 0 ? 2 : 4;
-  return value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: digits });
+  return value >= 1 ? number(Math.round(value * 100) / 100, 2) : value.toFixed(4);
 }
 
 /** Seconds as a duration. */
@@ -40,29 +39,24 @@ export function duration(seconds) {
   if (seconds < 10) return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} m ${twoDigits(whole % 60)} s`;
-  return `${number(Math.floor(whole / 3600))} h ${twoDigits(Math.floor(whole / 60) % 60)} m`;
-}
-
-function twoDigits(value) {
-  return String(value).padStart(2, "0");
+  const two = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
+  return `${number(Math.floor(whole / 3600))} h ${two((whole / 60) % 60)} m`;
 }
 
 /** A point in time, in the reader's time zone. */
 export function time(iso) {
-  const date = new Date(iso);
-  if (!iso || Number.isNaN(date.getTime())) return NOTHING;
-  const month = twoDigits(date.getMonth() + 1);
-  const clock = `${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`;
-  const text = `${date.getFullYear()}-${month}-${twoDigits(date.getDate())} ${clock}`;
-  return el("time", { datetime: date.toISOString(), title: iso }, text);
+  const date = new Date(iso || Number.NaN);
+  if (Number.isNaN(date.getTime())) return NOTHING;
+  const text = date.toLocaleString("sv", { dateStyle: "short", timeStyle: "short" });
+  return el("time", { datetime: date.toISOString(), title: iso }, text); // as 2026-01-31 12:00
 }
 
 /** An estimate with its 95 % interval, both written by `format`. */
 export function estimate({ value, low, high }, format) {
   if (!isNumber(value)) return NOTHING;
   const known = isNumber(low) && isNumber(high);
-  const interval = known ? el("span.interval", `${format(low)} to ${format(high)}`) : null;
+  const interval = known ? el("small", `${format(low)} to ${format(high)}`) : null;
   return [format(value), " ", interval];
 }
 

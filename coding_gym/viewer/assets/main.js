@@ -2,12 +2,13 @@
 
 import { comparePage, pairPage } from "./compare.js";
 import { isReport, pageLink, watchRuns } from "./data.js";
-import { contents, el, failure, notice, visible, withKey } from "./dom.js";
+import { contents, el, failure, visible, withKey } from "./dom.js";
 import { episodePage } from "./episode.js";
 import { episodesPage } from "./episodes.js";
 import { plotsPage, runsPage } from "./runs.js";
 
-const LOADING_MS = 150; // before a page says that it loads
+const LOADING_MS = 150; // before a page is marked as loading
+const STORED_THEME = "coding-gym-theme";
 
 /**
  * The pages by their path, in which * is the id of a run, with the parameters that make another
@@ -15,12 +16,12 @@ const LOADING_MS = 150; // before a page says that it loads
  * for a change of its other parameters, live(run) and close().
  */
 const PAGES = {
-  "": [runsPage, []],
-  "run/*": [episodesPage, []],
-  "run/*/episode": [episodePage, ["task", "attempt"]],
-  pair: [pairPage, ["a", "b"]],
-  compare: [comparePage, ["a", "b"]],
-  plots: [plotsPage, ["runs"]],
+  "": [runsPage],
+  "run/*": [episodesPage],
+  "run/*/episode": [episodePage, "task", "attempt"],
+  pair: [pairPage, "a", "b"],
+  compare: [comparePage, "a", "b"],
+  plots: [plotsPage, "runs"],
 };
 
 const [main, keys, live, theme] = ["main", "keys", "live", "theme"].map((id) =>
@@ -34,53 +35,50 @@ let requests = 0;
 const left = new Map();
 let address = location.hash;
 
-function decode(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+/** The segments and the parameters of an address. */
+function routeOf(hash) {
+  const [path, query = ""] = hash.slice(2).split("?");
+  return { segments: path.split("/").map(decodeURIComponent), params: new URLSearchParams(query) };
 }
 
-/** Shows the page of the address. */
+/** Shows the page of the address, or what went wrong. */
 async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return main.focus();
   left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
   address = location.hash;
-  const [path, query = ""] = location.hash.slice(2).split("?");
-  const route = { segments: path.split("/").map(decode), params: new URLSearchParams(query) };
-  const pattern = route.segments.map((segment, i) => (i === 1 ? "*" : segment)).join("/");
-  const [make, names] = PAGES[pattern] ?? [noPage, []];
-  const wanted = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
-  if (wanted === identity && page?.update) return page.update(route.params);
   const request = ++requests;
-  const before = history.state?.seen ? left.get(address) : null;
-  history.replaceState({ seen: true }, "");
-  const loading = setTimeout(() => {
-    main.setAttribute("aria-busy", "true");
-    if (!main.firstChild) main.append(el("p.note", "Loading …"));
-  }, LOADING_MS);
-  const next = await make(route).catch((error) => {
-    console.error(error);
-    return { title: "Error", crumbs: [["Error"]], node: failure(error, show) };
-  });
+  let [next, wanted] = [null, ""];
+  const loading = setTimeout(() => main.setAttribute("aria-busy", "true"), LOADING_MS);
+  try {
+    const route = routeOf(address);
+    const path = route.segments.map((segment, i) => (i === 1 ? "*" : segment)).join("/");
+    if (!(path in PAGES)) throw new Error("There is no such page.");
+    const [make, ...names] = PAGES[path];
+    wanted = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
+    if (wanted === identity && page.update) page.update(route.params);
+    else next = await make(route);
+  } catch (error) {
+    next = { title: "Error", crumbs: [["Error"]], node: failure(error, show) };
+  }
   clearTimeout(loading);
-  if (request !== requests) return next.close?.();
-  page?.close?.();
-  page = next;
-  identity = wanted;
   main.removeAttribute("aria-busy");
+  if (next && request !== requests) return next.close?.();
+  if (next) replacePage(next, wanted);
+}
+
+/** Shows another page; on the way back, where it was left. */
+function replacePage(next, wanted) {
+  page?.close?.();
+  [page, identity] = [next, wanted];
   main.replaceChildren(...contents(page.node));
   document.title = visible(`${page.title} · coding-gym`);
   showCrumbs([["coding-gym", pageLink([])], ...page.crumbs]);
+  const before = history.state?.seen ? left.get(address) : null;
+  history.replaceState({ seen: true }, "");
   const focus = before?.key ? withKey(main, before.key) : null;
   (focus ?? main).focus({ preventScroll: true });
   scrollTo(0, before?.top ?? 0);
   page.shown?.();
-}
-
-async function noPage() {
-  return { title: "No such page", crumbs: [["Error"]], node: notice("error", "No such page.") };
 }
 
 function showCrumbs(crumbs) {
@@ -122,20 +120,27 @@ function onKey(event) {
   act();
 }
 
+/** Reads or writes the storage of the browser, which may be forbidden. */
+function stored(act) {
+  try {
+    return act(localStorage);
+  } catch {
+    return null;
+  }
+}
+
 /** Sets and keeps the theme: "light", "dark", or "" for the one of the system. */
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
   theme.textContent = `Theme: ${name || "system"}`;
-  localStorage.setItem("coding-gym-theme", name);
+  stored((storage) => storage.setItem(STORED_THEME, name));
 }
 
-function nextTheme() {
-  const order = ["", "light", "dark"];
-  setTheme(order[(order.indexOf(document.documentElement.dataset.theme) + 1) % order.length]);
-}
-
-setTheme(localStorage.getItem("coding-gym-theme") ?? "");
-theme.addEventListener("click", nextTheme);
+setTheme(stored((storage) => storage.getItem(STORED_THEME)) ?? "");
+theme.addEventListener("click", () => {
+  const next = { "": "light", light: "dark", dark: "" };
+  setTheme(next[document.documentElement.dataset.theme]);
+});
 document.getElementById("help").addEventListener("click", () => keys.showModal());
 document.addEventListener("keydown", onKey);
 addEventListener("hashchange", show);

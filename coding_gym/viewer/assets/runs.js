@@ -12,63 +12,61 @@ export function progressText(run) {
   const counts = `${number(run.done + run.num_errors)} of ${number(run.planned)}`;
   if (!run.running) return counts;
   const speed = run.rate_per_min ? ` · ${number(run.rate_per_min, 1)} per min` : "";
-  const left = run.eta_s === null ? "" : ` · ${duration(run.eta_s)} left`;
-  return `${counts}${speed}${left}`;
+  return `${counts}${speed}${run.eta_s === null ? "" : ` · ${duration(run.eta_s)} left`}`;
 }
 
 /** The errors of a run, by class. */
 export function errorText(run) {
-  const classes = Object.entries(run.error_classes).map(([name, count]) => `${name} ${count}`);
+  const classes = Object.entries(run.error_classes).map(([name, count]) => `${count} ${name}`);
   return run.num_errors > 0 ? classes.join(", ") : "none";
 }
 
+/** The runs with one of them replaced or added. */
+function withRun(runs, run) {
+  const isNew = !runs.some((other) => other.id === run.id);
+  return isNew ? [run, ...runs] : runs.map((other) => (other.id === run.id ? run : other));
+}
+
 /** The page of all runs. */
-export async function runsPage(route) {
-  const runs = new Map((await load("api/runs")).runs.map((run) => [run.id, run]));
+export async function runsPage({ params }) {
+  let { runs } = await load("api/runs");
   const chosen = new Set();
   const results = el("div");
-  const draw = () => {
-    const wanted = search.value.toLowerCase();
-    const text = (run) => `${run.name} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
-    const shown = [...runs.values()].filter((run) => text(run).toLowerCase().includes(wanted));
-    compare.disabled = chosen.size !== 2;
-    redraw(results, shown.length > 0 ? runsTable(shown, chosen, draw) : noRuns(runs.size > 0));
+  const typed = () => {
+    history.replaceState(history.state, "", pageLink([], { q: search.value }));
+    draw();
   };
-  const search = el("input", {
-    type: "search",
-    value: route.params.get("q") ?? "",
-    "data-shortcut": "/",
-    oninput: () => {
-      history.replaceState(history.state, "", pageLink([], { q: search.value }));
-      draw();
-    },
-  });
+  const search = el("input", { type: "search", "data-shortcut": "/", oninput: typed });
+  search.value = params.get("q") ?? "";
   const compare = button("Compare two", () => {
-    const [b, a] = [...runs.keys()].filter((id) => chosen.has(id)); // the older one is a
+    const [b, a] = runs.map((run) => run.id).filter((id) => chosen.has(id)); // a is the older
     location.hash = pageLink(["compare"], { a, b });
   });
   const plots = button("Plots", () => {
     location.hash = pageLink(["plots"], { runs: [...chosen].join(",") });
   });
+  const draw = () => {
+    const text = (run) => `${run.name} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
+    const wanted = search.value.toLowerCase();
+    const shown = runs.filter((run) => text(run).toLowerCase().includes(wanted));
+    compare.disabled = chosen.size !== 2;
+    redraw(results, shown.length > 0 ? runsTable(shown, chosen, draw) : noRuns(runs));
+  };
   draw();
-  const field = el("label.field.grow", el("span", "Search"), search);
+  const field = el("label.field", el("small", "Search"), search);
   return {
     title: "Runs",
     crumbs: [],
-    node: [el("h1", "Runs"), el("div.toolbar", field, compare, plots), results],
+    node: [el("h1", "Runs"), el("div.row", field, compare, plots), results],
     live: (run) => {
-      const others = [...runs].filter(([id]) => id !== run.id);
-      const isNew = !runs.has(run.id);
-      runs.set(run.id, run);
-      if (isNew) for (const [id] of others) runs.delete(id);
-      if (isNew) for (const [id, other] of others) runs.set(id, other);
+      runs = withRun(runs, run);
       draw();
     },
   };
 }
 
-function noRuns(hasOthers) {
-  if (hasOthers) return notice("info", "No run matches the search.");
+function noRuns(runs) {
+  if (runs.length > 0) return notice("info", "No run matches the search.");
   const command = el("code", "coding-gym eval --agent template-repair --out runs/first");
   return notice("info", el("p", "There are no runs yet. They appear while they go on:"), command);
 }
@@ -76,43 +74,34 @@ function noRuns(hasOthers) {
 function runsTable(runs, chosen, changed) {
   const choose = (run) => {
     const onchange = (event) => {
-      if (event.target.checked) chosen.add(run.id);
-      else chosen.delete(run.id);
+      chosen[event.target.checked ? "add" : "delete"](run.id);
       changed();
     };
     const name = { "aria-label": `Choose ${run.name}`, "data-key": `choose ${run.id}` };
     return el("input", { type: "checkbox", checked: chosen.has(run.id), onchange, ...name });
   };
-  const name = (run) => [
-    el("a", { href: pageLink(["run", run.id]), "data-item": true, "data-key": run.id }, run.name),
-    run.running ? el("span.running", "running") : null,
-    el("div.sub", time(run.created_at)),
+  const name = ({ id, name, running, created_at: created }) => [
+    el("a", { href: pageLink(["run", id]), "data-item": true, "data-key": id }, name),
+    el("small", time(created), running ? el("b.running", " ◌ running") : null),
   ];
-  const tasks = (run) => [
-    run.tasks,
-    el("div.sub", `${number(run.num_tasks)} × ${number(run.attempts)}`),
+  const size = (run) => el("small", `${number(run.num_tasks)} × ${number(run.attempts)}`);
+  const resolved = ({ estimates }) => [
+    intervalBar(estimates.resolved, 1),
+    estimate(estimates.resolved, percent),
   ];
-  const resolved = (run) => [
-    intervalBar(run.estimates.resolved, 1),
-    el("div.sub", estimate(run.estimates.resolved, percent)),
+  const columns = [
+    [el("span.hidden", "Choose"), choose],
+    ["Run", name, "heading"],
+    ["Agent", (run) => [run.agent, el("small", run.model)], "wide"],
+    ["Toolset", (run) => run.toolset, "wide"],
+    ["Tasks", (run) => [run.tasks, size(run)], "wide"],
+    ["Resolved", resolved, "measure"],
+    ["Progress", (run) => [progressBar(run), progressText(run)], "measure"],
+    ["Errors", errorText, "wide"],
+    ["Tokens", (run) => number(run.tokens), "number wide"],
+    ["Cost", (run) => cost(run.cost), "number wide"],
   ];
-  const progress = (run) => [progressBar(run), el("div.sub", progressText(run))];
-  return table(
-    "Runs",
-    [
-      [el("span.hidden", "Choose"), choose],
-      ["Run", name, "heading"],
-      ["Agent", (run) => [run.agent, el("div.sub", run.model)], "wide"],
-      ["Toolset", (run) => run.toolset, "wide"],
-      ["Tasks", tasks, "wide"],
-      ["Resolved", resolved, "measure"],
-      ["Progress", progress, "measure"],
-      ["Errors", errorText, "wide"],
-      ["Tokens", (run) => number(run.tokens), "number wide"],
-      ["Cost", (run) => cost(run.cost), "number wide"],
-    ],
-    runs,
-  );
+  return table("Runs", columns, runs);
 }
 
 /** Measures that plots show: [name, title, format, upper end of the axis]. */
@@ -124,31 +113,28 @@ const MEASURES = [
 ];
 
 /** The page of plots: each measure of some runs with its interval. */
-export async function plotsPage(route) {
+export async function plotsPage({ params }) {
   const { runs } = await load("api/runs");
-  const named = route.params.get("runs")?.split(",");
-  const shown = runs.filter((run, i) => (named ? named.includes(run.id) : i < PLOTTED));
-  const charts = el("div.charts");
+  const named = params.get("runs")?.split(",");
+  let shown = runs.filter((run, i) => (named ? named.includes(run.id) : i < PLOTTED));
+  const charts = el("div.columns");
+  const label = (run) => el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.name);
   const draw = () => {
-    const label = (run) =>
-      el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.name);
-    const rows = (measure) =>
-      shown.map((run) => ({ label: label(run), bars: [{ estimate: run.estimates[measure] }] }));
-    const figures = MEASURES.map(([name, title, format, max]) =>
-      barChart(title, rows(name), (value) => format(value), max),
-    );
+    const figures = MEASURES.map(([measure, title, format, max]) => {
+      const bars = (run) => [{ estimate: run.estimates[measure] }];
+      const rows = shown.map((run) => ({ label: label(run), bars: bars(run) }));
+      return barChart(title, rows, format, max);
+    });
     redraw(charts, shown.length > 0 ? figures : notice("info", "None of these runs is here."));
   };
   draw();
-  const note =
-    "Means over tasks; whiskers are 95 % intervals. Attempts that ended by an error are not in them.";
+  const note = "Means over tasks with 95 % intervals, without attempts that ended by an error.";
   return {
     title: "Plots",
     crumbs: [["Plots"]],
-    node: [el("h1", "Plots"), charts, el("p.note", note)],
+    node: [el("h1", "Plots"), charts, el("small", note)],
     live: (run) => {
-      const place = shown.findIndex((other) => other.id === run.id);
-      if (place >= 0) shown[place] = run;
+      if (shown.some((other) => other.id === run.id)) shown = withRun(shown, run);
       draw();
     },
   };

@@ -1,12 +1,11 @@
 /** Blocks of untrusted text: colours of terminals, differences, and texts of any length. */
 
-import { button, el, failure, redraw, visible } from "./dom.js";
+import { button, el, failure, hiddenMark, redraw, visible } from "./dom.js";
 import { number } from "./format.js";
 
 const CHUNK = [20_000, 1_000]; // characters and lines that are put into the page at once
 const PREVIEW = [3_000, 30]; // the same, of a text in a turn
 const MAX_SPANS = 2_000; // per chunk; text behind so many changes of colour stays plain
-const MAX_COMPARED = 1_000; // characters of a line whose changed part is searched for
 
 /**
  * A block for {text, total}, where `more(offset)` loads what `text` lacks of the total; without it
@@ -28,13 +27,13 @@ export function textBlock(text, more = null, kind = "") {
     const rest = total - loaded + known.length - shown;
     const label = `Show more of ${number(rest)} characters`;
     const cut = `${number(rest)} more characters are not in this report.`;
-    const next = shown < known.length || more ? button(label, advance) : el("p.note", cut);
+    const next = shown < known.length || more ? button(label, advance) : el("small", cut);
     redraw(foot, rest > 0 ? next : null);
   };
   const advance = async () => {
     try {
       if (shown === known.length) {
-        redraw(foot, el("p.note", "Loading …"));
+        redraw(foot, el("small", "Loading …"));
         const next = await more(loaded);
         [known, shown] = [next.text, 0];
         loaded += codePoints(next.text);
@@ -82,7 +81,7 @@ const OPEN_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,1000})?$/;
 function terminalWriter(parent) {
   let [style, open] = [{}, ""];
   return (chunk, isLast) => {
-    const text = open + chunk.replaceAll("\r\n", "\n").replaceAll("\r", "␍\n");
+    const text = open + chunk.replaceAll("\r\n", "\n").replaceAll("\r", `${hiddenMark("\r")}\n`);
     open = isLast ? "" : (text.match(OPEN_ESCAPE)?.[0] ?? "");
     const pieces = [];
     let start = 0;
@@ -101,21 +100,16 @@ function terminalWriter(parent) {
   };
 }
 
-/** What the codes of colour sequences do to a style, which is its classes by their kind. */
+/** What codes of colour sequences change in a style, which is a class by kind. */
 const STYLE_CODES = {
   1: { bold: "a-bold" },
-  2: { dim: "a-dim" },
-  3: { italic: "a-italic" },
-  4: { underline: "a-underline" },
-  7: { inverse: "a-inverse" },
-  9: { strike: "a-strike" },
-  22: { bold: "", dim: "" },
-  23: { italic: "" },
-  24: { underline: "" },
-  27: { inverse: "" },
-  29: { strike: "" },
-  39: { fg: "" },
-  49: { bg: "" },
+  4: { line: "a-line" },
+  7: { back: "a-back" },
+  22: { bold: "" },
+  24: { line: "" },
+  27: { back: "" },
+  39: { colour: "" },
+  49: { back: "" },
 };
 
 /** The style behind the codes of one SGR sequence (ECMA-48, 8.3.117). */
@@ -123,35 +117,34 @@ function nextStyle(before, codes) {
   const numbers = codes.split(/[;:]/).slice(0, 32).map(Number);
   let style = before;
   for (let i = 0; i < numbers.length; i += 1) {
-    const [code, tens] = [numbers[i], Math.floor(numbers[i] / 10)];
-    if (code === 38 || code === 48) {
-      const isRgb = numbers[i + 1] === 2;
-      const colour = isRgb ? nearest(numbers.slice(i + 2, i + 5)) : ofPalette(numbers[i + 2]);
-      style = { ...style, ...(code === 38 ? { fg: `a-fg${colour}` } : { bg: `a-bg${colour}` }) };
-      i += isRgb ? 4 : 2;
-    } else if (code === 0) style = {};
-    else if (STYLE_CODES[code]) style = { ...style, ...STYLE_CODES[code] };
-    else if (tens === 3 || tens === 9)
-      style = { ...style, fg: `a-fg${(code % 10) + (tens > 3 ? 8 : 0)}` };
-    else if (tens === 4 || tens === 10)
-      style = { ...style, bg: `a-bg${(code % 10) + (tens > 4 ? 8 : 0)}` };
+    const code = numbers[i];
+    const colour = (index) => ({ colour: index % 7 ? `a-${index}` : "" }); // no black, no white
+    if (code === 0) style = {};
+    else if (code === 38 || code === 48) {
+      const rest = numbers.slice(i + 1, i + 5);
+      const index = rest[0] === 2 ? nearest(rest.slice(1)) : ofPalette(rest[1]);
+      style = { ...style, ...(code === 38 ? colour(index) : { back: "a-back" }) };
+      i += rest[0] === 2 ? 4 : 2;
+    } else if (code in STYLE_CODES) style = { ...style, ...STYLE_CODES[code] };
+    else if ((code >= 30 && code < 38) || (code >= 90 && code < 98)) {
+      style = { ...style, ...colour(code % 10) };
+    } else if ((code >= 40 && code < 48) || (code >= 100 && code < 108)) {
+      style = { ...style, back: "a-back" };
+    }
   }
   return style;
 }
 
-/** The one of 16 colours that is nearest to one of 256. */
+/** The one of 8 colours that is nearest to one of 256. */
 function ofPalette(index = 7) {
-  if (index < 16) return index;
-  if (index >= 232) return index < 244 ? 8 : 7;
-  const place = index - 16;
-  return nearest([Math.floor(place / 36), Math.floor(place / 6) % 6, place % 6].map((c) => c * 51));
+  if (index < 16 || index > 231) return index < 16 ? index % 8 : 7;
+  return nearest([(index - 16) / 36, ((index - 16) / 6) % 6, (index - 16) % 6].map(Math.floor));
 }
 
-/** The one of 16 colours that is nearest to red, green and blue: a bit for each strong channel. */
+/** The one of 8 colours that is nearest to red, green and blue: a bit for each strong channel. */
 function nearest(channels) {
-  const top = Math.max(...channels);
-  const bits = channels.reduce((sum, value, i) => sum + (value > top / 2 ? 1 << i : 0), 0);
-  return top < 64 ? 0 : bits + (top > 192 ? 8 : 0);
+  const middle = Math.max(...channels) / 2;
+  return channels.reduce((sum, value, i) => sum + (value > middle ? 1 << i : 0), 0);
 }
 
 /** Counts of added and removed lines, such as "+3 −1". */
@@ -213,35 +206,10 @@ function diffLine(text, place) {
   return place.isCodex && !/^(?:\*\*\*|@@)/.test(text) ? signedLine(text) : { text, kind: "meta" };
 }
 
-/** Appends lines; where as many lines are added as removed, the changed part of each is marked. */
+/** Appends lines of a diff with their kinds and numbers. */
 function appendLines(parent, lines) {
-  for (let start = 0; start < lines.length; start += 1) {
-    const length = (from, kind) => lines.slice(from).findIndex((line) => line.kind !== kind);
-    if (lines[start].kind !== "del" || lines[start - 1]?.kind === "del") continue;
-    const removed = length(start, "del");
-    if (removed < 0) break;
-    const added = length(start + removed, "add");
-    if (removed !== (added < 0 ? lines.length - start - removed : added)) continue;
-    for (let i = start; i < start + removed; i += 1) markChange(lines[i], lines[i + removed]);
-  }
-  const spans = lines.map(({ text, kind, old, now, change = [text.length, text.length] }) => {
-    const [from, to] = change;
-    const marked = to > from ? el("mark", text.slice(from, to)) : null;
-    const numbers = { "data-old": old, "data-now": now };
-    return el(`span.line.${kind}`, numbers, text.slice(0, from), marked, text.slice(to), "\n");
-  });
+  const spans = lines.map(({ text, kind, old, now }) =>
+    el(`span.line.${kind}`, { "data-old": old, "data-now": now }, text, "\n"),
+  );
   parent.append(...spans);
-}
-
-/** Notes the part of two lines that is not common, where it is not nearly all of them. */
-function markChange(removed, added) {
-  const [a, b] = [removed.text, added.text];
-  const shorter = Math.min(a.length, b.length);
-  if (Math.max(a.length, b.length) > MAX_COMPARED) return;
-  let [head, tail] = [1, 0];
-  while (head < shorter && a[head] === b[head]) head += 1;
-  while (tail < shorter - head && a.at(-1 - tail) === b.at(-1 - tail)) tail += 1;
-  if (head + tail < shorter / 3) return;
-  removed.change = [head, a.length - tail];
-  added.change = [head, b.length - tail];
 }
