@@ -40,6 +40,9 @@ _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(ERRORS)}")
 
 # Rows of `texts` belong to the episodes of the same id. No id is used twice, so that texts of an
 # attempt that was played again are never found.
+STARTED = "coalesce(started_at, '~')"
+"""The column to sort by that has an index; episodes without a date come last."""
+
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 BEGIN IMMEDIATE;
@@ -54,6 +57,7 @@ CREATE TABLE IF NOT EXISTS episodes (
     UNIQUE (task, attempt)
 );
 CREATE INDEX IF NOT EXISTS waiting ON episodes (id) WHERE NOT indexed;
+CREATE INDEX IF NOT EXISTS started ON episodes (coalesce(started_at, '~'), id);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(text, content='', columnsize=0);
 INSERT INTO progress SELECT 0, x'', 0 WHERE NOT EXISTS (SELECT * FROM progress);
 COMMIT;

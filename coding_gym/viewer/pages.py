@@ -31,6 +31,7 @@ from coding_gym.evaluation.statistics import (
 from coding_gym.rollout.run_folder import CONFIG, INDEX, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import (
+    STARTED,
     Row,
     RunIndex,
     argument_text,
@@ -56,9 +57,9 @@ _COLUMNS = (
     *("task", "attempt", "repo", "difficulty", "outcome", "reason", "stop_reason", "error_class"),
     *("turns", "tokens", "cost", "duration_s", "reward", "started_at", "indexed"),
 )
-_FACETS = ("repo", "difficulty", "stop_reason", "error_class")
+_FACETS = {"repo": "tasks", "difficulty": "tasks"}
+_FACETS |= {"stop_reason": "episodes", "error_class": "episodes"}
 _TABLE = "episodes LEFT JOIN tasks USING (task)"
-_STARTED = "coalesce(started_at, '~')"  # behind all dates
 
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 _SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
@@ -132,18 +133,24 @@ class Run:
     def _summary_and_facets(self) -> tuple[Json, Json]:
         """Returns the summary, and the values that episodes can be filtered by.
 
-        Both are computed again after a change, but never for more than a tenth of the time.
+        Both are computed again after a change, but never for more than a tenth of the time, and by
+        one thread; the others take the last ones.
         """
-        with self._lock:
-            state = (self.index.changes(), self._config_state, self._is_recent())
-            old, due, summary, facets = self._summed
-            start = time.monotonic()
-            if old != state and start >= due:
-                old, summary, facets = state, self._summarise(), self._facets()
-                due = start + 10 * (time.monotonic() - start)
-                self._summed = (old, due, summary, facets)
-            self.is_live = old != state or summary["running"] or summary["indexed"] < 1
-            return summary, facets
+        if self._lock.acquire(blocking=not self._summed[2]):
+            try:
+                self._sum_up()
+            finally:
+                self._lock.release()
+        return self._summed[2:]
+
+    def _sum_up(self) -> None:
+        old, due, summary, facets = self._summed
+        state = (self.index.changes(), self._config_state, self._is_recent())
+        start = time.monotonic()
+        if old != state and start >= due:
+            old, summary, facets = state, self._summarise(), self._facets()
+            self._summed = (old, 11 * time.monotonic() - 10 * start, summary, facets)
+        self.is_live = old != state or summary["running"] or summary["indexed"] < 1
 
     def _is_recent(self) -> bool:
         """Returns whether an attempt was added within the last two minutes."""
@@ -222,8 +229,8 @@ class Run:
     def _facets(self) -> Json:
         sql = "SELECT DISTINCT {0} FROM {1} WHERE {0} != '' ORDER BY 1 LIMIT 1000"
         return {
-            name: [row[name] for row in self.index.query(sql.format(name, _TABLE))]
-            for name in _FACETS
+            name: [row[name] for row in self.index.query(sql.format(name, table))]
+            for name, table in _FACETS.items()
         }
 
     @validate_call
@@ -266,7 +273,7 @@ class Run:
         wanted["id IN (SELECT rowid FROM texts WHERE texts MATCH ?)"] = phrase and f'"{phrase}" *'
         values = [clean(value) for value in wanted.values() if value]
         condition = " AND ".join(sql for sql, value in wanted.items() if value) or "1"
-        key = f"{sort} IS NULL, {sort}" if sort else _STARTED
+        key = f"{sort} IS NULL, {sort}" if sort else STARTED
         found = f"FROM {_TABLE} WHERE {condition}"
         total = self.index.query(f"SELECT count(*) AS rows {found}", values)[0]["rows"]
         rows = self.index.query(
@@ -324,8 +331,8 @@ class Run:
         found: Json = {"attempts": attempts, "next": None, "previous": None}
         for name, sign, order in (("next", ">", "ASC"), ("previous", "<", "DESC")):
             for other in self.index.query(
-                f"SELECT task, attempt FROM episodes WHERE ({_STARTED}, id) {sign} (?, ?) "  # noqa: S608
-                f"ORDER BY {_STARTED} {order}, id {order} LIMIT 1",
+                f"SELECT task, attempt FROM episodes WHERE ({STARTED}, id) {sign} (?, ?) "  # noqa: S608
+                f"ORDER BY {STARTED} {order}, id {order} LIMIT 1",
                 [row["started_at"] or "~", row["id"]],
             ):
                 found[name] = [other["task"], other["attempt"]]

@@ -1,0 +1,249 @@
+"""The index of a run: what it copies, and what hostile folders cannot make it do."""
+
+import json
+import math
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.grade import Grade, GradeReason
+from coding_gym.rollout import RunFolder
+from coding_gym.testing.synthetic_runs import make_run
+from coding_gym.trajectory import Trajectory, Turn
+from coding_gym.viewer.index import DATABASE, UNREADABLE, RunIndex
+
+INDEX = "index.jsonl"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run", num_tasks=6, attempts=2)
+
+
+def complete(folder: Path) -> RunIndex:
+    index = RunIndex(folder)
+    index.complete()
+    return index
+
+
+def keys(index: RunIndex) -> set[tuple[str, int]]:
+    return {(row["task"], row["attempt"]) for row in index.query("SELECT * FROM episodes")}
+
+
+def found(index: RunIndex, phrase: str) -> list[str]:
+    sql = "SELECT task FROM episodes WHERE id IN (SELECT rowid FROM texts WHERE texts MATCH ?)"
+    return [row["task"] for row in index.query(sql, [f'"{phrase}"'])]
+
+
+def add(folder: Path, *records: Trajectory) -> None:
+    with RunFolder.open(folder).writer() as writer:
+        for record in records:
+            writer.add(record)
+
+
+def forge(folder: Path, **row: object) -> None:
+    """Adds a row to the index that no runner wrote."""
+    place = {"task_id": "forged", "attempt": 0, "file": "errors.jsonl", "offset": 0, "length": 9}
+    with (folder / INDEX).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(place | row) + "\n")
+
+
+def test_every_attempt_is_listed_with_the_facts_of_its_record(run: Path) -> None:
+    index = complete(run)
+    folder = RunFolder.open(run)
+    assert keys(index) == folder.rows().keys()
+    for row in folder.rows().values():
+        record, listed = folder.read(row), index.row(row.task_id, row.attempt)
+        assert listed["turns"] == len(record.turns)
+        assert listed["started_at"] == record.started_at
+        assert (listed["tokens"], listed["cost"]) == (row.tokens, row.cost)
+        outcome = "resolved" if record.resolved else "unresolved"
+        assert listed["outcome"] == ("error" if record.error_class else outcome)
+        assert index.read(listed) == record
+
+
+def test_rows_that_are_added_later_are_found_and_torn_lines_wait(run: Path) -> None:
+    whole = (run / INDEX).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (run / INDEX).write_bytes(b"".join(lines[:3]) + lines[3][:40])
+    index = complete(run)
+    assert len(keys(index)) == 3
+    (run / INDEX).write_bytes(whole)
+    index.complete()
+    assert len(keys(index)) == len(lines)
+    assert not index.update()
+
+
+@pytest.mark.parametrize("lines", [slice(0, 2), slice(5, None)])
+def test_an_index_that_shrank_or_begins_differently_is_read_anew(run: Path, lines: slice) -> None:
+    index = complete(run)
+    kept = (run / INDEX).read_bytes().splitlines(keepends=True)[lines]
+    (run / INDEX).write_bytes(b"".join(kept))
+    index.complete()
+    assert len(keys(index)) == len(kept)
+    assert len(found(index, "area")) <= len(kept)
+
+
+def test_a_verdict_replaces_an_error_and_nothing_replaces_a_verdict(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run", {})
+    failed = Trajectory(task_id="a", error="lost", error_class="sandbox", turns=(said("early"),))
+    graded = replace(
+        failed,
+        error="",
+        error_class="",
+        turns=(said("late"),),
+        grade=Grade(resolved=True, reason=GradeReason.RESOLVED),
+    )
+    add(tmp_path / "run", failed)
+    index = complete(tmp_path / "run")
+    assert index.row("a", 0)["outcome"] == "error"
+    assert found(index, "early") == ["a"]
+    add(tmp_path / "run", failed, graded, failed)
+    index.complete()
+    assert index.row("a", 0)["outcome"] == "resolved"
+    assert (found(index, "early"), found(index, "late")) == ([], ["a"])
+
+
+def said(text: str) -> Turn:
+    return Turn(action=text)
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(b"no database" * 1000)
+
+
+def tear(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[8192:] = bytes(len(content) - 8192)
+    path.write_bytes(content)
+
+
+def set_trap(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER trap AFTER INSERT ON episodes BEGIN DELETE FROM tasks; END"
+        )
+
+
+@pytest.mark.parametrize("damage", [garble, tear, set_trap, Path.unlink])
+def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    expected = keys(complete(run))
+    damage(run / DATABASE)
+    index = complete(run)
+    assert keys(index) == expected
+    assert index.query("SELECT * FROM sqlite_master WHERE type = 'trigger'") == []
+    damage(run / DATABASE)  # while it is in use
+    (run / INDEX).touch()
+    index.complete()
+    assert keys(index) == expected
+
+
+def test_two_viewers_fill_one_index_without_doubles(run: Path) -> None:
+    indexes = [RunIndex(run), RunIndex(run)]
+    threads = [threading.Thread(target=index.complete) for index in indexes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = indexes[0].query("SELECT * FROM episodes")
+    assert len(rows) == len(keys(indexes[1])) == 12
+    assert all(row["indexed"] for row in rows)
+    assert len(found(indexes[0], "area")) == 12
+
+
+def test_a_folder_that_cannot_be_written_gets_a_temporary_database(run: Path) -> None:
+    (run / DATABASE / "in the way").mkdir(parents=True)
+    index = complete(run)
+    assert len(keys(index)) == 12
+    index.close()
+    assert [path.name for path in (run / DATABASE).iterdir()] == ["in the way"]
+
+
+@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"])
+def test_a_database_that_is_a_link_leaves_its_target_alone(run: Path, name: str) -> None:
+    target = run.parent / "precious"
+    target.write_text("mine", encoding="utf-8")
+    (run / name).symlink_to(target)
+    assert len(keys(complete(run))) == 12
+    assert target.read_text(encoding="utf-8") == "mine"
+
+
+FILES = ("../secret.jsonl", "/etc/passwd", "config.json", "trajectories-1.jsonl/../x", "", "\0")
+FILES += ("trajectories-0000.jsonl\n", "trajectories-link.jsonl", "trajectories-7.jsonl", "\ud800")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None:
+    secret = json.dumps(Trajectory(task_id="forged").to_json())
+    for name in ("secret.jsonl", "run/config.json", "run/trajectories-link.jsonl"):
+        (run.parent / name).write_text(secret, encoding="utf-8")
+    (run / "trajectories-7.jsonl").symlink_to(run.parent / "secret.jsonl")
+    forge(run, file=file, length=len(secret))
+    index = complete(run)
+    row = index.row("forged", 0)
+    assert (row["reason"], row["indexed"]) == (UNREADABLE, 1)
+    with pytest.raises(InvalidArgumentError, match="cannot be read"):
+        index.read(row)
+
+
+HUGE = 10**400
+LINES = (
+    b"[" * 100_000,
+    b"\xff\xfe",
+    b"null",
+    b'{"task_id": 1}',
+    b'{"task_id": "a", "attempt": -1}',
+)
+
+
+ROWS: list[dict[str, object]] = [{"attempt": HUGE}, {"offset": 2**63}, {"length": -1}]
+ROWS += [{"tokens": HUGE}, {"cost": math.nan}, {"tokens": "many"}, {"error_class": 5}]
+ROWS += [{"task_id": "\ud800"}, {"length": 2**40}]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_rows_that_no_runner_wrote_do_no_harm(run: Path, row: dict[str, object]) -> None:
+    with (run / INDEX).open("ab") as file:
+        file.writelines(line + b"\n" for line in LINES)
+        file.write(b"x" * 2_000_000 + b"\n")
+    forge(run, **row)
+    forge(run, task_id="behind")
+    index = complete(run)
+    assert {("behind", 0)} < keys(index)
+    assert index.query("SELECT count(*) AS n FROM episodes WHERE NOT indexed") == [{"n": 0}]
+
+
+RECORDS = [b"[" * 100_000, b"{}", b'"text"', b"\xff", b'{"task_id": "other"}']
+RECORDS += [
+    json.dumps({"task_id": "forged", "turns": [{"action": "", "reward": HUGE}] * 2}).encode()
+]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_that_cannot_be_read_is_marked(run: Path, record: bytes) -> None:
+    (run / "trajectories-0009.jsonl").write_bytes(record)
+    forge(run, file="trajectories-0009.jsonl", length=len(record))
+    row = complete(run).row("forged", 0)
+    assert row["indexed"]
+    assert row["reason"] == UNREADABLE or row["reward"] is None
+
+
+def test_records_with_odd_numbers_and_characters_are_listed(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "run", {})
+    turns = (Turn(action="\ud800 odd", reward=math.nan),)
+    add(tmp_path / "run", Trajectory(task_id="a", turns=turns, started_at="9" * 100))
+    index = complete(tmp_path / "run")
+    assert found(index, "odd") == ["a"]
+    assert index.row("a", 0)["reward"] is None
+
+
+def test_named_pipes_are_not_waited_for(run: Path) -> None:
+    (run / INDEX).unlink()
+    os.mkfifo(run / INDEX)
+    assert keys(complete(run)) == set()

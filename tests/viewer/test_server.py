@@ -1,0 +1,300 @@
+"""The viewer's server: what its routes answer, and which requests it refuses."""
+
+import json
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+httpx = pytest.importorskip("httpx")
+pytest.importorskip("fastapi")
+from browsing import served  # noqa: E402
+from fastapi.testclient import TestClient  # noqa: E402
+
+from coding_gym.evaluation import compare, report  # noqa: E402
+from coding_gym.rollout import RunFolder  # noqa: E402
+from coding_gym.testing.synthetic_runs import make_hostile_run, make_run  # noqa: E402
+from coding_gym.trajectory import Trajectory, Turn  # noqa: E402
+from coding_gym.viewer.pages import Runs  # noqa: E402
+from coding_gym.viewer.server import make_app  # noqa: E402
+
+HERE = "http://127.0.0.1:7575"
+TASK = "birch__ledger-000001"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    make_run(folder / "first", num_tasks=40, attempts=2)
+    make_run(folder / "second", num_tasks=30, attempts=2, skill=0.7, seed=1)
+    make_run(folder / "more" / "first", num_tasks=1)
+    make_hostile_run(folder / "hostile", output_chars=200_000, num_lines=1000)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> Iterator[Runs]:
+    runs = Runs([folder, folder / "more"])
+    for run in runs.by_id.values():
+        run.index.complete()
+        run.load_tasks()
+    yield runs
+    runs.close()
+
+
+@pytest.fixture
+def client(runs: Runs) -> Any:
+    return TestClient(make_app(runs), base_url=HERE)
+
+
+def get(client: Any, page: str, **parameters: object) -> Any:
+    response = client.get(f"/api/{page}", params=parameters)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_runs_are_listed_once_under_ids_of_their_own(client: Any) -> None:
+    ids = [run["id"] for run in get(client, "runs")["runs"]]
+    assert sorted(ids) == ["first", "first~2", "hostile", "second"]
+    assert [get(client, f"runs/{run_id}")["id"] for run_id in ids] == ids
+
+
+def test_numbers_of_a_run_are_those_of_its_report(client: Any, folder: Path) -> None:
+    made, shown = report(folder / "first"), get(client, "runs/first")
+    assert (shown["num_resolved"], shown["num_errors"], shown["done"]) == (
+        made.overall.num_resolved,
+        made.overall.num_errors,
+        made.overall.num_attempts,
+    )
+    assert made.overall.resolved is not None
+    resolved = made.overall.resolved.to_json()
+    assert shown["estimates"]["resolved"] == pytest.approx({k: resolved[k] for k in ENDS})
+    turns = made.metrics["turns"].to_json()
+    assert shown["estimates"]["turns"] == pytest.approx({k: turns[k] for k in ENDS})
+    assert shown["error_classes"] == made.error_classes
+    assert shown["cost"] == pytest.approx(sum(r.cost or 0 for r in rows(folder / "first")))
+    assert (shown["indexed"], shown["running"], shown["planned"]) == (1, False, 80)
+
+
+ENDS = ("value", "low", "high")
+
+
+def rows(folder: Path) -> Any:
+    return RunFolder.open(folder).rows().values()
+
+
+def test_a_comparison_is_that_of_evaluation(client: Any, folder: Path) -> None:
+    expected = compare(folder / "first", folder / "second").resolved
+    shown = get(client, "compare", a="first", b="second")
+    for name in ("rate_a", "rate_b", "difference"):
+        of = getattr(expected, name).to_json()
+        assert shown[name] == pytest.approx({end: of[end] for end in ENDS})
+    assert shown["p_value"] == pytest.approx(expected.p_value)
+    assert {f["task"]: (f["a"], f["b"]) for f in shown["flips"]} == expected.flips
+    assert (shown["num_common"], shown["num_only_a"], shown["num_only_b"]) == (30, 10, 0)
+    assert sum(repo["num_tasks"] for repo in shown["repositories"]) == 30
+    assert any("seed" in w or "tasks" in w for w in shown["warnings"])
+
+
+def listed(client: Any, **parameters: object) -> list[Any]:
+    return get(client, "runs/first/episodes", limit=500, **parameters)["episodes"]  # type: ignore[no-any-return]
+
+
+def test_episodes_are_filtered_sorted_and_paged(client: Any, folder: Path) -> None:
+    everything = listed(client)
+    assert [e["started_at"] for e in everything] == sorted(e["started_at"] for e in everything)
+    facets = get(client, "runs/first/episodes")["facets"]
+    for name, values in {**facets, "outcome": ["resolved", "unresolved", "error"]}.items():
+        assert values
+        for value in values:
+            wanted = [e for e in everything if e[name] == value]
+            assert listed(client, **{name: value}) == wanted
+    for name in ("tokens", "task", "cost", "duration_s", "turns"):
+        values = [e[name] for e in listed(client, sort=name, order="desc")]
+        assert values == sorted(values, reverse=True)
+    pages = [listed_page(client, offset) for offset in range(0, 80, 30)]
+    assert [e for page in pages for e in page] == everything
+    assert {e["task"] for e in listed(client, task="LEDGER-000001")} == {TASK}
+    phrase = "PYTHON -m pytest"
+    expected = {r.key for r in rows(folder / "first") if said(folder / "first", r, phrase.lower())}
+    assert {(e["task"], e["attempt"]) for e in listed(client, text=phrase)} == expected
+    assert listed(client, text='"no AND (such*') == listed(client, text="%_") == []
+
+
+def listed_page(client: Any, offset: int) -> list[Any]:
+    page = get(client, "runs/first/episodes", offset=offset, limit=30)
+    assert (page["total"], page["offset"]) == (80, offset)
+    return page["episodes"]  # type: ignore[no-any-return]
+
+
+def said(folder: Path, row: Any, phrase: str) -> bool:
+    record = RunFolder.open(folder).read(row)
+    return any(phrase in str(call.arguments) for turn in record.turns for call in turn.calls)
+
+
+def test_an_episode_has_its_turns_grade_and_neighbours(client: Any, folder: Path) -> None:
+    order = [(e["task"], e["attempt"]) for e in listed(client)]
+    page = get(client, "runs/first/episode", task=TASK, attempt=1)
+    place = order.index((TASK, 1))
+    assert page["neighbours"] == {
+        "attempts": [0, 1],
+        "previous": [*order[place - 1]],
+        "next": [*order[place + 1]],
+    }
+    (row,) = (row for row in rows(folder / "first") if row.key == (TASK, 1))
+    record = RunFolder.open(folder / "first").read(row)
+    assert page["num_turns"] == len(record.turns) == len(page["turns"])
+    assert page["patch"] == {"text": record.patch, "total": len(record.patch)}
+    assert [m["content"]["text"] for m in page["prompt"]] == [
+        m["content"] for m in record.messages if m["role"] in ("system", "user")
+    ]
+    for shown, turn in zip(page["turns"], record.turns, strict=True):
+        assert shown["action"]["text"] == turn.action
+        calls = [(c["name"], c["output"]["text"]) for c in shown["calls"]]
+        assert calls == [(c.name, r.content) for c, r in zip(turn.calls, turn.results, strict=True)]
+    assert page["timeline"]["tokens"] == sorted(page["timeline"]["tokens"])
+    assert record.grade is not None
+    assert {t["test"]: t["status"] for t in page["grade"]["tests"]} == {
+        **record.grade.fail_to_pass,
+        **record.grade.pass_to_pass,
+    }
+    assert page["has_gold"]
+    assert "area.py" in get(client, "runs/first/gold", task=TASK)["patch"]["text"]
+
+
+def test_long_texts_are_cut_and_read_piece_by_piece(client: Any, folder: Path) -> None:
+    hostile = {"task": "task<script>alert(1)</script>", "attempt": 1}
+    page = get(client, "runs/hostile/episode", **hostile)
+    output = page["turns"][0]["calls"][0]["output"]
+    assert (len(output["text"]), output["total"]) == (20_000, 200_000)
+    path, whole = "turns/0/calls/0/output", ""
+    while len(whole) < output["total"]:
+        piece = get(client, "runs/hostile/text", path=path, offset=len(whole), **hostile)
+        whole += piece["text"]
+    assert whole == "y" * 200_000
+    turns = get(client, "runs/hostile/turns", start=1, count=1, **hostile)["turns"]
+    assert turns == page["turns"][1:2]
+    assert (
+        get(client, "runs/hostile/text", path="error", **hostile)["total"] == page["error"]["total"]
+    )
+
+
+CONFIGS = ([], 5, {"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}})
+CONFIGS += ({"tasks": {"task_ids": [[]], "source": {}, "split": 0}, "attempts": -(10**30)},)
+CONFIGS += (
+    {"tasks": {"source": "/etc/passwd", "environments": "swebench"}, "created_at": "\ud800"},
+)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_settings_that_no_runner_wrote_do_no_harm(tmp_path: Path, config: object) -> None:
+    run = make_run(tmp_path / "odd <run>", num_tasks=2)
+    (run / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    runs = Runs([tmp_path])
+    for found in runs.by_id.values():
+        found.load_tasks()
+    client = TestClient(make_app(runs), base_url=HERE)
+    shown = get(client, "runs")["runs"]
+    assert len(shown) == isinstance(config, dict)
+    for one in shown:
+        assert one["id"] == "odd-run-"
+        assert get(client, f"runs/{one['id']}/episodes")["total"] in (0, 2)
+
+
+UNKNOWN = ["runs/..", "runs/%2e%2e", "runs/..%2f..%2fetc", "runs/first%00", "runs/first/config"]
+UNKNOWN += ["runs/first/episode?task=none", f"runs/first/episode?task={TASK}&attempt=9"]
+UNKNOWN += [
+    f"runs/first/text?task={TASK}&path={path}" for path in ("x", "turns", "turns/99/action")
+]
+UNKNOWN += [f"runs/first/text?task={TASK}&path={path}" for path in ("turns/0/__class__", "patch/0")]
+UNKNOWN += ["runs/hostile/gold?task=none", "compare?a=first&b=none", "../assets/..%2fserver.py"]
+WRONG = ["runs/first/episodes?limit=9999", "runs/first/episodes?offset=-1", "compare?a=first"]
+WRONG += ["runs/first/episodes?sort=id;drop", "runs/first/episodes?order=up", "runs/first/episode"]
+WRONG += ["runs/first/episodes?self=1", f"runs/first/episode?task={TASK}&attempt={10**30}"]
+
+
+@pytest.mark.parametrize("path", [*UNKNOWN, *WRONG])
+def test_what_is_not_there_is_refused_in_words(client: Any, path: str) -> None:
+    response = client.get(f"/api/{path}")
+    assert response.status_code in (400, 404)
+    assert isinstance(response.json()["detail"], str)
+    assert "root:" not in response.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "evil.example"}, {"Host": "127.0.0.1.evil.example"}, {"Host": ""}]
+    + [{"Host": "[::"}, {"Host": "127.0.0.1@evil.example"}, {"Host": "8.8.8.8"}]
+    + [{"Origin": origin} for origin in ("https://evil.example", "null", f"{HERE}0", "")]
+    + [{"Sec-Fetch-Site": site} for site in ("cross-site", "same-site")],
+)
+def test_requests_of_other_sites_are_refused(client: Any, headers: dict[str, str]) -> None:
+    for path in ("/api/runs", "/api/events", "/assets/main.js", "/nothing"):
+        assert client.get(path, headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["localhost:8080", "127.0.0.1", "[::1]:7575", "127.0.0.2:1"])
+def test_own_names_and_pages_are_served(client: Any, host: str) -> None:
+    headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    assert client.get("/api/runs", headers=headers).status_code == 200
+    link = {"Host": host, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    assert client.get("/", headers=link).status_code == 200
+    assert client.get("/api/runs", headers=link).status_code == 403
+
+
+def test_every_response_has_the_headers_of_a_strict_page(client: Any) -> None:
+    for path, status in (("/", 200), ("/api/runs", 200), ("/x", 404), ("/api/runs/x", 404)):
+        response = client.get(path)
+        assert response.status_code == status
+        assert response.headers["content-security-policy"].startswith("default-src 'none'; script")
+        assert "unsafe" not in response.headers["content-security-policy"]
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["cache-control"] == "no-store"
+    for method in ("POST", "PUT", "DELETE"):
+        assert client.request(method, "/api/runs").status_code == 405
+
+
+def test_a_token_is_asked_for_and_kept_in_a_cookie(runs: Runs) -> None:
+    app = make_app(runs, host="0.0.0.0", token="secret")  # noqa: S104, S106 - of this test
+    client = TestClient(app, base_url="http://192.0.2.1:7575")
+    for path in (
+        "/",
+        "/api/runs",
+        "/assets/main.js",
+        "/?token=",
+        "/?token=wrong",
+        "/api/runs?token=secret",
+    ):
+        assert client.get(path).status_code == 401
+    for scheme, status in (("Bearer secret", 200), ("bearer secre", 401), ("Basic secret", 401)):
+        assert client.get("/api/runs", headers={"Authorization": scheme}).status_code == status
+    assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
+    cookie = client.get("/?token=secret").headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert client.get("/api/runs").status_code == 200
+
+
+def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
+    config = {"tasks": {"source": "bundled", "task_ids": ["a", "b"]}, "created_at": "now"}
+    run = RunFolder.create(tmp_path / "runs" / "live", config)
+    added = count()
+    with served(tmp_path / "runs") as address, httpx.stream("GET", f"{address}api/events") as live:
+        with run.writer():
+            lines = live.iter_lines()
+            for done in (0, 1, 2):
+                deadline = time.monotonic() + 60
+                while (seen := next_run(lines))["done"] != done or seen["indexed"] != 1:
+                    assert time.monotonic() < deadline
+                assert seen["running"] == (0 < done < 2)
+                if done < 2:
+                    turns = (Turn(action="x"),)
+                    run.add(Trajectory(task_id="ab"[next(added)], turns=turns))
+        assert httpx.get(f"{address}api/runs").json()["runs"][0]["done"] == 2
+
+
+def next_run(lines: Iterator[str]) -> Any:
+    return json.loads(next(line for line in lines if line.startswith("data: "))[6:])
