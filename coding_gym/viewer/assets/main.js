@@ -46,6 +46,8 @@ async function show() {
   if (location.hash && !location.hash.startsWith("#/")) return main.focus();
   left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
   address = location.hash;
+  const before = history.state?.seen ? left.get(address) : null;
+  history.replaceState({ seen: true }, "");
   const request = ++requests;
   let [next, wanted] = [null, ""];
   const loading = setTimeout(() => main.setAttribute("aria-busy", "true"), LOADING_MS);
@@ -63,18 +65,17 @@ async function show() {
   clearTimeout(loading);
   main.removeAttribute("aria-busy");
   if (next && request !== requests) return next.close?.();
-  if (next) replacePage(next, wanted);
+  if (next) replacePage(next, before);
+  identity = wanted;
 }
 
-/** Shows another page; on the way back, where it was left. */
-function replacePage(next, wanted) {
+/** Shows another page; `before` says where it was left, on the way back to it. */
+function replacePage(next, before) {
   page?.close?.();
-  [page, identity] = [next, wanted];
+  page = next;
   main.replaceChildren(...contents(page.node));
   document.title = visible(`${page.title} · coding-gym`);
   showCrumbs([["coding-gym", pageLink([])], ...page.crumbs]);
-  const before = history.state?.seen ? left.get(address) : null;
-  history.replaceState({ seen: true }, "");
   const focus = before?.key ? withKey(main, before.key) : null;
   (focus ?? main).focus({ preventScroll: true });
   scrollTo(0, before?.top ?? 0);
@@ -132,7 +133,7 @@ function stored(act) {
 /** Sets and keeps the theme: "light", "dark", or "" for the one of the system. */
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
-  theme.textContent = `Theme: ${name || "system"}`;
+  theme.textContent = `◐ ${name || "system"}`;
   stored((storage) => storage.setItem(STORED_THEME, name));
 }
 
