@@ -6,7 +6,7 @@ of the turns for searching. Both work in small steps and remember in the databas
 so that any number of viewers may fill one index and a restarted viewer continues.
 
 A folder may come from a stranger. Files are opened by fixed names only, never through symbolic
-links; an existing database is used only if it has exactly the expected tables; an episode whose
+links; a database that is a link, damaged or of another version is replaced; an episode whose
 record cannot be read is marked as unreadable.
 """
 
@@ -24,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout.run_folder import ERRORS, INDEX
 from coding_gym.trajectory import Trajectory
 
@@ -36,6 +36,9 @@ _MAX_RECORD_BYTES = 128 << 20
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _MAX_INT = 2**62
 _ROWS_BYTES, _RECORDS, _STEP_S = 512 << 10, 50, 0.1  # of one step
+_VERSION = 1  # of the tables
+# Errors that a new database would not help against; after all others the old one is damaged.
+_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(ERRORS)}")
 
 # Rows of `texts` belong to the episodes of the same id. No id is used twice, so that texts of an
@@ -43,9 +46,10 @@ _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(ERRORS)}")
 STARTED = "coalesce(started_at, '~')"
 """The column to sort by that has an index; episodes without a date come last."""
 
-_SCHEMA = """
+_SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 BEGIN IMMEDIATE;
+PRAGMA user_version = {_VERSION};
 CREATE TABLE IF NOT EXISTS progress (end INTEGER, first BLOB, changes INTEGER);
 CREATE TABLE IF NOT EXISTS tasks (task TEXT PRIMARY KEY, repo TEXT, difficulty TEXT);
 CREATE TABLE IF NOT EXISTS episodes (
@@ -61,7 +65,7 @@ CREATE INDEX IF NOT EXISTS started ON episodes (coalesce(started_at, '~'), id);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(text, content='', columnsize=0);
 INSERT INTO progress SELECT 0, x'', 0 WHERE NOT EXISTS (SELECT * FROM progress);
 COMMIT;
-"""
+"""  # noqa: S608 - a number
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -84,7 +88,10 @@ class RunIndex:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._path = folder / DATABASE
         try:
-            self._prepare()
+            try:
+                self._prepare()
+            except sqlite3.DatabaseError:
+                self._prepare(anew=True)
         except (sqlite3.Error, OSError):
             self._temporary = tempfile.TemporaryDirectory(prefix="coding-gym-view-")
             self._path = Path(self._temporary.name) / DATABASE
@@ -135,7 +142,8 @@ class RunIndex:
         """
         try:
             with open_regular(self.folder, INDEX) as file:
-                seen = file_state(file)
+                state = os.fstat(file.fileno())
+                seen = state.st_ino, state.st_size, state.st_mtime_ns
                 if seen == self._seen:
                     return False
                 self._is_waiting = True
@@ -174,18 +182,6 @@ class RunIndex:
             connection.execute("UPDATE progress SET changes = changes + 1")
 
         self._use(run, write=True)
-
-    def row(self, task: str, attempt: int) -> Row:
-        """Returns the row of an episode.
-
-        Raises:
-            UnknownNameError: The run has no such episode.
-        """
-        values = clean(task), attempt
-        rows = self.query("SELECT * FROM episodes WHERE task = ? AND attempt = ?", values)
-        if not rows:
-            raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
-        return rows[0]
 
     def read(self, row: Row) -> Trajectory:
         """Returns the record of a row.
@@ -239,21 +235,21 @@ class RunIndex:
                     connection.execute("COMMIT")
                     return result
             except sqlite3.DatabaseError as problem:
-                code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-                is_damaged = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-                if is_last or not (is_damaged or code == sqlite3.SQLITE_ERROR):  # such as no table
+                if is_last or getattr(problem, "sqlite_errorcode", 0) & 0xFF in _PASSING:
                     raise
-                self._prepare(anew=is_damaged)
+                self._prepare(anew=True)
         raise AssertionError("the loop returns or raises")
 
     def _prepare(self, *, anew: bool = False) -> None:
-        """Makes the tables, in a new file if the old one holds anything else or is a link."""
+        """Makes the tables where there are none; with ``anew``, or for a link, in a new file."""
         files = [self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm")]
         with self._preparing:
-            if anew or any(file.is_symlink() for file in files) or not _is_usable(self._path):
+            if anew or any(file.is_symlink() for file in files):
                 for file in files:
                     file.unlink(missing_ok=True)
             with closing(sqlite3.connect(self._path, timeout=10)) as connection:
+                if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _VERSION):
+                    raise sqlite3.DatabaseError(f"{self._path} is of another version")
                 connection.executescript(_SCHEMA)
             self._seen = ()
 
@@ -271,12 +267,6 @@ def open_regular(folder: Path, name: str) -> BinaryIO:
         file.close()
         raise OSError(f"{folder / name} is no regular file")
     return file
-
-
-def file_state(file: BinaryIO) -> tuple[int, ...]:
-    """Returns numbers that change with the content of a file."""
-    state = os.fstat(file.fileno())
-    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def clean(text: str) -> str:
@@ -320,21 +310,6 @@ def _ended_at(record: Trajectory) -> float | None:
         return number(datetime.fromisoformat(record.started_at).timestamp() + record.duration_s)
     except (ValueError, OSError):
         return None
-
-
-def _is_usable(path: Path) -> bool:
-    """Returns whether a database has exactly our tables, or is new."""
-    tables = "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
-        expected = connection.execute(tables).fetchall()
-    try:
-        with closing(sqlite3.connect(path, timeout=10)) as connection:
-            return connection.execute(tables).fetchall() in ([], expected)
-    except sqlite3.OperationalError:  # it is in use, or the folder cannot be written
-        raise
-    except sqlite3.DatabaseError:
-        return False
 
 
 def _copy_rows(connection: sqlite3.Connection, file: BinaryIO) -> bool:

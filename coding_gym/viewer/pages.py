@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, chain, count, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,7 +37,6 @@ from coding_gym.viewer.index import (
     RunIndex,
     argument_text,
     clean,
-    file_state,
     open_regular,
     thoughts,
 )
@@ -61,8 +61,13 @@ _FACETS = {"repo": "tasks", "difficulty": "tasks"}
 _FACETS |= {"stop_reason": "episodes", "error_class": "episodes"}
 _TABLE = "episodes LEFT JOIN tasks USING (task)"
 
+_SETTINGS = {"agent": "agent.name", "model": "agent.model"}
+_SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
+_SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
+
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 _SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
+_Sort = Annotated[str, Field(pattern=f"^({_SORTS})$")]
 
 
 class Run:
@@ -82,8 +87,12 @@ class Run:
         self.id = run_id
         self.folder = folder
         self.config: Json = {}
-        self._config_state: tuple[int, ...] = ()
-        self.reload()
+        try:
+            with open_regular(folder, CONFIG) as file:
+                self.config.update(json.loads(file.read(_MAX_CONFIG_BYTES)))
+            self._settings = dict(flat(self.config))
+        except (OSError, ValueError, TypeError, RecursionError) as problem:
+            raise InvalidArgumentError(f"{folder} holds no run: {problem!s:.300}") from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
         self.is_live = True  # whether the summary may change by itself
@@ -92,37 +101,19 @@ class Run:
         self._summed: tuple[object, float, Json, Json] = (None, 0.0, {}, {})
         self._records: dict[int, Trajectory] = {}  # those that were read last
 
-    def reload(self) -> None:
-        """Reads ``config.json`` if it has changed, as it does when a run is continued.
-
-        Raises:
-            InvalidArgumentError: It cannot be read.
-        """
-        try:
-            with open_regular(self.folder, CONFIG) as file:
-                if (state := file_state(file)) == self._config_state:
-                    return
-                config = json.loads(file.read(_MAX_CONFIG_BYTES))
-        except (OSError, ValueError, RecursionError) as problem:
-            raise InvalidArgumentError(f"{self.folder} holds no run: {problem}") from None
-        if not isinstance(config, dict):
-            raise InvalidArgumentError(f"{self.folder} holds no run: {CONFIG} is no JSON object")
-        self.config, self._config_state = config, state
-
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
 
         Their environments and clones are left out: making them starts programs.
         """
-        source = _setting(self.config, "tasks", kind=dict)
-        source = {name: source[name] for name in ("source", "split", "task_ids") if name in source}
+        names = ("source", "split", "task_ids")
+        known = {name: self._settings.get(f"tasks.{name}") for name in names}
         try:
-            tasks = run_tasks(RunFolder(self.folder, {"tasks": source}))
+            tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
+            self.index.set_tasks((task.task_id, task.repo, task.difficulty) for task in tasks)
+            self._tasks_problem = "the task has changed since the run, or has no gold patch"
         except Exception as problem:  # noqa: BLE001 - a stranger's settings may break any reader
             tasks, self._tasks_problem = (), f"the tasks cannot be loaded: {problem!s:.300}"
-        else:
-            self._tasks_problem = "the task has changed since the run, or has no gold patch"
-            self.index.set_tasks((task.task_id, task.repo, task.difficulty) for task in tasks)
         self.tasks = {task.task_id: task for task in tasks}
         self.is_live = True
 
@@ -145,7 +136,7 @@ class Run:
 
     def _sum_up(self) -> None:
         old, due, summary, facets = self._summed
-        state = (self.index.changes(), self._config_state, self._is_recent())
+        state = (self.index.changes(), self._is_recent())
         start = time.monotonic()
         if old != state and start >= due:
             old, summary, facets = state, self._summarise(), self._facets()
@@ -160,49 +151,41 @@ class Run:
             return False
 
     def _summarise(self) -> Json:
-        config = self.config
         counts = self.index.query(
-            "SELECT count(*) AS rows, total(outcome = 'resolved') AS resolved, "
-            "total(outcome = 'error') AS errors, total(tokens) AS tokens, sum(cost) AS cost, "
-            "avg(indexed) AS indexed FROM episodes"
+            "SELECT count(*) FILTER (WHERE outcome != 'error') AS done, "
+            "count(*) FILTER (WHERE outcome = 'resolved') AS num_resolved, "
+            "count(*) FILTER (WHERE outcome = 'error') AS num_errors, total(tokens) AS tokens, "
+            "sum(cost) AS cost, ifnull(avg(indexed), 1) AS indexed FROM episodes"
         )[0]
         classes = self.index.query(
             "SELECT error_class, count(*) AS rows FROM episodes WHERE outcome = 'error' "
             "GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
         )
-        num_tasks = len(_setting(config, "tasks", "task_ids", kind=list))
-        attempts = max(_setting(config, "attempts", kind=int), 1)
-        num_left = num_tasks * attempts - counts["rows"]
+        settings = {name: argument_text(value) for name, value in self._settings.items()}
+        ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
+        num_tasks = len(ids) if isinstance(ids, list) else 0
+        attempts = max(attempts, 1) if isinstance(attempts, int) else 1
+        num_left = num_tasks * attempts - counts["done"] - counts["num_errors"]
         is_running = num_left > 0 and self._is_recent()
         rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
         return {
             "id": self.id,
-            "name": _setting(config, "run_id") or self.id,
-            "agent": _setting(config, "agent", "name"),
-            "model": _setting(config, "agent", "model"),
-            "toolset": _setting(config, "episode", "toolset"),
-            "tasks": _setting(config, "tasks", "source"),
+            "name": settings.get("run_id") or self.id,
+            **{name: settings.get(setting, "") for name, setting in _SETTINGS.items()},
             "num_tasks": num_tasks,
             "attempts": attempts,
             "planned": num_tasks * attempts,
-            "done": counts["rows"] - int(counts["errors"]),
-            "num_resolved": int(counts["resolved"]),
-            "num_errors": int(counts["errors"]),
+            **counts,
             "error_classes": {row["error_class"]: row["rows"] for row in classes},
             "estimates": self._estimates(),
-            "tokens": counts["tokens"],
-            "cost": counts["cost"],
-            "created_at": _setting(config, "created_at"),
             "running": is_running,
             "rate_per_min": rate,
             "eta_s": 60 * num_left / rate if rate else None,
-            "indexed": 1 if counts["indexed"] is None else counts["indexed"],
             "settings": [
-                [name, argument_text(value)[:300]]
-                for name, value in flat({**config, "command": ""})
-                if name not in ("command", "tasks.task_ids")
+                [name, value[:300]]
+                for name, value in settings.items()
+                if name != "tasks.task_ids" and not name.startswith("command.")
             ],
-            "settings_hash": _setting(config, "settings_hash"),
         }
 
     def _estimates(self) -> Json:
@@ -238,35 +221,27 @@ class Run:
         self,
         *,
         task: str = "",
-        repo: str = "",
-        difficulty: str = "",
-        outcome: str = "",
-        stop_reason: str = "",
-        error_class: str = "",
         text: str = "",
-        sort: Annotated[str, Field(pattern=f"^({_SORTS})$")] = "",
+        sort: _Sort = "",
         order: Literal["asc", "desc"] = "asc",
         offset: _Number = 0,
         limit: Annotated[int, Field(ge=0, le=MAX_EPISODES)] | None = 100,
+        **equal: str,
     ) -> Json:
         """Returns rows of the table of episodes.
 
         Args:
             task: Only tasks whose id contains this; here and below "" means any.
-            repo: Only this repository.
-            difficulty: Only this label.
-            outcome: Only ``"resolved"``, ``"unresolved"`` or ``"error"``.
-            stop_reason: Only this stop reason.
-            error_class: Only errors of this class.
             text: Only episodes with this phrase in their turns: its words in order, whatever case;
                 of the last word the beginning is enough.
             sort: The column to sort by; by default the start of the episodes.
             order: Ascending or descending.
             offset: How many rows to skip.
             limit: How many rows to return; None for all.
+            equal: Only episodes with this repo, difficulty, outcome, stop_reason or error_class.
         """
-        equal = {"repo": repo, "difficulty": difficulty, "outcome": outcome}
-        equal |= {"stop_reason": stop_reason, "error_class": error_class}
+        if unknown := equal.keys() - {*_FACETS, "outcome"}:
+            raise InvalidArgumentError(f"episodes have no filter {min(unknown)!r:.100}")
         wanted = {f"{name} = ?": value for name, value in equal.items()}
         wanted["instr(lower(task), lower(?))"] = task
         phrase = text.replace("\0", " ").replace('"', '""').strip()
@@ -318,7 +293,11 @@ class Run:
 
     def _record(self, task: str, attempt: int) -> tuple[Row, Trajectory]:
         """Returns the row and the record of an episode; the last two records are kept."""
-        row = self.index.row(task, attempt)
+        sql = "SELECT * FROM episodes WHERE task = ? AND attempt = ?"
+        rows = self.index.query(sql, [clean(task), attempt])
+        if not rows:
+            raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
+        row = rows[0]
         kept = self._records
         record = kept.get(row["id"]) or self.index.read(row)
         self._records = {**dict([*kept.items()][-1:]), row["id"]: record}
@@ -401,7 +380,7 @@ class Run:
             return ""
         digest = record.settings.get("task_digest")
         # The environments, which are not loaded, may leave out tests of a task.
-        has_all = "environments" not in _setting(self.config, "tasks", kind=dict)
+        has_all = "tasks.environments" not in self._settings
         return "" if has_all and digest not in (None, task_digest(task)) else task.gold_patch
 
     def outcomes(self) -> dict[str, list[float]]:
@@ -434,31 +413,34 @@ class Runs:
                 raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
         self.paths = paths
         self.by_id: dict[str, Run] = {}
+        self._states: dict[Path, object] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Finds runs that are new, forgets those that are gone, and reads changed settings."""
-        for run in [*self.by_id.values()]:
-            try:
-                run.reload()
-            except InvalidArgumentError:
-                self.by_id.pop(run.id).index.close()
-        known = {run.folder for run in self.by_id.values()}
+        """Finds runs that are new or have other settings, and forgets those that are gone."""
         configs = chain.from_iterable(
             sorted([path / CONFIG, *path.glob(f"*/{CONFIG}")]) for path in self.paths
         )
-        for folder in dict.fromkeys(config.parent.resolve() for config in configs):
-            if folder not in known and (folder / CONFIG).is_file():
+        states: dict[Path, object] = {}
+        for config in configs:
+            with suppress(OSError):
+                state = config.stat()
+                states[config.parent.resolve()] = state.st_ino, state.st_size, state.st_mtime_ns
+        for run in [*self.by_id.values()]:
+            if states.get(run.folder) != self._states[run.folder]:
+                self.by_id.pop(run.id).index.close()
+        known = {run.folder for run in self.by_id.values()}
+        for folder in states:
+            if folder not in known:
                 self._add(folder)
+        self._states = states
 
     def _add(self, folder: Path) -> None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
         names = chain([name], (f"{name}~{number}" for number in count(2)))
         run_id = next(name for name in names if name not in self.by_id)
-        try:
+        with suppress(InvalidArgumentError):
             self.by_id[run_id] = Run(folder, run_id)
-        except InvalidArgumentError:
-            return
 
     def __getitem__(self, run_id: str) -> Run:
         """Returns a run.
@@ -535,14 +517,6 @@ def _finite(value: Any) -> Any:
 def cut(text: str, most: int = _MAX_TEXT) -> Json:
     """Returns the beginning of a text, and the length of all of it."""
     return {"text": text[:most], "total": len(text)}
-
-
-def _setting(config: Json, *names: str, kind: type[Any] = str) -> Any:
-    """Returns the entry of nested settings, or an empty value if it has another type."""
-    value: Any = config
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value if isinstance(value, kind) else kind()
 
 
 def _estimate(estimate: Estimate | None) -> Json:

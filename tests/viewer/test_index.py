@@ -16,7 +16,7 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
-from coding_gym.viewer.index import DATABASE, UNREADABLE, RunIndex
+from coding_gym.viewer.index import DATABASE, UNREADABLE, Row, RunIndex
 
 INDEX = "index.jsonl"
 
@@ -34,6 +34,11 @@ def complete(folder: Path) -> RunIndex:
 
 def keys(index: RunIndex) -> set[tuple[str, int]]:
     return {(row["task"], row["attempt"]) for row in index.query("SELECT * FROM episodes")}
+
+
+def row_of(index: RunIndex, task: str, attempt: int = 0) -> Row:
+    sql = "SELECT * FROM episodes WHERE task = ? AND attempt = ?"
+    return index.query(sql, [task, attempt])[0]
 
 
 def found(index: RunIndex, phrase: str) -> list[str]:
@@ -59,7 +64,7 @@ def test_every_attempt_is_listed_with_the_facts_of_its_record(run: Path) -> None
     folder = RunFolder.open(run)
     assert keys(index) == folder.rows().keys()
     for row in folder.rows().values():
-        record, listed = folder.read(row), index.row(row.task_id, row.attempt)
+        record, listed = folder.read(row), row_of(index, *row.key)
         assert listed["turns"] == len(record.turns)
         assert listed["started_at"] == record.started_at
         assert (listed["tokens"], listed["cost"]) == (row.tokens, row.cost)
@@ -102,11 +107,11 @@ def test_a_verdict_replaces_an_error_and_nothing_replaces_a_verdict(tmp_path: Pa
     )
     add(tmp_path / "run", failed)
     index = complete(tmp_path / "run")
-    assert index.row("a", 0)["outcome"] == "error"
+    assert row_of(index, "a")["outcome"] == "error"
     assert found(index, "early") == ["a"]
     add(tmp_path / "run", failed, graded, failed)
     index.complete()
-    assert index.row("a", 0)["outcome"] == "resolved"
+    assert row_of(index, "a")["outcome"] == "resolved"
     assert (found(index, "early"), found(index, "late")) == ([], ["a"])
 
 
@@ -124,20 +129,22 @@ def tear(path: Path) -> None:
     path.write_bytes(content)
 
 
-def set_trap(path: Path) -> None:
+def outdate(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(
-            "CREATE TRIGGER trap AFTER INSERT ON episodes BEGIN DELETE FROM tasks; END"
-        )
+        connection.execute("PRAGMA user_version = 99")
 
 
-@pytest.mark.parametrize("damage", [garble, tear, set_trap, Path.unlink])
+def empty(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE episodes; CREATE VIEW episodes AS SELECT 1")
+
+
+@pytest.mark.parametrize("damage", [garble, tear, outdate, empty, Path.unlink])
 def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None:  # type: ignore[no-untyped-def]
     expected = keys(complete(run))
     damage(run / DATABASE)
     index = complete(run)
     assert keys(index) == expected
-    assert index.query("SELECT * FROM sqlite_master WHERE type = 'trigger'") == []
     damage(run / DATABASE)  # while it is in use
     (run / INDEX).touch()
     index.complete()
@@ -186,7 +193,7 @@ def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None
     (run / "trajectories-7.jsonl").symlink_to(run.parent / "secret.jsonl")
     forge(run, file=file, length=len(secret))
     index = complete(run)
-    row = index.row("forged", 0)
+    row = row_of(index, "forged")
     assert (row["reason"], row["indexed"]) == (UNREADABLE, 1)
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
         index.read(row)
@@ -229,7 +236,7 @@ RECORDS += [
 def test_a_record_that_cannot_be_read_is_marked(run: Path, record: bytes) -> None:
     (run / "trajectories-0009.jsonl").write_bytes(record)
     forge(run, file="trajectories-0009.jsonl", length=len(record))
-    row = complete(run).row("forged", 0)
+    row = row_of(complete(run), "forged")
     assert row["indexed"]
     assert row["reason"] == UNREADABLE or row["reward"] is None
 
@@ -240,7 +247,7 @@ def test_records_with_odd_numbers_and_characters_are_listed(tmp_path: Path) -> N
     add(tmp_path / "run", Trajectory(task_id="a", turns=turns, started_at="9" * 100))
     index = complete(tmp_path / "run")
     assert found(index, "odd") == ["a"]
-    assert index.row("a", 0)["reward"] is None
+    assert row_of(index, "a")["reward"] is None
 
 
 def test_named_pipes_are_not_waited_for(run: Path) -> None:

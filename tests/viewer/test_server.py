@@ -182,7 +182,7 @@ def test_long_texts_are_cut_and_read_piece_by_piece(client: Any, folder: Path) -
     )
 
 
-CONFIGS = ([], 5, {"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}})
+CONFIGS = (5, {"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}})
 CONFIGS += ({"tasks": {"task_ids": [[]], "source": {}, "split": 0}, "attempts": -(10**30)},)
 CONFIGS += (
     {"tasks": {"source": "/etc/passwd", "environments": "swebench"}, "created_at": "\ud800"},
