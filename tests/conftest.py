@@ -60,6 +60,7 @@ SUITES = {
     "tests/evaluation/test_faulty_server.py": "slow",
     "tests/evaluation/test_reports.py::test_plots_are_files": "slow",
     "tests/evaluation/test_statistics.py::test_errors_and_tests_agree_with_statsmodels": "slow",
+    "tests/viewer/test_browser.py": "slow",
     # Tasks, and the search for repairs.
     "tests/tasks/test_bundled_tasks.py::test_every_other_task_validates": "slow",
     "tests/tasks/test_defects4j.py": "slow",

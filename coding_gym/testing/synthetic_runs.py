@@ -207,6 +207,7 @@ def _episode(rng: random.Random, *, resolved: bool, num_turns: int) -> Trajector
         messages=(
             {"role": "system", "content": "You repair bugs with the tools that you have."},
             {"role": "user", "content": "area(3, 5) gives 8\n\nI expected 15."},
+            *({"role": "assistant", "content": turn.action} for turn in turns),
         ),
         turns=tuple(turns),
         stop_reason=StopReason.SUBMITTED if resolved or num_turns < 8 else StopReason.MAX_TURNS,

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = shutil.which("chromium")
+import pytest
+
 COMMAND = (sys.executable, "-c", "from coding_gym.cli.app import main; main()")
 
 
@@ -32,12 +33,13 @@ def served(*runs: Path) -> Iterator[str]:
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """Yields the browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
+    """Yields the browser; without it, or without Playwright, the test is skipped."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("needs Debian's chromium")
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         # Chromium's own sandbox does not start as root.
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield browser
         finally:
@@ -54,6 +56,7 @@ def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
     """
     problems: list[str] = []
     with browser.new_context(**options) as context:
+        context.set_default_timeout(15_000)
         page = context.new_page()
         page.on("console", lambda said: said.type == "error" and problems.append(said.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
@@ -62,7 +65,14 @@ def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
         page.on("popup", lambda _: problems.append("a window was opened"))
         page.on("download", lambda _: problems.append("a file was downloaded"))
         yield page
-        assert problems == []
+        assert not problems, problems
+
+
+def expect(locator: Any) -> Any:
+    """Returns Playwright's assertions on a locator or a page."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
 
 
 def _check(address: str, problems: list[str]) -> None:

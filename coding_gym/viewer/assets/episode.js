@@ -1,7 +1,7 @@
 /** One episode, turn by turn, with its verdict, its patch and what it used. */
 
 import { lineChart } from "./charts.js";
-import { episodeLink, load, loadRun, pairLink } from "./data.js";
+import { episodeLink, isReport, load, loadRun, pairLink } from "./data.js";
 import {
   badge,
   button,
@@ -36,7 +36,7 @@ export async function loadTurns({ run, task, attempt }, start) {
 /** A block for a text of an episode; `path` is its name in the data. */
 function episodeText({ run, task, attempt }, path, text, kind = "") {
   const more = (offset) => loadRun(run, "text", { task, attempt, path, offset });
-  return textBlock(text, more, kind);
+  return textBlock(text, isReport ? null : more, kind);
 }
 
 /** The page of one episode. */
