@@ -270,8 +270,8 @@ def open_regular(folder: Path, name: str) -> BinaryIO:
 
 
 def clean(text: str) -> str:
-    """Returns a text that can be encoded: lone surrogates become question marks."""
-    return text.encode(errors="replace").decode()
+    """Returns a text that sqlite takes: lone surrogates and NULs become question marks."""
+    return text.encode(errors="replace").decode().replace("\0", "?")
 
 
 def number(value: float | None) -> float | None:

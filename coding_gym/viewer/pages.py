@@ -65,6 +65,8 @@ _SETTINGS = {"agent": "agent.name", "model": "agent.model"}
 _SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
 _SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
 
+_READING = threading.Lock()  # so that the memory of a large record is needed once
+
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 _SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
 _Sort = Annotated[str, Field(pattern=f"^({_SORTS})$")]
@@ -298,9 +300,10 @@ class Run:
         if not rows:
             raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
         row = rows[0]
-        kept = self._records
-        record = kept.get(row["id"]) or self.index.read(row)
-        self._records = {**dict([*kept.items()][-1:]), row["id"]: record}
+        with _READING:
+            kept = self._records
+            record = kept.get(row["id"]) or self.index.read(row)
+            self._records = {**dict([*kept.items()][-1:]), row["id"]: record}
         return row, record
 
     def _neighbours(self, row: Row) -> Json:
@@ -424,14 +427,14 @@ class Runs:
         states: dict[Path, object] = {}
         for config in configs:
             with suppress(OSError):
-                state = config.stat()
-                states[config.parent.resolve()] = state.st_ino, state.st_size, state.st_mtime_ns
+                now = config.stat()
+                states[config.parent.resolve()] = now.st_ino, now.st_size, now.st_mtime_ns
         for run in [*self.by_id.values()]:
             if states.get(run.folder) != self._states[run.folder]:
                 self.by_id.pop(run.id).index.close()
         known = {run.folder for run in self.by_id.values()}
-        for folder in states:
-            if folder not in known:
+        for folder, state in states.items():
+            if folder not in known and state != self._states.get(folder):
                 self._add(folder)
         self._states = states
 

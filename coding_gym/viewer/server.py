@@ -9,16 +9,16 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import re
 import socket
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit
 
 from coding_gym.errors import CodingGymError, UnknownNameError
 from coding_gym.evaluation.statistics import mean_estimate
@@ -46,50 +46,59 @@ class Watcher:
     """Fills the indexes of all runs on a thread, loads their tasks on another.
 
     Attributes:
-        published: The last summary of each run as JSON, behind the number of its change.
+        published: The last summary of each run as JSON, behind the time of its change.
     """
 
     def __init__(self, runs: Runs) -> None:
         self.published: dict[str, tuple[int, str]] = {}
         self._runs = runs
-        self._problems: dict[str, str] = {}
+        self._problems: set[str] = set()
         self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=work, daemon=True) for work in (self._watch, self._load)
-        ]
+        self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def start(self) -> None:
         """Starts the threads."""
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
+        threading.Thread(target=self._load, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the first thread; tasks that are being loaded are not waited for."""
+        """Ends the work on the indexes; tasks that are being loaded are not waited for."""
         self._stop.set()
-        self._threads[0].join()
+        self._thread.join()
 
     def _watch(self) -> None:
         pause = refreshed = 0.0
         while not self._stop.wait(pause):
             if time.monotonic() - refreshed > 1:
-                self._runs.refresh()
+                self._try(self._refresh)
                 refreshed = time.monotonic()
-            busy = [self._step(run) for run in [*self._runs.by_id.values()]]
+            runs = [*self._runs.by_id.values()]
+            busy = [self._try(partial(self._step, run)) for run in runs]
             pause = _PAUSE_S if any(busy) else 1
+
+    def _try(self, step: Callable[[], bool]) -> bool:
+        """Does a step; one run that is broken must not stop the others."""
+        try:
+            return step()
+        except Exception as problem:  # noqa: BLE001 - a stranger's files may break it in any way
+            if str(problem) not in self._problems:
+                _log.warning("a run cannot be read: %s", problem)
+                self._problems.add(str(problem))
+            return False
+
+    def _refresh(self) -> bool:
+        self._runs.refresh()
+        for run_id in self.published.keys() - self._runs.by_id.keys():
+            del self.published[run_id]
+        return False
 
     def _step(self, run: Run) -> bool:
         """Continues a run's index by a small step; returns whether there may be more to do."""
-        try:
-            is_busy = run.index.update() or run.index.enrich()
-            if is_busy or run.is_live or run.id not in self.published:
-                text = dumps(run.summary())
-                if self.published.get(run.id, (0, ""))[1] != text:
-                    self.published[run.id] = (time.monotonic_ns(), text)
-        except Exception as problem:  # noqa: BLE001 - one broken run must not stop the others
-            if self._problems.get(run.id) != str(problem):
-                _log.warning("the index of %s cannot be filled: %s", run.folder, problem)
-            self._problems[run.id] = str(problem)
-            return False
+        is_busy = run.index.update() or run.index.enrich()
+        if is_busy or run.is_live:
+            text = dumps(run.summary())
+            if self.published.get(run.id, (0, ""))[1] != text:
+                self.published[run.id] = (time.monotonic_ns(), text)
         return is_busy
 
     def _load(self) -> None:
@@ -118,29 +127,33 @@ class Guard:
 
     async def __call__(self, request: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:
         """Answers a request, as a middleware of FastAPI."""
-        refusal = self._refusal(request)
-        response = _answer(*refusal) if refusal else await call_next(request)
+        try:
+            response = self._refusal(request) or await call_next(request)
+        except Exception as problem:  # noqa: BLE001 - a stranger's files may break a page in any way
+            is_wrong = isinstance(problem, CodingGymError | ValueError)
+            status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
+            response = _answer({"detail": str(problem) or type(problem).__name__}, status)
         response.headers.update(_HEADERS)
-        if not refusal and "token" in request.query_params:
+        if "token" in request.query_params and response.status_code == 200:
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         return response
 
-    def _refusal(self, request: Any) -> tuple[Json, int] | None:
-        """Returns the answer to a request that is refused."""
-        headers, is_start = request.headers, request.url.path == "/"
+    def _refusal(self, request: Any) -> Any:
+        """Returns the answer to a request that is refused; None for others."""
+        headers, is_start = request.headers, request.scope["path"] == "/"
         host, origin = headers.get("host", ""), headers.get("origin")
         is_foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
         if headers.get("sec-fetch-site") in ("cross-site", "same-site"):  # another port: same-site
             is_foreign |= not is_start or headers.get("sec-fetch-mode") != "navigate"
         if is_foreign or not self._is_served(host):
-            return {"detail": "requests of other sites, or to other hosts, are refused"}, 403
+            return _answer({"detail": "requests of other sites or hosts are refused"}, 403)
         kind, _, value = headers.get("authorization", "").partition(" ")
         given = [request.cookies.get(self._cookie, ""), value if kind.lower() == "bearer" else ""]
         if is_start:
             given.append(request.query_params.get("token", ""))
         is_known = [hmac.compare_digest(each.encode(), self._token.encode()) for each in given]
         if self._token and not any(is_known):
-            return {"detail": "open the link with the token that the server printed"}, 401
+            return _answer({"detail": "open the link with the token that was printed"}, 401)
         return None
 
     def _is_served(self, host: str) -> bool:
@@ -149,10 +162,8 @@ class Guard:
         A hostile site can make its own name lead here, but not an address: where the server listens
         for other machines, every address is accepted.
         """
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
+        found = re.fullmatch(r"\[?([\w.:-]*?)\]?(:\d+)?", host.lower(), re.ASCII)
+        name = found[1] if found else ""
         return name in self._names or (is_loopback(name) if self._is_local else _is_address(name))
 
 
@@ -205,11 +216,6 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
         streamed = fastapi.responses.StreamingResponse
         return streamed(_events(watcher), media_type="text/event-stream")
 
-    def failed(_: Any, problem: Exception) -> Any:
-        is_ours = not isinstance(problem, CodingGymError | ValueError)
-        status = 404 if isinstance(problem, LookupError) else 503 if is_ours else 400
-        return _answer({"detail": str(problem)}, status)
-
     app = fastapi.FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_route("/", _asset)
     app.add_route("/assets/{name}", _asset)
@@ -218,8 +224,6 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
     app.add_route("/api/runs/{run}/{page}", page)
     app.add_route("/api/compare", comparison)
     app.add_route("/api/events", events)
-    for kind in (CodingGymError, ValueError, OSError, sqlite3.Error):
-        app.add_exception_handler(kind, failed)
     app.middleware("http")(Guard(host, port, token))
     return app
 
