@@ -62,37 +62,26 @@ function linePoints(values, bottom, top) {
   return kept.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
 }
 
-/**
- * A line of sums over the turns, with the limit as a dashed line where it is near. Pointing at it
- * reads a value; clicking calls `open(turn)`.
- */
+/** A line of sums over the turns, with the limit where it is near; a click opens the turn. */
 export function lineChart(title, values, limit, format, open) {
   const largest = values.reduce((a, b) => Math.max(a, b), 0);
   const bottom = values.reduce((a, b) => Math.min(a, b), 0);
   const isNear = isNumber(limit) && limit < 4 * largest;
   const top = Math.max(largest, isNear ? limit : 0) || 1;
   const sum = format(values.at(-1)) + (isNumber(limit) ? ` of ${format(limit)}` : "");
-  const readout = el("small", sum);
-  const turnAt = ({ clientX }) => {
-    const { left, width } = plane.getBoundingClientRect();
-    return Math.round(Math.min(Math.max((clientX - left) / width, 0), 1) * (values.length - 1));
-  };
-  const read = (event) => {
-    const turn = turnAt(event);
-    readout.textContent = `turn ${turn}: ${format(values[turn])}`;
+  const onclick = ({ offsetX, currentTarget: plane }) => {
+    open(Math.round((offsetX / plane.getBoundingClientRect().width) * (values.length - 1)));
   };
   const points = linePoints(values, bottom, top);
   const label = `${title}: ${sum} after ${number(values.length)} turns`;
   const shape = { viewBox: "0 0 1000 100", preserveAspectRatio: "none" };
   const plane = svgEl(
     "svg.plane",
-    { ...shape, role: "img", "aria-label": label, onmousemove: read },
+    { ...shape, role: "img", "aria-label": label, onclick },
     svgEl("polygon.area", { points: `0,100 ${points} 1000,100` }),
     svgEl("polyline.curve", { points }),
   );
-  plane.addEventListener("click", (event) => open(turnAt(event)));
-  plane.addEventListener("mouseleave", () => readout.replaceChildren(sum));
   if (isNear)
     plane.append(svgEl("polyline.limit", { points: linePoints([limit, limit], bottom, top) }));
-  return el("figure", el("figcaption.row", title, readout), plane);
+  return el("figure", el("figcaption.row", title, el("small", sum)), plane);
 }

@@ -139,7 +139,6 @@ export async function pairPage({ params }) {
         ? notice("info", "The prompts differ.")
         : null,
       sidesTable(sides),
-      testDifferences(sides),
       folded("Patches", patches),
       el("h2", "Turns"),
       commonPart(sides[0], common),
@@ -166,24 +165,6 @@ function sidesTable(sides) {
   return table("The two episodes", columns, sides);
 }
 
-/** The tests whose status differs. */
-function testDifferences(sides) {
-  const [first, second] = sides.map(
-    ({ episode }) => new Map(episode.grade?.tests.map((test) => [test.test, test.status])),
-  );
-  const names = [...new Set([...first.keys(), ...second.keys()])];
-  const differing = names.filter((name) => first.get(name) !== second.get(name));
-  if (differing.length === 0) return null;
-  const state = (word) => status(word === "passed", word ?? "not run");
-  const columns = [
-    ["Test", (name) => el("code", name), "heading"],
-    ["A", (name) => state(first.get(name))],
-    ["B", (name) => state(second.get(name))],
-  ];
-  const make = () => table("Tests that differ", columns, differing);
-  return folded(`Tests that differ (${number(differing.length)})`, make);
-}
-
 /** The same part of both episodes, side by side. */
 function halves(sides, make, attributes = {}) {
   const parts = sides.map((side) => el("div", el("small", side.letter), make(side)));
@@ -194,9 +175,11 @@ function halves(sides, make, attributes = {}) {
 function commonPart({ place, turns }, common) {
   if (common === 0) return el("small", "The first turns already differ.");
   const label = common === 1 ? "The first turn is" : `The first ${number(common)} turns are`;
-  const make = () => turns.slice(0, Math.min(common, ROWS)).map((turn) => turnView(place, turn));
-  const rest = el("a", { href: episodeLink(place, { turn: ROWS }) }, "Read on in the episode");
-  return folded(`${label} the same`, () => [make(), common > ROWS ? rest : null]);
+  const shown = Math.min(common, ROWS);
+  return folded(`${label} the same`, () => [
+    turns.slice(0, shown).map((turn) => turnView(place, turn)),
+    el("a", { href: episodeLink(place, { turn: shown }) }, "Read on in the episode"),
+  ]);
 }
 
 /** The turns of the same number of both episodes. */

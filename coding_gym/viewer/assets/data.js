@@ -5,9 +5,6 @@ const embeddedPaths = readEmbedded();
 /** Whether the page is a report that carries all of its data. */
 export const isReport = embeddedPaths !== null;
 
-/** A request that the server refused, or data that a report does not hold. */
-export class DataError extends Error {}
-
 /** A value in an address, as `encodeURIComponent` writes it. */
 function encoded(value) {
   return encodeURIComponent(String(value).toWellFormed());
@@ -46,19 +43,15 @@ export function loadComparison(a, b) {
   return load(withParams("api/compare", { a, b }));
 }
 
-/** The object at a path of the contract, such as `api/runs`. */
+/** The object at a path of the server, such as `api/runs`. */
 export async function load(path) {
   if (isReport) return loadEmbedded(path);
-  let response;
-  try {
-    response = await fetch(path, { headers: { Accept: "application/json" } });
-  } catch {
-    throw new DataError("The server does not answer. Is `coding-gym view` still running?");
-  }
+  const response = await fetch(path).catch(() => {
+    throw new Error("The server does not answer. Does `coding-gym view` still run?");
+  });
   if (response.ok) return response.json();
-  const body = await response.json().catch(() => ({}));
-  const detail = typeof body.detail === "string" ? body.detail : response.statusText;
-  throw new DataError(detail || `The server answered with status ${response.status}.`);
+  const { detail } = await response.json().catch(() => ({}));
+  throw new Error(detail ?? `The server answers with status ${response.status}.`);
 }
 
 /** Calls `onRun` for every run that changed, and `onState` with whether the server is there. */
@@ -86,12 +79,12 @@ function uniform(path) {
 }
 
 async function loadEmbedded(path) {
-  const [place, query = ""] = path.split("?");
+  const [place, query] = path.split("?");
   const found = await decoded(path);
-  if (found !== null) return found;
+  if (found) return found;
   const rows = place.endsWith("/episodes") ? await decoded(place) : null;
-  if (rows !== null) return selectEpisodes(place, rows, new URLSearchParams(query));
-  throw new DataError("This report does not hold the page.");
+  if (!rows) throw new Error("This report does not hold it.");
+  return selectEpisodes(place, rows, new URLSearchParams(query));
 }
 
 /** The JSON of an embedded address: base64 of gzip; null where it is not there. */

@@ -221,37 +221,22 @@ function promptSection(place, { prompt }) {
   return section("Prompt", null, messages);
 }
 
-/** The turns of an episode: a window of them that grows at both ends. */
+/** The turns of an episode: a window of them that grows at its end. */
 function turnList(place, episode, firstTurn) {
   const count = episode.num_turns;
   const [items, earlier, later] = [el("div"), el("div"), el("div")];
   let [from, to, loading] = [0, 0, null];
-  const add = (turns, before) => {
-    items[before ? "prepend" : "append"](...turns.map((turn) => turnView(place, turn)));
-    if (before) from -= turns.length;
-    else to += turns.length;
-    const more = (first, end, toFront) =>
-      button(`Turns ${first} to ${end - 1}`, () => extend(toFront), { "data-more": !toFront });
-    redraw(earlier, from > 0 ? more(Math.max(from - TURNS, 0), from, true) : null);
-    redraw(later, to < count ? more(to, Math.min(to + TURNS, count), false) : null);
+  const add = (turns) => {
+    items.append(...turns.map((turn) => turnView(place, turn)));
+    to += turns.length;
+    const before = el("a", { href: episodeLink(place, { turn: from - 1 }) }, "Earlier turns");
+    redraw(earlier, from > 0 ? before : null);
+    redraw(later, to < count ? button("Further turns", extend, { "data-more": true }) : null);
   };
-  const load = async (before) => {
-    const end = before ? earlier : later;
-    const start = before ? Math.max(from - TURNS, 0) : to;
-    redraw(end, el("small", "Loading …"));
-    try {
-      const turns = await loadTurns(place, start);
-      add(before ? turns.slice(0, from - start) : turns, before);
-    } catch (error) {
-      redraw(
-        end,
-        failure(error, () => extend(before)),
-      );
-    }
-    loading = null;
-  };
-  const extend = (before) => {
-    loading ??= load(before);
+  const extend = () => {
+    redraw(later, el("small", "Loading …"));
+    const failed = (error) => redraw(later, failure(error, extend));
+    loading = loadTurns(place, to).then(add, failed);
     return loading;
   };
   const open = async (turn) => {
@@ -261,17 +246,17 @@ function turnList(place, episode, firstTurn) {
       items.replaceChildren();
       from = turn - (turn % TURNS);
       to = from;
-      await extend(false);
+      await extend();
     }
     const view = items.querySelector(`[data-turn="${turn}"]`);
     view?.focus({ preventScroll: true });
     view?.scrollIntoView();
   };
   const observer = new IntersectionObserver(([entry]) => {
-    if (entry.isIntersecting && later.querySelector("[data-more]")) extend(false);
+    if (entry.isIntersecting) later.querySelector("[data-more]")?.click();
   });
   observer.observe(later);
-  if (firstTurn < TURNS) add(episode.turns, false);
+  if (!(firstTurn >= TURNS)) add(episode.turns);
   items.addEventListener("focusin", (event) => {
     const { turn } = event.target.closest("[data-turn]").dataset;
     history.replaceState(history.state, "", episodeLink(place, { turn }));

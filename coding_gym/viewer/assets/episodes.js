@@ -81,7 +81,7 @@ function runHead(run) {
     el(
       "div.row",
       el("h1", run.name),
-      run.running ? el("b.running", "◌ running") : null,
+      run.running ? el("b.good", "◌ running") : null,
       el("span.row.actions", link("compare", { a: run.id }), link("plots", { runs: run.id })),
     ),
     facts([

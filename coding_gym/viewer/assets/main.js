@@ -8,7 +8,6 @@ import { episodesPage } from "./episodes.js";
 import { plotsPage, runsPage } from "./runs.js";
 
 const LOADING_MS = 150; // before a page is marked as loading
-const STORED_THEME = "coding-gym-theme";
 
 /**
  * The pages by their path, in which * is the id of a run, with the parameters that make another
@@ -54,7 +53,7 @@ async function show() {
   try {
     const route = routeOf(address);
     const path = route.segments.map((segment, i) => (i === 1 ? "*" : segment)).join("/");
-    if (!(path in PAGES)) throw new Error("There is no such page.");
+    if (!Object.hasOwn(PAGES, path)) throw new Error("There is no such page.");
     const [make, ...names] = PAGES[path];
     wanted = JSON.stringify([route.segments, names.map((name) => route.params.get(name))]);
     if (wanted === identity && page.update) page.update(route.params);
@@ -121,23 +120,13 @@ function onKey(event) {
   act();
 }
 
-/** Reads or writes the storage of the browser, which may be forbidden. */
-function stored(act) {
-  try {
-    return act(localStorage);
-  } catch {
-    return null;
-  }
-}
-
-/** Sets and keeps the theme: "light", "dark", or "" for the one of the system. */
+/** Sets the theme: "light", "dark", or "" for the one of the system. */
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
   theme.textContent = `◐ ${name || "system"}`;
-  stored((storage) => storage.setItem(STORED_THEME, name));
 }
 
-setTheme(stored((storage) => storage.getItem(STORED_THEME)) ?? "");
+setTheme("");
 theme.addEventListener("click", () => {
   const next = { "": "light", light: "dark", dark: "" };
   setTheme(next[document.documentElement.dataset.theme]);

@@ -82,7 +82,7 @@ function runsTable(runs, chosen, changed) {
   };
   const name = ({ id, name, running, created_at: created }) => [
     el("a", { href: pageLink(["run", id]), "data-item": true, "data-key": id }, name),
-    el("small", time(created), running ? el("b.running", " ◌ running") : null),
+    el("small", time(created), running ? el("b.good", " ◌ running") : null),
   ];
   const size = (run) => el("small", `${number(run.num_tasks)} × ${number(run.attempts)}`);
   const resolved = ({ estimates }) => [
