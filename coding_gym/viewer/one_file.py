@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
@@ -79,34 +80,27 @@ def _pages(runs: Runs) -> Iterator[tuple[str, Json]]:
     """Yields the address and the content of every page."""
     yield "api/runs", runs.page()
     for run in runs.by_id.values():
-        place = f"api/runs/{quote(run.id)}"
-        table = run.episodes(limit=None)
-        yield place, run.summary()
-        yield f"{place}/episodes", table
-        with_gold = set()
-        for row in table["episodes"]:
-            key = {"task": row["task"], "attempt": row["attempt"]}
-            try:
-                episode = run.episode(**key)
-            except InvalidArgumentError:  # the table says that it cannot be read
-                continue
+        yield from _run_pages(run, f"api/runs/{quote(run.id)}")
+    for a, b in permutations(runs.by_id.values(), 2):
+        with suppress(InvalidArgumentError):  # they have no task in common
+            yield f"api/compare?{urlencode({'a': a.id, 'b': b.id})}", compare(a, b)
+
+
+def _run_pages(run: Run, place: str) -> Iterator[tuple[str, Json]]:
+    table = run.episodes(limit=None)
+    yield place, run.summary()
+    yield f"{place}/episodes", table
+    for row in table["episodes"]:
+        key = {"task": row["task"], "attempt": row["attempt"]}
+        with suppress(InvalidArgumentError):  # the table says that it cannot be read
+            episode = run.episode(**key)
             yield f"{place}/episode?{urlencode(key)}", episode
             for start in range(MAX_TURNS, episode["num_turns"], MAX_TURNS):
                 query = urlencode(key | {"start": start, "count": MAX_TURNS})
                 yield f"{place}/turns?{query}", run.turns(**key, start=start)
             if episode["has_gold"]:
-                with_gold.add(row["task"])
-        for task in sorted(with_gold):
-            yield f"{place}/gold?{urlencode({'task': task})}", run.gold(task)
-    yield from _comparisons([*runs.by_id.values()])
-
-
-def _comparisons(runs: Sequence[Run]) -> Iterator[tuple[str, Json]]:
-    for a, b in permutations(runs, 2):
-        try:
-            yield f"api/compare?{urlencode({'a': a.id, 'b': b.id})}", compare(a, b)
-        except InvalidArgumentError:  # they have no task in common
-            continue
+                query = urlencode({"task": row["task"]})
+                yield f"{place}/gold?{query}", run.gold(row["task"])
 
 
 def _document(embedded: str) -> str:
