@@ -54,7 +54,8 @@ _MAX_CONFIG_BYTES = 64 << 20
 _RUNNING_S, _RATE_S = 120, 600
 
 _COLUMNS = (
-    *("task", "attempt", "repo", "difficulty", "outcome", "reason", "stop_reason", "error_class"),
+    *("task", "attempt", "ifnull(repo, '') AS repo", "ifnull(difficulty, '') AS difficulty"),
+    *("outcome", "reason", "stop_reason", "error_class"),
     *("turns", "tokens", "cost", "duration_s", "reward", "started_at", "indexed"),
 )
 _FACETS = {"repo": "tasks", "difficulty": "tasks"}
@@ -550,8 +551,9 @@ def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) 
         for call, result in zip_longest(turn.calls, turn.results[: len(turn.calls)])
     ]
     digest = hashlib.sha256(f"{turn.action}\0{turn.observation}".encode(errors="replace"))
-    outputs = "".join(result.content for result in turn.results)
-    is_outputs = "".join(turn.observation.split()) == "".join(outputs.split())
+    other = turn.observation
+    for result in turn.results:
+        other = other.replace(result.content, "", 1)
     model = turn.model_call and turn.model_call.to_json()
     return {
         "number": number,
@@ -559,7 +561,7 @@ def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) 
         "thought": written(thought),
         "action": written(turn.action),
         "calls": calls,
-        "observation": written("" if is_outputs else turn.observation),
+        "observation": written(turn.observation if other.strip() else ""),
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,

@@ -213,10 +213,11 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
         return _answer(compare(a, b))
 
     def events(_: Any) -> Any:
-        streamed = fastapi.responses.StreamingResponse
-        return streamed(_events(watcher), media_type="text/event-stream")
+        stream = _events(watcher, lambda: getattr(app.state.server, "should_exit", False))
+        return fastapi.responses.StreamingResponse(stream, media_type="text/event-stream")
 
     app = fastapi.FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.server = None
     app.add_route("/", _asset)
     app.add_route("/assets/{name}", _asset)
     app.add_route("/api/runs", lambda _: _answer(runs.page()))
@@ -244,10 +245,10 @@ def _asset(request: Any) -> Any:
     return fastapi.Response(files[name].read_bytes(), media_type=kind)
 
 
-async def _events(watcher: Watcher) -> AsyncIterator[str]:
+async def _events(watcher: Watcher, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
     """Yields server-sent events: every run's summary, and again when it has changed."""
     seen, sent_at = 0, 0.0
-    while True:
+    while not is_ending():
         new = sorted(entry for entry in [*watcher.published.values()] if entry[0] > seen)
         for number, text in new:
             seen = number
@@ -280,5 +281,6 @@ def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
         on_start()
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[listening])
+        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+        app.state.server = uvicorn.Server(config)
+        app.state.server.run(sockets=[listening])
