@@ -114,7 +114,8 @@ function filterForm(change) {
   const input = (name, attributes) => {
     const later = ({ target }) => {
       clearTimeout(timer);
-      timer = setTimeout(() => change({ [name]: target.value }, true), TYPING_MS);
+      const search = () => form.isConnected && change({ [name]: target.value }, true);
+      timer = setTimeout(search, TYPING_MS);
     };
     return el("input", { type: "search", name, oninput: later, ...attributes });
   };

@@ -1,6 +1,5 @@
 /** Blocks of untrusted text: colours of terminals, differences, and texts of any length. */
 
-import { isReport } from "./data.js";
 import { button, el, failure, hiddenMark, redraw, visible } from "./dom.js";
 import { number } from "./format.js";
 
@@ -28,8 +27,7 @@ export function textBlock(text, more = null, kind = "") {
     const rest = total - loaded + known.length - shown;
     const label = `Show more of ${number(rest)} characters`;
     const cut = `${number(rest)} more characters are not in this report.`;
-    const next =
-      shown < known.length || (more && !isReport) ? button(label, advance) : el("small", cut);
+    const next = shown < known.length || more ? button(label, advance) : el("small", cut);
     redraw(foot, rest > 0 ? next : null);
   };
   const advance = async () => {
