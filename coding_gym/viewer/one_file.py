@@ -71,8 +71,8 @@ def _fill(runs: Runs) -> int:
             "runs, or serve them: coding-gym view"
         )
     for run in runs.by_id.values():
-        run.load_tasks()
         run.index.complete()
+        run.load_tasks()
     return num_episodes
 
 

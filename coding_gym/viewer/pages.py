@@ -37,6 +37,7 @@ from coding_gym.viewer.index import (
     RunIndex,
     argument_text,
     clean,
+    number,
     open_regular,
     thoughts,
 )
@@ -118,6 +119,7 @@ class Run:
         except Exception as problem:  # noqa: BLE001 - a stranger's settings may break any reader
             tasks, self._tasks_problem = (), f"the tasks cannot be loaded: {problem!s:.300}"
         self.tasks = {task.task_id: task for task in tasks}
+        self._summed = (None, 0.0, *self._summed[2:])  # to be computed at once
         self.is_live = True
 
     def summary(self) -> Json:
@@ -577,7 +579,7 @@ def _timeline(record: Trajectory) -> Json:
     tokens = [((c.prompt_tokens or 0) + (c.completion_tokens or 0)) if c else 0 for c in calls]
     return {
         "tokens": [*accumulate(tokens)] if any(tokens) else [],
-        "seconds": [*accumulate(turn.duration_s for turn in record.turns)],
+        "seconds": [*accumulate(number(turn.duration_s) or 0 for turn in record.turns)],
         "rewards": [turn.reward for turn in record.turns],
         "limits": {
             name: limits.get(name) if isinstance(limits, dict) else None
