@@ -237,6 +237,7 @@ def test_a_report_works_from_disk_without_network(
         expect(page.get_by_role("region", name="Patch")).to_contain_text("width * height")
         page.goto(f"{report.as_uri()}#/run/hostile/episode?task={HOSTILE}&attempt=1")
         turn = page.get_by_role("article").first
+        expect(turn).to_contain_text("cat log")
         while (more := turn.get_by_role("button", name="Show more")).is_visible():
             more.click()
         expect(turn).to_contain_text("980,000 more characters are not in this report")
