@@ -52,7 +52,6 @@ class Watcher:
     def __init__(self, runs: Runs) -> None:
         self.published: dict[str, tuple[int, str]] = {}
         self._runs = runs
-        self._problems: set[str] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -80,10 +79,8 @@ class Watcher:
         """Does a step; one run that is broken must not stop the others."""
         try:
             return step()
-        except Exception as problem:  # noqa: BLE001 - a stranger's files may break it in any way
-            if str(problem) not in self._problems:
-                _log.warning("a run cannot be read: %s", problem)
-                self._problems.add(str(problem))
+        except Exception:  # noqa: BLE001 - a stranger's files may break it in any way
+            _log.debug("a step failed", exc_info=True)  # the run's pages say why
             return False
 
     def _refresh(self) -> bool:

@@ -246,8 +246,7 @@ def test_records_with_odd_numbers_and_characters_are_listed(tmp_path: Path) -> N
     turns = (Turn(action="\ud800 odd", reward=math.nan),)
     add(tmp_path / "run", Trajectory(task_id="a", turns=turns, started_at="9" * 100))
     index = complete(tmp_path / "run")
-    assert found(index, "odd") == ["a"]
-    assert row_of(index, "a")["reward"] is None
+    assert (found(index, "odd"), row_of(index, "a")["reward"]) == (["a"], None)
 
 
 def test_named_pipes_are_not_waited_for(run: Path) -> None:
