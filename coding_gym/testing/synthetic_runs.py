@@ -44,9 +44,8 @@ def make_run(
     *,
     skill: float = 0.4,
     seed: int = 0,
-    planned_tasks: int | None = None,
 ) -> Path:
-    """Makes a run of a chat model, and the rows of its tasks in the file ``<folder>.tasks.jsonl``.
+    """Makes a run of a chat model, and beside it a file with the rows of its tasks.
 
     Args:
         path: The folder.
@@ -54,11 +53,10 @@ def make_run(
         attempts: Attempts at each task.
         skill: Chance that an attempt resolves a task of medium difficulty.
         seed: Seeds all that varies.
-        planned_tasks: Tasks of the run; more than ``num_tasks`` where it has not ended.
     """
     path = Path(path)
-    rows = path.with_name(f"{path.name}.tasks.jsonl")
-    ids = [_task_id(number) for number in range(planned_tasks or num_tasks)]
+    ids = [_task_id(number) for number in range(num_tasks)]
+    rows = path.with_name(f"{num_tasks}-tasks.jsonl")
     rows.parent.mkdir(parents=True, exist_ok=True)
     with rows.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(_task_row(number)) + "\n" for number in range(len(ids)))
@@ -73,7 +71,8 @@ def make_run(
     def episodes() -> Iterator[Trajectory]:
         for clock, (number, attempt) in enumerate(product(range(num_tasks), range(attempts))):
             chance = skill + 0.2 * (1 - number % len(_DIFFICULTIES))
-            shape = shapes[rng.random() < chance, rng.randint(2, 8)]
+            is_error = rng.random() < 0.02
+            shape = shapes[rng.random() < chance and not is_error, rng.randint(2, 8)]
             prompt_tokens = rng.randint(2_000, 40_000)
             changes: dict[str, Any] = {
                 "task_id": ids[number],
@@ -85,7 +84,7 @@ def make_run(
                 "cost": round(prompt_tokens * 2e-6, 6),
                 "duration_s": round(rng.uniform(5, 120), 3),
             }
-            if rng.random() < 0.02:
+            if is_error:
                 changes |= {"grade": None, "patch": "", "stop_reason": None}
                 changes |= {"error": "HTTP 503: overloaded", "error_class": "model"}
             yield replace(shape, **changes)

@@ -91,6 +91,7 @@ def difference_parts(
 ) -> Iterator[RenderableType]:
     """Yields two episodes side by side, from the first turn on that differs."""
     yield _columns(_heading(first), _heading(second))
+    pairs: list[tuple[Json, Json]]
     pairs = [*zip_longest(first_turns, second_turns, fillvalue={})]
     different = (i for i, (a, b) in enumerate(pairs) if a.get("digest") != b.get("digest"))
     same = next(different, len(pairs))
