@@ -14,7 +14,6 @@ import json
 import os
 import re
 import sqlite3
-import stat
 import tempfile
 import threading
 import time
@@ -258,15 +257,10 @@ def open_regular(folder: Path, name: str) -> BinaryIO:
     """Opens a file of a folder for reading.
 
     Raises:
-        OSError: It is no regular file (or a symbolic link to one), or cannot be opened.
+        OSError: It is a symbolic link, or cannot be opened.
     """
-    # Opening a named pipe would wait for its writer.
-    opened = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    file = os.fdopen(opened, "rb")
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        file.close()
-        raise OSError(f"{folder / name} is no regular file")
-    return file
+    # Without O_NONBLOCK a named pipe would wait for its writer.
+    return os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
 def clean(text: str) -> str:

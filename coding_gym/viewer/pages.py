@@ -237,8 +237,8 @@ class Run:
 
         Args:
             task: Only tasks whose id contains this; here and below "" means any.
-            text: Only episodes with this phrase in their turns: its words in order, whatever case;
-                of the last word the beginning is enough.
+            text: Only episodes with this phrase in the first two million characters of their turns:
+                its words in order, whatever case; of the last word the beginning is enough.
             sort: The column to sort by; by default the start of the episodes.
             order: Ascending or descending.
             offset: How many rows to skip.

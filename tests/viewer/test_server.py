@@ -1,6 +1,7 @@
 """The viewer's server: what its routes answer, and which requests it refuses."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -184,6 +185,20 @@ def test_settings_that_no_runner_wrote_do_no_harm(tmp_path: Path, config: object
     for one in shown:
         assert one["id"] == "odd-run-"
         assert get(client, f"runs/{one['id']}/episodes")["total"] in (0, 2)
+
+
+def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs" / "one", num_tasks=2)
+    runs = Runs([tmp_path / "runs"])
+    client = TestClient(make_app(runs), base_url=HERE)
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    assert get(client, "runs/one")["planned"] == 2
+    (run / "config.json").write_text(json.dumps(config | {"attempts": 30}), encoding="utf-8")
+    runs.refresh()
+    assert get(client, "runs/one")["planned"] == 60
+    shutil.rmtree(run)
+    runs.refresh()
+    assert client.get("/api/runs/one").status_code == 404
 
 
 UNKNOWN = ["runs/..", "runs/%2e%2e", "runs/..%2f..%2fetc", "runs/first%00", "runs/first/config"]
