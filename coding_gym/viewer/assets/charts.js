@@ -21,17 +21,16 @@ export function intervalBar({ value, low, high }, max, kind = "") {
   return bar;
 }
 
-/** A list of bars. Rows are {label, bars: [{estimate, series}]}; `max` of null: the largest end. */
+/** Bars of the estimates of rows, {label, bars}; two in a row are A and B. `max` may be null. */
 export function barChart(title, rows, format, max = null) {
-  const estimates = rows.flatMap((row) => row.bars.map((bar) => bar.estimate));
-  const ends = estimates.flatMap(({ value, high }) => [value, high]).filter(isNumber);
-  const top = max ?? Math.max(0, ...ends);
+  const ends = rows.flatMap(({ bars }) => bars.flatMap(({ value, high }) => [value, high]));
+  const top = max ?? Math.max(0, ...ends.filter(isNumber));
   const write = (value) => (isNumber(value) ? format(value) : "");
-  const line = ({ estimate: { value, low, high }, series = "" }) => [
-    el("span", series),
-    intervalBar({ value, low, high }, top, series.toLowerCase()),
-    el("b.number", write(value) || "–"),
-    el("small.number", isNumber(low) ? `${write(low)} to ${write(high)}` : ""),
+  const line = (bar, i, { length }) => [
+    el("span", length > 1 ? "AB"[i] : ""),
+    intervalBar(bar, top, i === 1 ? "b" : ""),
+    el("b.number", write(bar.value) || "–"),
+    el("small.number", isNumber(bar.low) ? `${write(bar.low)} to ${write(bar.high)}` : ""),
   ];
   const item = ({ label, bars }) => el("li", el("div.label", label), bars.map(line));
   return el("figure", el("figcaption.row", title), el("ul.bars", rows.map(item)));

@@ -2,10 +2,10 @@
 
 import { barChart } from "./charts.js";
 import { episodeLink, load, loadComparison, pageLink, pairLink } from "./data.js";
-import { badge, button, el, facts, folded, notice, redraw, select, status, table } from "./dom.js";
+import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
 import { loadEpisode, loadTurns, patchBlock, turnView } from "./episode.js";
 import { listLink } from "./episodes.js";
-import { duration, estimate, number, percent, points, words } from "./format.js";
+import { badge, duration, estimate, number, percent, points, status, words } from "./format.js";
 
 const ROWS = 20; // pairs of turns shown at once
 const FLIPS = 50; // tasks that differ and are shown at first
@@ -42,13 +42,9 @@ function comparisonView(result) {
     ["Tasks better, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
     ["Tasks in both, only A, only B", [common, onlyA, onlyB].map((n) => number(n)).join(", ")],
   ];
-  const bars = ({ a, b }) => [
-    { estimate: a, series: "A" },
-    { estimate: b, series: "B" },
-  ];
   const rows = result.repositories.map((row) => ({
     label: [row.repo, el("small", ` ${number(row.num_tasks)} tasks`)],
-    bars: bars(row),
+    bars: [row.a, row.b],
   }));
   return [
     facts(tiles, "tiles"),
@@ -104,10 +100,8 @@ async function commonTurns([a, b]) {
 
 /** The page of two episodes side by side, from the first turn that differs. */
 export async function pairPage({ params }) {
-  const names = ["a", "b"];
-  const sides = await Promise.all(
-    names.map((name) => openSide(name.toUpperCase(), params.get(name))),
-  );
+  const open = (letter) => openSide(letter, params.get(letter.toLowerCase()));
+  const sides = await Promise.all(["A", "B"].map(open));
   const { run, task } = sides[0].place;
   const common = await commonTurns(sides);
   const end = Math.max(...sides.map((side) => side.episode.num_turns));
@@ -184,11 +178,7 @@ function commonPart({ place, turns }, common) {
 
 /** The turns of the same number of both episodes. */
 function turnRow(sides, index) {
-  const half = ({ place, turns }) => {
-    if (!turns[index]) return el("small", "This episode has ended.");
-    const view = turnView(place, turns[index]);
-    view.removeAttribute("data-item");
-    return view;
-  };
+  const ended = el("small", "This episode has ended.");
+  const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index]) : ended);
   return halves(sides, half, { "data-item": true, tabindex: -1 });
 }

@@ -147,14 +147,3 @@ export function table(caption, columns, rows, sorting = null, shown = 500) {
   const frame = el("div.table", { role: "region", "aria-label": caption, tabindex: 0 }, grid);
   return [frame, body.rows.length < rows.length ? more : null];
 }
-
-/** The word and the sign of an outcome. */
-export function badge(outcome) {
-  const sign = { resolved: "✓", unresolved: "✗", error: "▲" }[outcome] ?? "·";
-  return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
-}
-
-/** A word that is good or bad news, with its sign. */
-export function status(good, word) {
-  return el(`span.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
-}

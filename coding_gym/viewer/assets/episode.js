@@ -2,21 +2,9 @@
 
 import { lineChart } from "./charts.js";
 import { episodeLink, isReport, load, loadRun, pairLink } from "./data.js";
-import {
-  badge,
-  button,
-  el,
-  facts,
-  failure,
-  folded,
-  notice,
-  redraw,
-  select,
-  status,
-  table,
-} from "./dom.js";
+import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
 import { listLink } from "./episodes.js";
-import { cost, duration, isNumber, number, time, words } from "./format.js";
+import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
 import { diffSize, replacementBlock, textBlock } from "./text.js";
 
 const TURNS = 50; // loaded at once
@@ -324,15 +312,12 @@ function callView(place, path, call) {
 
 /** Names of arguments that hold a command, and pairs that replace one text by another. */
 const COMMANDS = ["cmd", "command"];
-const REPLACEMENTS = [
-  ["search", "replace"],
-  ["old_str", "new_str"],
-  ["old_string", "new_string"],
-];
+const REPLACEMENTS = { search: "replace", old_str: "new_str", old_string: "new_string" };
 
 /** Arguments: short ones in one line, commands with a prompt, replacements as differences. */
 function argumentBlocks(place, path, given) {
-  const pair = REPLACEMENTS.find((names) => names.every((name) => given[name]?.total < 10_000));
+  const isSmall = (name) => given[name]?.total < 10_000;
+  const pair = Object.entries(REPLACEMENTS).find((names) => names.every(isSmall));
   const left = Object.entries(given).filter(([name]) => !pair?.includes(name));
   const isCommand = ([name]) => COMMANDS.includes(name);
   const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");

@@ -2,8 +2,8 @@
 
 import { progressBar } from "./charts.js";
 import { episodeLink, loadRun, pageLink } from "./data.js";
-import { badge, button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
-import { cost, duration, estimate, number, percent, time, words } from "./format.js";
+import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
+import { badge, cost, duration, estimate, number, percent, time, words } from "./format.js";
 import { errorText, progressText } from "./runs.js";
 
 const PAGE_ROWS = 100;
@@ -91,7 +91,7 @@ function runHead(run) {
       ["tasks", `${run.tasks}, ${number(run.num_tasks)} × ${number(run.attempts)}`],
       ["started", time(run.created_at)],
     ]),
-    el("div.run-progress", progressBar(run), progressText(run)),
+    el("div.field", progressBar(run), progressText(run)),
     facts(
       [
         ["Resolved", estimate(resolved, percent)],
@@ -169,11 +169,7 @@ function episodesView(run, { total, offset, episodes }, params, change) {
   };
   const range = `${number(offset + 1)} to ${number(offset + episodes.length)} of `;
   const count = `${pages > 1 ? range : ""}${number(total)} ${total === 1 ? "episode" : "episodes"}`;
-  const sorting = {
-    sort: params.sort,
-    order: params.order,
-    set: (name) => change(nextOrder(name, params)),
-  };
+  const sorting = { ...params, set: (name) => change(nextOrder(name, params)) };
   return [
     el(
       "nav.row",

@@ -1,4 +1,4 @@
-/** How values are written: numbers, shares, durations, times, estimates. */
+/** How values are written: numbers, shares, durations, times, estimates, outcomes. */
 
 import { el } from "./dom.js";
 
@@ -63,4 +63,15 @@ export function estimate({ value, low, high }, format) {
 /** Words for a name of the records, such as `max_turns`. */
 export function words(name) {
   return String(name ?? "").replaceAll("_", " ") || NOTHING;
+}
+
+/** The word and the sign of an outcome. */
+export function badge(outcome) {
+  const sign = { resolved: "✓", unresolved: "✗", error: "▲" }[outcome] ?? "·";
+  return el(`b.${outcome}`, el("span", { "aria-hidden": "true" }, `${sign} `), outcome);
+}
+
+/** A word that is good or bad news, with its sign. */
+export function status(good, word) {
+  return el(`span.${good ? "good" : "bad"}`, good ? "✓ " : "✗ ", word);
 }

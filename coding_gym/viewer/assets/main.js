@@ -91,7 +91,7 @@ function showCrumbs(crumbs) {
 
 /** Moves the focus to the next or previous row or turn. */
 function move(step) {
-  const items = [...main.querySelectorAll("[data-item]")];
+  const items = [...main.querySelectorAll("[data-item]:not([data-item] [data-item])")];
   const focused = items.findLastIndex((item) => item.contains(document.activeElement));
   const visibleItem = items.findIndex((item) => item.getBoundingClientRect().top > 40);
   const index = focused >= 0 ? focused + step : visibleItem;
@@ -120,16 +120,10 @@ function onKey(event) {
   act();
 }
 
-/** Sets the theme: "light", "dark", or "" for the one of the system. */
-function setTheme(name) {
-  document.documentElement.dataset.theme = name;
-  theme.textContent = `◐ ${name || "system"}`;
-}
-
-setTheme("");
 theme.addEventListener("click", () => {
-  const next = { "": "light", light: "dark", dark: "" };
-  setTheme(next[document.documentElement.dataset.theme]);
+  const { dataset } = document.documentElement;
+  dataset.theme = { light: "dark", dark: "" }[dataset.theme] ?? "light";
+  theme.textContent = `◐ ${dataset.theme || "system"}`;
 });
 document.getElementById("help").addEventListener("click", () => keys.showModal());
 document.addEventListener("keydown", onKey);

@@ -28,16 +28,11 @@ function withRun(runs, run) {
 }
 
 /** The page of all runs. */
-export async function runsPage({ params }) {
+export async function runsPage() {
   let { runs } = await load("api/runs");
   const chosen = new Set();
   const results = el("div");
-  const typed = () => {
-    history.replaceState(history.state, "", pageLink([], { q: search.value }));
-    draw();
-  };
-  const search = el("input", { type: "search", "data-shortcut": "/", oninput: typed });
-  search.value = params.get("q") ?? "";
+  const search = el("input", { type: "search", "data-shortcut": "/", oninput: () => draw() });
   const compare = button("Compare two", () => {
     const [b, a] = runs.map((run) => run.id).filter((id) => chosen.has(id)); // a is the older
     location.hash = pageLink(["compare"], { a, b });
@@ -121,8 +116,7 @@ export async function plotsPage({ params }) {
   const label = (run) => el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.name);
   const draw = () => {
     const figures = MEASURES.map(([measure, title, format, max]) => {
-      const bars = (run) => [{ estimate: run.estimates[measure] }];
-      const rows = shown.map((run) => ({ label: label(run), bars: bars(run) }));
+      const rows = shown.map((run) => ({ label: label(run), bars: [run.estimates[measure]] }));
       return barChart(title, rows, format, max);
     });
     redraw(charts, shown.length > 0 ? figures : notice("info", "None of these runs is here."));

@@ -97,7 +97,7 @@ function terminalWriter(parent) {
 }
 
 /** Classes of the eight colours; black and white are that of the text. */
-const COLOURS = ["", "error", "good", "bad", "blue", "violet", "blue", ""];
+const COLOURS = ["", "error", "good", "bad", "blue", "error", "blue", ""];
 
 /** What codes of colour sequences change in a style, which is a class by kind. */
 const STYLE_CODES = {
@@ -115,6 +115,7 @@ function nextStyle(before, codes) {
   let style = before;
   for (let i = 0; i < numbers.length; i += 1) {
     const code = numbers[i];
+    const tens = Math.floor((code >= 90 ? code - 60 : code) / 10); // 3 letters, 4 background
     const colour = (index) => ({ colour: COLOURS[index % 8] });
     if (code === 0) style = {};
     else if (code === 38 || code === 48) {
@@ -123,11 +124,8 @@ function nextStyle(before, codes) {
       style = { ...style, ...(code === 38 ? colour(index) : { back: "a-back" }) };
       i += rest[0] === 2 ? 4 : 2;
     } else if (code in STYLE_CODES) style = { ...style, ...STYLE_CODES[code] };
-    else if ((code >= 30 && code < 38) || (code >= 90 && code < 98)) {
-      style = { ...style, ...colour(code % 10) };
-    } else if ((code >= 40 && code < 48) || (code >= 100 && code < 108)) {
-      style = { ...style, back: "a-back" };
-    }
+    else if (tens === 3) style = { ...style, ...colour(code % 10) };
+    else if (tens === 4) style = { ...style, back: "a-back" };
   }
   return style;
 }
