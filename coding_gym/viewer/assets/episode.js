@@ -5,7 +5,7 @@ import { episodeLink, isReport, load, loadRun, pairLink } from "./data.js";
 import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
 import { listLink } from "./episodes.js";
 import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
-import { diffSize, replacementBlock, textBlock } from "./text.js";
+import { replacementBlock, textBlock } from "./text.js";
 
 const TURNS = 50; // loaded at once
 const SHOWN_TESTS = 50; // before a button shows the others
@@ -163,8 +163,8 @@ export function patchBlock(place, { patch }) {
 
 /** The patch and, when it is asked for, the gold patch beside it. */
 function patchSection(place, episode) {
-  const { text, total } = episode.patch;
-  const size = total > text.length ? `${number(total)} characters` : diffSize(text);
+  const { total } = episode.patch;
+  const name = `Patch of the episode, ${number(total)} characters`;
   const patch = () => patchBlock(place, episode);
   const gold = folded("Gold patch", async () => {
     const found = await loadRun(place.run, "gold", { task: place.task });
@@ -173,7 +173,7 @@ function patchSection(place, episode) {
   gold.firstElementChild.dataset.shortcut = "g";
   const sides = el(
     "div.patches",
-    total > 0 ? folded(`Patch of the episode, ${size}`, patch, total < LONG_PATCH) : patch(),
+    total > 0 ? folded(name, patch, total < LONG_PATCH) : patch(),
     episode.has_gold === false ? null : gold,
   );
   return section("Patch", null, sides);

@@ -5,7 +5,7 @@ import { number } from "./format.js";
 
 const CHUNK = [20_000, 1_000]; // characters and lines that are put into the page at once
 const PREVIEW = [3_000, 30]; // the same, of a text in a turn
-const MAX_SPANS = 800; // per chunk; text behind so many changes of colour stays plain
+const MAX_SPANS = 300; // per chunk; text behind so many changes of colour stays plain
 
 /**
  * A block for {text, total}, where `more(offset)` loads what `text` lacks of the total; without it
@@ -128,12 +128,6 @@ function nextStyle(before, codes) {
     else if (tens === 4) style = { ...style, back: "a-back" };
   }
   return style;
-}
-
-/** Counts of added and removed lines, such as "+3 −1". */
-export function diffSize(text) {
-  const count = (pattern) => text.match(pattern)?.length ?? 0;
-  return `+${count(/^\+(?!\+\+ )/gm)} −${count(/^-(?!-- )/gm)}`;
 }
 
 /** A block that shows the replacement of one text by another. */
