@@ -129,7 +129,7 @@ class Run:
     def _summary_and_facets(self) -> tuple[Json, Json]:
         """Returns the summary, and the values that episodes can be filtered by.
 
-        Both are computed again after a change, but never for more than a tenth of the time, and by
+        Both are computed again after a change, for a tenth of a processor's time at most, and by
         one thread; the others take the last ones.
         """
         if self._lock.acquire(blocking=not self._summed[2]):
@@ -142,10 +142,11 @@ class Run:
     def _sum_up(self) -> None:
         old, due, summary, facets = self._summed
         state = (self.index.changes(), self._is_recent())
-        start = time.monotonic()
-        if old != state and start >= due:
+        if old != state and time.monotonic() >= due:
+            start = time.thread_time()
             old, summary, facets = state, self._summarise(), self._facets()
-            self._summed = (old, 11 * time.monotonic() - 10 * start, summary, facets)
+            due = time.monotonic() + 10 * (time.thread_time() - start)
+            self._summed = (old, due, summary, facets)
         self.is_live = old != state or summary["running"] or summary["indexed"] < 1
 
     def _is_recent(self) -> bool:
