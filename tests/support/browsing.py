@@ -37,7 +37,9 @@ def chromium() -> Iterator[Any]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("needs Debian's chromium")
-    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=30_000)  # the machine may be busy
+    with sync_api.sync_playwright() as playwright:
         # Chromium's own sandbox does not start as root.
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
@@ -56,7 +58,7 @@ def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
     """
     problems: list[str] = []
     with browser.new_context(**options) as context:
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
         page.on("console", lambda said: said.type == "error" and problems.append(said.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
