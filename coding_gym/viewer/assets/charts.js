@@ -40,9 +40,9 @@ export function barChart(title, rows, format, max = null) {
 export function progressBar({ done, planned, num_resolved, num_errors }) {
   const whole = Math.max(planned, done + num_errors, 1);
   const parts = { resolved: num_resolved, unresolved: done - num_resolved, error: num_errors };
-  const label = Object.entries(parts).map(([kind, count]) => `${count} ${kind}`);
-  const bar = svgEl("svg.bar", { role: "img", "aria-label": label.join(", ") });
-  bar.append(rect("track", 0, 1));
+  const label = Object.entries(parts).map(([kind, count]) => ` ${count} ${kind}`);
+  const name = { role: "img", "aria-label": `${label}` };
+  const bar = svgEl("svg.bar", name, rect("track", 0, 1));
   let x = 0;
   for (const [kind, count] of Object.entries(parts)) {
     bar.append(rect(kind, x / whole, count / whole));

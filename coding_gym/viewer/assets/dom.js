@@ -1,6 +1,7 @@
 /** Elements of a page; text is set as text, never as markup. */
 
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+const MAX_TEXT = 30_000; // characters of one text; `textBlock` shows longer ones in pieces
 
 /**
  * Characters that could hide or reorder text: controls, bidirectional marks, invisible letters,
@@ -54,7 +55,8 @@ function isNothing(value) {
 /** Nodes of nested lists of nodes, texts and nothing. */
 export function contents(children) {
   const kept = [children].flat(Infinity).filter((child) => !isNothing(child));
-  return kept.map((child) => (child instanceof Node ? child : visible(child)));
+  const short = (text) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)} …` : text);
+  return kept.map((child) => (child instanceof Node ? child : visible(short(String(child)))));
 }
 
 /** Replaces what an element holds; the focus stays on the element of the same `data-key`. */

@@ -9,6 +9,7 @@ import { replacementBlock, textBlock } from "./text.js";
 
 const TURNS = 50; // loaded at once
 const SHOWN_TESTS = 50; // before a button shows the others
+const MAX_PARTS = 200; // messages of a prompt, calls of a turn, arguments of a call
 const LONG_PATCH = 4_000; // characters from which a patch stays folded
 
 /** The data of an episode; `place` is {run, task, attempt}. */
@@ -202,7 +203,7 @@ function courseSection({ num_turns: turns, timeline }, open) {
 /** The messages before the first action, folded. */
 function promptSection(place, { prompt }) {
   if (prompt.length === 0) return null;
-  const messages = prompt.map(({ role, content }, i) => {
+  const messages = prompt.slice(0, MAX_PARTS).map(({ role, content }, i) => {
     const summary = [role, el("small", ` ${number(content.total)} characters`)];
     return folded(summary, () => episodeText(place, `prompt/${i}`, content, "prose whole"));
   });
@@ -282,6 +283,7 @@ export function turnView(place, turn) {
   const text = (name, kind) =>
     turn[name].text ? episodeText(place, `${path}/${name}`, turn[name], kind) : null;
   const isPlain = turn.calls.length === 0 && turn.thought.text === "";
+  const calls = turn.calls.slice(0, MAX_PARTS);
   const name = `Turn ${turn.number}`;
   const link = el("a", { href: episodeLink(place, { turn: turn.number }) }, name);
   return el(
@@ -290,7 +292,8 @@ export function turnView(place, turn) {
     el("header.row", el("h3", link), el("small", turnNotes(turn))),
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
-    turn.calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
+    calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
+    calls.length < turn.calls.length ? el("small", `of ${turn.calls.length} calls`) : null,
     text("observation"),
     isPlain ? null : folded("Raw action", () => text("action")),
   );
@@ -322,7 +325,7 @@ function argumentBlocks(place, path, given) {
   const isCommand = ([name]) => COMMANDS.includes(name);
   const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");
   const block = ([name, text], kind) => episodeText(place, `${path}/${name}`, text, kind);
-  const others = left.filter((entry) => !isCommand(entry));
+  const others = left.slice(0, MAX_PARTS).filter((entry) => !isCommand(entry));
   const short = others.filter(isShort).map(([name, { text }]) => [name, el("code", text)]);
   return [
     left.filter(isCommand).map((entry) => block(entry, "command")),

@@ -82,9 +82,9 @@ function terminalWriter(parent) {
     const pieces = [];
     let start = 0;
     const flush = (end) => {
-      const piece = visible(text.slice(start, end));
+      const piece = text.slice(start, end);
       const name = pieces.length < MAX_SPANS ? Object.values(style).filter(Boolean).join(".") : "";
-      if (piece) pieces.push(name ? el(`span.${name}`, piece) : piece);
+      if (piece) pieces.push(name ? el(`span.${name}`, piece) : visible(piece));
     };
     for (const match of text.matchAll(ESCAPES)) {
       flush(match.index);
