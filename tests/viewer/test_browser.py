@@ -198,6 +198,7 @@ def test_hostile_content_stays_inert(page: Any, server: str) -> None:
         text = page.locator("body").inner_text()
         assert not set("\u202e\u2066\x1b\x07\x9b\u200b") & set(text)
     page.goto(f"{server}#/run/hostile/episode?task={HOSTILE}&attempt=0")
+    expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     expect(page.get_by_text("\u2039U+202E\u203a").first).to_be_visible()
     red = page.get_by_role("article").get_by_text("red", exact=True).first
     channels = red.evaluate("node => getComputedStyle(node).color").strip("rgb()").split(",")
