@@ -29,7 +29,8 @@ export async function episodesPage(route) {
   let [request, timer] = [0, 0];
   const [head, results] = [el("div.stack"), el("div.stack")];
   const change = (changes, typing = false) => {
-    const address = pageLink(["run", id], { ...params, page: "", ...changes });
+    params = { ...params, page: "", ...changes };
+    const address = pageLink(["run", id], params);
     if (typing) location.replace(address);
     else location.hash = address;
   };
@@ -45,7 +46,8 @@ export async function episodesPage(route) {
       const found = await loadRun(id, "episodes", query);
       if (mine !== request) return;
       filters.show(params, found.facets);
-      redraw(results, episodesView(run, found, params, change));
+      const sort = (name) => change(nextOrder(name, params));
+      redraw(results, episodesView(run, found, params, sort));
     } catch (error) {
       if (mine === request) redraw(results, failure(error, show));
     }
@@ -158,7 +160,7 @@ function isFiltered(params) {
 }
 
 /** The episodes that were found, their count, and the way to further ones. */
-function episodesView(run, { total, offset, episodes }, params, change) {
+function episodesView(run, { total, offset, episodes }, params, sort) {
   if (total === 0) {
     return notice("info", isFiltered(params) ? "No episode matches." : "No episode has ended yet.");
   }
@@ -169,7 +171,6 @@ function episodesView(run, { total, offset, episodes }, params, change) {
   };
   const range = `${number(offset + 1)} to ${number(offset + episodes.length)} of `;
   const count = `${pages > 1 ? range : ""}${number(total)} ${total === 1 ? "episode" : "episodes"}`;
-  const sorting = { ...params, set: (name) => change(nextOrder(name, params)) };
   return [
     el(
       "nav.row",
@@ -178,7 +179,7 @@ function episodesView(run, { total, offset, episodes }, params, change) {
       page > 1 ? turn("‹ Previous", Math.min(page - 1, pages), "[") : null,
       page < pages ? turn("Next ›", page + 1, "]") : null,
     ),
-    table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, sorting),
+    table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, { ...params, set: sort }),
     folded("Settings", () => facts(run.settings)),
   ];
 }
