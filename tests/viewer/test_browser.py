@@ -71,6 +71,7 @@ def test_filters_sorting_and_pages_are_in_the_address(page: Any, server: str) ->
     page.goto(f"{server}#/run/first")
     expect(rows(page)).to_have_count(100)
     page.get_by_role("link", name="Next").click()
+    expect(page.get_by_role("status").filter(has_text="101 to 200")).to_be_visible()
     page.get_by_role("link", name="Next").click()
     expect(rows(page)).to_have_count(40)
     page.get_by_label("Repository").select_option("cedar/cache")
