@@ -81,11 +81,11 @@ def test_filters_sorting_and_pages_are_in_the_address(page: Any, server: str) ->
     expect(page.get_by_role("columnheader", name="Tokens")).to_have_attribute(
         "aria-sort", "descending"
     )
-    shown = rows(page).all_inner_texts()
+    shown = rows(page).all_text_contents()
     assert all("cedar__cache" in row and "resolved" in row for row in shown)
     page.reload()
     expect(rows(page)).to_have_count(len(shown))
-    assert rows(page).all_inner_texts() == shown
+    assert rows(page).all_text_contents() == shown
 
 
 def test_text_in_any_turn_finds_episodes(page: Any, server: str) -> None:
