@@ -5,26 +5,28 @@
 of the turns for searching. Both work in small steps and remember in the database how far they are,
 so that any number of viewers may fill one index and a restarted viewer continues.
 
-A folder may come from a stranger. Files are opened by fixed names only, never through symbolic
-links; a database that is a link, damaged or of another version is replaced; an episode whose
-record cannot be read is marked as unreadable.
+A run folder may be hostile. Files are opened by fixed names only, never through symbolic links; a
+database that is a link, damaged or of another version is replaced; an episode whose record cannot
+be read is marked as unreadable.
 """
 
 import json
+import math
 import os
 import re
+import shutil
 import sqlite3
 import tempfile
-import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.rollout.run_folder import ERRORS, INDEX
+from coding_gym.rollout import run_folder
 from coding_gym.trajectory import Trajectory
 
 DATABASE = "view.sqlite"
@@ -33,23 +35,22 @@ UNREADABLE = "unreadable"
 
 _MAX_RECORD_BYTES = 128 << 20
 _MAX_SEARCHED = 2_000_000  # characters of an episode
-_MAX_INT = 2**62
 _ROWS_BYTES, _RECORDS, _STEP_S = 512 << 10, 50, 0.1  # of one step
-_VERSION = 1  # of the tables
+_VERSION = 2  # of the tables
 # Errors that a new database would not help against; after all others the old one is damaged.
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-_FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(ERRORS)}")
+_FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(run_folder.ERRORS)}")
 
-# Rows of `texts` belong to the episodes of the same id. No id is used twice, so that texts of an
-# attempt that was played again are never found.
 STARTED = "coalesce(started_at, '~')"
 """The column to sort by that has an index; episodes without a date come last."""
 
+# Rows of `texts` belong to the episodes of the same id. No id is used twice, so that texts of an
+# attempt that was played again are never found.
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 BEGIN IMMEDIATE;
 PRAGMA user_version = {_VERSION};
-CREATE TABLE IF NOT EXISTS progress (end INTEGER, first BLOB, changes INTEGER);
+CREATE TABLE IF NOT EXISTS progress (end INTEGER, first BLOB);
 CREATE TABLE IF NOT EXISTS tasks (task TEXT PRIMARY KEY, repo TEXT, difficulty TEXT);
 CREATE TABLE IF NOT EXISTS episodes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, task TEXT, attempt INTEGER,
@@ -60,11 +61,17 @@ CREATE TABLE IF NOT EXISTS episodes (
     UNIQUE (task, attempt)
 );
 CREATE INDEX IF NOT EXISTS waiting ON episodes (id) WHERE NOT indexed;
-CREATE INDEX IF NOT EXISTS started ON episodes (coalesce(started_at, '~'), id);
+CREATE INDEX IF NOT EXISTS started ON episodes ({STARTED}, id);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5(text, content='', columnsize=0);
-INSERT INTO progress SELECT 0, x'', 0 WHERE NOT EXISTS (SELECT * FROM progress);
+INSERT INTO progress SELECT 0, x'' WHERE NOT EXISTS (SELECT * FROM progress);
 COMMIT;
-"""  # noqa: S608 - a number
+"""  # noqa: S608 - constants
+_ADD_ROW = """
+INSERT OR REPLACE INTO episodes
+    (task, attempt, file, offset, length, error_class, outcome, tokens, cost)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT EXISTS
+    (SELECT * FROM episodes WHERE task = ?1 AND attempt = ?2 AND outcome != 'error')
+"""
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -77,180 +84,145 @@ class RunIndex:
 
     Args:
         folder: The run's folder. Where it cannot be written, the database is a temporary one.
+
+    Attributes:
+        listed: The state of ``index.jsonl`` when all of its rows were copied; () before.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._seen: tuple[int, ...] = ()  # the state of index.jsonl when all of it was copied
-        self._is_waiting = True  # whether there may be records to read
-        self._preparing = threading.Lock()
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.listed: tuple[int, ...] = ()
         self._path = folder / DATABASE
-        try:
-            try:
-                self._prepare()
-            except sqlite3.DatabaseError:
-                self._prepare(anew=True)
-        except (sqlite3.Error, OSError):
-            self._temporary = tempfile.TemporaryDirectory(prefix="coding-gym-view-")
-            self._path = Path(self._temporary.name) / DATABASE
-            self._prepare()
-
-    def close(self) -> None:
-        """Removes the database if it is a temporary one."""
-        if self._temporary is not None:
-            self._temporary.cleanup()
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether all rows were copied."""
-        return bool(self._seen)
+        self.query("SELECT * FROM progress")  # makes the tables
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-        """Returns the rows of a query as dictionaries; see `values` for many rows."""
+        """Returns the rows of a query as dictionaries."""
 
         def run(connection: sqlite3.Connection) -> list[Row]:
             connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(sql, parameters)]
+            return [dict(row) for row in connection.execute(sql, [*map(storable, parameters)])]
 
         return self._use(run)
 
-    def values(self, sql: str) -> list[Any]:
-        """Returns the values of a query's column ``value``, which is JSON, in any order.
-
-        It is much faster than `query` for many rows while other threads are at work: sqlite gives
-        up the interpreter's lock for each row.
-        """
-        rows = self.query(f"SELECT json_group_array(json(value)) AS found FROM ({sql})")  # noqa: S608
-        return list(json.loads(rows[0]["found"]))
-
-    def changes(self) -> int:
-        """Returns a number that grows with every change, by whatever process."""
-        return int(self.query("SELECT changes FROM progress")[0]["changes"])
-
     def complete(self) -> None:
         """Fills the whole index."""
-        while self.update() or self.enrich():
-            pass
+        while self.update() or self.enrich() or self.update():
+            pass  # the last `update` follows an `enrich` that found a damaged database
 
     def update(self) -> bool:
-        """Copies some new rows of ``index.jsonl``; returns whether anything was new.
+        """Copies some new rows of ``index.jsonl``; returns whether the file has changed.
 
         A later row of an attempt replaces an earlier one that is an error. If the file became
         shorter or begins differently, the index is built anew.
         """
         try:
-            with open_regular(self.folder, INDEX) as file:
-                state = os.fstat(file.fileno())
-                seen = state.st_ino, state.st_size, state.st_mtime_ns
-                if seen == self._seen:
+            with open_regular(self.folder, run_folder.INDEX) as file:
+                status = os.fstat(file.fileno())
+                state = status.st_ino, status.st_size, status.st_mtime_ns
+                if state == self.listed:
                     return False
-                self._is_waiting = True
-                if self._use(lambda connection: _copy_rows(connection, file), write=True):
-                    return True
+                if not self._use(lambda connection: _copy_rows(connection, file), write=True):
+                    self.listed = state
+                return True
         except OSError:  # there is none yet
             return False
-        self._seen = seen
-        return False
 
     def enrich(self) -> bool:
         """Reads some records that were not read yet, the oldest first; returns whether any were."""
         sql = "SELECT * FROM episodes WHERE NOT indexed ORDER BY id LIMIT ?"
-        waiting = self.query(sql, [_RECORDS]) if self._is_waiting else []
         read: list[tuple[Row, str]] = []
         start = time.monotonic()
-        for row in waiting:
-            read.append(self._facts(row))
+        for row in self.query(sql, [_RECORDS]):
+            read.append(_facts(self.folder, row))
             if time.monotonic() - start > _STEP_S:
                 break
         if read:
             self._use(lambda connection: _add_facts(connection, read), write=True)
-        self._is_waiting = bool(read)
         return bool(read)
 
     def set_tasks(self, labels: Iterable[tuple[str, str, str]]) -> None:
         """Keeps task ids with their repository and difficulty."""
-        rows = json.dumps([tuple(map(clean, row)) for row in labels])
-
-        def run(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "INSERT OR REPLACE INTO tasks SELECT value ->> 0, value ->> 1, value ->> 2 "
-                "FROM json_each(?)",
-                [rows],
-            )
-            connection.execute("UPDATE progress SET changes = changes + 1")
-
-        self._use(run, write=True)
-
-    def read(self, row: Row) -> Trajectory:
-        """Returns the record of a row.
-
-        Raises:
-            InvalidArgumentError: It cannot be read.
-        """
-        try:
-            if not _FILE.fullmatch(row["file"]) or row["length"] > _MAX_RECORD_BYTES:
-                raise ValueError(f"{row['length']} bytes of {row['file']!r:.100}")
-            with open_regular(self.folder, row["file"]) as file:
-                file.seek(row["offset"])
-                text = file.read(row["length"]).decode()
-            record = Trajectory.from_json(json.loads(text))
-            if (clean(record.task_id), record.attempt) != (row["task"], row["attempt"]):
-                raise ValueError("another episode stands in its place")
-        except (OSError, ValueError, RecursionError, MemoryError) as problem:
-            raise InvalidArgumentError(
-                f"the record of {row['task']!r:.100} cannot be read: {problem!s:.300}"
-            ) from None
-        return record
-
-    def _facts(self, row: Row) -> tuple[Row, str]:
-        """Returns the fields that a record adds to its row, and the text to search."""
-        try:
-            record = self.read(row)
-            facts = {
-                "stop_reason": str(record.stop_reason or ""),
-                "reason": clean(record.grade.reason if record.grade else record.error[:200]),
-                "turns": len(record.turns),
-                "duration_s": number(record.duration_s),
-                "reward": number(record.total_reward),
-                "started_at": clean(record.started_at)[:40] or None,
-                "ended_at": _ended_at(record),
-            }
-        except (InvalidArgumentError, OverflowError):
-            return {"id": row["id"], "reason": UNREADABLE}, ""
-        return {"id": row["id"], **facts}, clean("\n".join(_searched(record)))[:_MAX_SEARCHED]
+        rows = [[*map(storable, row)] for row in labels]
+        sql = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)"
+        self._use(lambda connection: connection.executemany(sql, rows), write=True)
 
     def _use(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
-        """Calls a function with a connection; a damaged or lost database is built anew, once.
+        """Calls a function with a connection.
 
+        A damaged database is removed and built anew; a temporary one is used if that fails too.
         With ``write``, the function's changes are one transaction, which no other one overlaps.
         """
-        for is_last in (False, True):
+        for recover in (self._remove, self._use_temporary, None):
             try:
-                connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
-                with closing(connection):
+                with closing(self._connect()) as connection:
                     connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
                     result = work(connection)
                     connection.execute("COMMIT")
                     return result
-            except sqlite3.DatabaseError as problem:
-                if is_last or getattr(problem, "sqlite_errorcode", 0) & 0xFF in _PASSING:
+            except sqlite3.Error as problem:
+                code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_NOTADB)
+                if recover is None or code & 0xFF in _PASSING:
                     raise
-                self._prepare(anew=True)
+                recover()
         raise AssertionError("the loop returns or raises")
 
-    def _prepare(self, *, anew: bool = False) -> None:
-        """Makes the tables where there are none; with ``anew``, or for a link, in a new file."""
-        files = [self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm")]
-        with self._preparing:
-            if anew or any(file.is_symlink() for file in files):
-                for file in files:
-                    file.unlink(missing_ok=True)
-            with closing(sqlite3.connect(self._path, timeout=10)) as connection:
-                if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _VERSION):
-                    raise sqlite3.DatabaseError(f"{self._path} is of another version")
+    def _connect(self) -> sqlite3.Connection:
+        """Opens the database and makes the tables where there are none."""
+        if any(file.is_symlink() for file in self._files()):
+            raise sqlite3.DatabaseError(f"{self._path} is a link")
+        connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
+        try:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if not version:
                 connection.executescript(_SCHEMA)
-            self._seen = ()
+            elif version != _VERSION:
+                raise sqlite3.DatabaseError(f"{self._path} is of another version")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _files(self) -> list[Path]:
+        return [self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm")]
+
+    def _remove(self) -> None:
+        self.listed = ()
+        with suppress(OSError):
+            for file in self._files():
+                file.unlink(missing_ok=True)
+
+    def _use_temporary(self) -> None:
+        folder = tempfile.mkdtemp(prefix="coding-gym-view-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._path = Path(folder) / DATABASE
+
+
+def read_record(
+    folder: Path, task: str, attempt: int, file: str, offset: int, length: int
+) -> Trajectory:
+    """Returns the record that stands at a place of a run's folder.
+
+    Raises:
+        InvalidArgumentError: It cannot be read, or is that of another episode.
+    """
+    try:
+        if not _FILE.fullmatch(file) or not 0 < length <= _MAX_RECORD_BYTES:
+            raise ValueError(f"{length} bytes of {file!r:.100}")
+        with open_regular(folder, file) as opened:
+            opened.seek(offset)
+            record = Trajectory.from_json(_parsed(opened.read(length).decode()))
+        if (storable(record.task_id), record.attempt) != (task, attempt):
+            raise ValueError("another episode stands in its place")
+    except (OSError, ValueError, RecursionError, MemoryError) as problem:
+        raise InvalidArgumentError(
+            f"the record of {task!r:.100} cannot be read: {problem!s:.300}"
+        ) from None
+    return record
+
+
+def place(row: Row) -> tuple[str, int, str, int, int]:
+    """Returns the arguments of `read_record` for a row."""
+    return row["task"], row["attempt"], row["file"], row["offset"], row["length"]
 
 
 def open_regular(folder: Path, name: str) -> BinaryIO:
@@ -263,14 +235,14 @@ def open_regular(folder: Path, name: str) -> BinaryIO:
     return os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
 
 
-def clean(text: str) -> str:
-    """Returns a text that sqlite takes: lone surrogates and NULs become question marks."""
-    return text.encode(errors="replace").decode().replace("\0", "?")
+def storable(value: Any) -> Any:
+    """Returns a value as sqlite and its JSON take it.
 
-
-def number(value: float | None) -> float | None:
-    """Returns a number that sqlite can hold; None for one that is infinite, huge or none."""
-    return value if value is not None and abs(value) < _MAX_INT else None
+    Lone surrogates and NULs become question marks, infinite numbers None.
+    """
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode().replace("\0", "?")
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def thoughts(record: Trajectory) -> list[str]:
@@ -288,6 +260,64 @@ def argument_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _parsed(text: str | bytes) -> Any:
+    """Returns a JSON value; an integer that sqlite cannot hold becomes a floating-point number."""
+    return json.loads(text, parse_int=lambda digits: (int if len(digits) < 19 else float)(digits))
+
+
+def _copy_rows(connection: sqlite3.Connection, file: BinaryIO) -> bool:
+    """Copies the next rows of ``index.jsonl``; returns whether there was anything."""
+    end, first = connection.execute("SELECT end, first FROM progress").fetchone()
+    line = file.readline(1000)
+    if end and (os.fstat(file.fileno()).st_size < end or line != first):
+        connection.execute("DELETE FROM episodes")
+        connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
+        end = 0
+    file.seek(end)
+    lines = file.read(_ROWS_BYTES)
+    size = lines.rfind(b"\n") + 1  # a line without its end comes later
+    if not size and len(lines) == _ROWS_BYTES:  # no row is as long
+        size = len(lines)
+    connection.executemany(_ADD_ROW, _rows(lines[:size]))
+    connection.execute("UPDATE progress SET end = ?, first = ?", [end + size, line])
+    return size > 0
+
+
+def _rows(lines: bytes) -> Iterator[list[Any]]:
+    """Yields the columns of lines of ``index.jsonl``; those that are no rows are left out."""
+    for line in lines.splitlines():
+        with suppress(ValueError, RecursionError):
+            row = run_folder.Row.from_json(_parsed(line))
+            outcome = "resolved" if row.resolved else "unresolved"
+            outcome = "error" if row.error_class else outcome
+            where = row.file, row.offset, row.length
+            columns = *row.key, *where, row.error_class, outcome, row.tokens, row.cost
+            yield [*map(storable, columns)]
+
+
+def _facts(folder: Path, row: Row) -> tuple[Row, str]:
+    """Returns the fields that a record adds to its row, and the text to search."""
+    try:
+        record = read_record(folder, *place(row))
+    except InvalidArgumentError:
+        return {"id": row["id"], "reason": UNREADABLE}, ""
+    ended_at = None
+    with suppress(ValueError, OverflowError, OSError):
+        ended_at = datetime.fromisoformat(record.started_at).timestamp() + record.duration_s
+    facts = {
+        "id": row["id"],
+        "stop_reason": str(record.stop_reason or ""),
+        "reason": str(record.grade.reason) if record.grade else record.error[:200],
+        "turns": len(record.turns),
+        "duration_s": record.duration_s,
+        "reward": record.total_reward,
+        "started_at": record.started_at[:40] or None,
+        "ended_at": ended_at,
+    }
+    text = storable("\n".join(_searched(record)))[:_MAX_SEARCHED]
+    return {name: storable(value) for name, value in facts.items()}, text
+
+
 def _searched(record: Trajectory) -> Iterator[str]:
     """Yields the texts of all turns: thoughts, calls and observations."""
     for turn, thought in zip(record.turns, thoughts(record), strict=True):
@@ -298,72 +328,9 @@ def _searched(record: Trajectory) -> Iterator[str]:
         yield turn.observation
 
 
-def _ended_at(record: Trajectory) -> float | None:
-    """Returns when an episode ended, in seconds since 1970; None where the record is silent."""
-    try:
-        return number(datetime.fromisoformat(record.started_at).timestamp() + record.duration_s)
-    except (ValueError, OSError):
-        return None
-
-
-def _copy_rows(connection: sqlite3.Connection, file: BinaryIO) -> bool:
-    """Copies the next rows of ``index.jsonl``; returns whether there was anything."""
-    end, first = connection.execute("SELECT end, first FROM progress").fetchone()
-    file.seek(0)
-    line = file.readline(1000)
-    is_other = end and (os.fstat(file.fileno()).st_size < end or line != first)
-    if is_other:
-        connection.execute("DELETE FROM episodes")
-        connection.execute("INSERT INTO texts (texts) VALUES ('delete-all')")
-        end = 0
-    file.seek(end)
-    lines = file.read(_ROWS_BYTES)
-    size = lines.rfind(b"\n") + 1  # a line without its end comes later
-    if not size and len(lines) == _ROWS_BYTES:  # no row is as long
-        size = len(lines)
-    rows: dict[tuple[str, int], tuple[object, ...]] = {}
-    for row in filter(None, map(_parsed, lines[:size].splitlines())):
-        if rows.get(row[:2], row)[-1] == "error" or row[:2] not in rows:
-            rows[row[:2]] = row
-    # One statement for all: each row of a statement would wait for the interpreter's lock.
-    content = json.dumps([*rows.values()])
-    connection.execute(
-        "DELETE FROM episodes WHERE outcome = 'error' AND (task, attempt) IN "
-        "(SELECT value ->> 0, value ->> 1 FROM json_each(?))",
-        [content],
-    )
-    connection.execute(
-        "INSERT OR IGNORE INTO episodes (task, attempt, file, offset, length, tokens, cost, "
-        "error_class, outcome) SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, "
-        "value ->> 4, value ->> 5, value ->> 6, value ->> 7, value ->> 8 FROM json_each(?)",
-        [content],
-    )
-    if size or is_other:
-        values = end + size, line
-        connection.execute("UPDATE progress SET end = ?, first = ?, changes = changes + 1", values)
-    return size > 0
-
-
-def _parsed(line: bytes) -> Any:
-    """Returns the columns of a line of ``index.jsonl``; None if it is no row."""
-    try:
-        data = json.loads(line)
-        attempt, *place = [data[name] for name in ("attempt", "offset", "length")]
-        if not all(type(value) is int and 0 <= value < _MAX_INT for value in (attempt, *place)):
-            return None
-        amounts = [number(data.get(name)) for name in ("tokens", "cost")]
-        error = clean(data.get("error_class") or "")
-        outcome = "resolved" if data.get("resolved") is True else "unresolved"
-        start = clean(data["task_id"]), attempt, clean(data["file"])
-        return *start, *place, *amounts, error, "error" if error else outcome
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return None
-
-
 def _add_facts(connection: sqlite3.Connection, read: Iterable[tuple[Row, str]]) -> None:
     for facts, text in read:
         columns = ", ".join(f"{name} = :{name}" for name in facts)
         sql = f"UPDATE episodes SET {columns}, indexed = 1 WHERE id = :id AND NOT indexed"  # noqa: S608
         if connection.execute(sql, facts).rowcount:  # no other viewer was faster
             connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (facts["id"], text))
-    connection.execute("UPDATE progress SET changes = changes + 1")

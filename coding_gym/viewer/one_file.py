@@ -35,21 +35,18 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
     Texts of more than 20,000 characters are cut.
 
     Args:
-        folders: Folders of runs, or folders that hold such.
+        folders: Folders of runs, or folders that contain folders of runs.
         path: The file; it is replaced as a whole or not at all.
 
     Raises:
         InvalidArgumentError: There is no run, or there are more than 2,000 episodes.
     """
     runs = Runs(folders)
-    try:
-        num_episodes = _fill(runs)
-        content = {
-            address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
-            for address, page in _pages(runs)
-        }
-    finally:
-        runs.close()
+    num_episodes = _fill(runs)
+    content = {
+        address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
+        for address, page in _pages(runs)
+    }
     temporary = path.with_name(f"{path.name}.part")
     temporary.write_text(_document(json.dumps(content)), encoding="utf-8", newline="\n")
     temporary.replace(path)

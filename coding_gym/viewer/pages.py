@@ -6,12 +6,12 @@ larger than a browser can take; `Run.text` gives the rest piece by piece.
 
 import hashlib
 import json
-import math
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import accumulate, chain, count, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,15 +20,9 @@ from pydantic import Field, validate_call
 
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
+from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
 from coding_gym.evaluation.report import run_tasks
-from coding_gym.evaluation.statistics import (
-    Estimate,
-    mean_estimate,
-    paired_difference,
-    rate_estimate,
-    resolved_rate,
-)
 from coding_gym.rollout.run_folder import CONFIG, INDEX, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import (
@@ -36,9 +30,9 @@ from coding_gym.viewer.index import (
     Row,
     RunIndex,
     argument_text,
-    clean,
-    number,
     open_regular,
+    place,
+    read_record,
     thoughts,
 )
 
@@ -54,20 +48,18 @@ _MAX_TEXT, _MAX_MORE = 20_000, 50_000  # characters of a text on a page, and of 
 _MAX_CONFIG_BYTES = 64 << 20
 _RUNNING_S, _RATE_S = 120, 600
 
-_COLUMNS = (
-    *("task", "attempt", "ifnull(repo, '') AS repo", "ifnull(difficulty, '') AS difficulty"),
-    *("outcome", "reason", "stop_reason", "error_class"),
-    *("turns", "tokens", "cost", "duration_s", "reward", "started_at", "indexed"),
-)
+_COLUMNS = """task, attempt, ifnull(repo, '') AS repo, ifnull(difficulty, '') AS difficulty,
+outcome, reason, stop_reason, error_class, turns, tokens, cost, duration_s, reward, started_at,
+indexed"""
 _FACETS = {"repo": "tasks", "difficulty": "tasks"}
 _FACETS |= {"stop_reason": "episodes", "error_class": "episodes"}
-_TABLE = "episodes LEFT JOIN tasks USING (task)"
 
 _SETTINGS = {"agent": "agent.name", "model": "agent.model"}
 _SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
 _SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
 
 _READING = threading.Lock()  # so that the memory of a large record is needed once
+_read_kept = lru_cache(maxsize=2)(read_record)
 
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 _SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
@@ -82,6 +74,11 @@ class Run:
     Args:
         folder: The run's folder.
         run_id: Its name in addresses.
+
+    Attributes:
+        tasks: The run's tasks by id; None until `load_tasks` was called.
+        latest: The last summary; empty before the first one.
+        is_settled: Whether the summary stays as it is until the index grows.
 
     Raises:
         InvalidArgumentError: The folder holds no run that can be read.
@@ -99,11 +96,11 @@ class Run:
             raise InvalidArgumentError(f"{folder} holds no run: {problem!s:.300}") from None
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
-        self.is_live = True  # whether the summary may change by itself
+        self.is_settled = False
         self._tasks_problem = "the tasks are still being loaded"
-        self._lock = threading.Lock()
-        self._summed: tuple[object, float, Json, Json] = (None, 0.0, {}, {})
-        self._records: dict[int, Trajectory] = {}  # those that were read last
+        self.latest: Json = {}
+        self._summed: object = None  # the state that the summary describes
+        self._due = 0.0
 
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
@@ -116,38 +113,24 @@ class Run:
             tasks = run_tasks(RunFolder(self.folder, {"tasks": known}))
             self.index.set_tasks((task.task_id, task.repo, task.difficulty) for task in tasks)
             self._tasks_problem = "the task has changed since the run, or has no gold patch"
-        except Exception as problem:  # noqa: BLE001 - a stranger's settings may break any reader
+        except Exception as problem:  # noqa: BLE001 - hostile settings may break any reader
             tasks, self._tasks_problem = (), f"the tasks cannot be loaded: {problem!s:.300}"
         self.tasks = {task.task_id: task for task in tasks}
-        self._summed = (None, 0.0, *self._summed[2:])  # to be computed at once
-        self.is_live = True
 
     def summary(self) -> Json:
-        """Returns the run with its counts, sums, estimates and progress."""
-        return self._summary_and_facets()[0]
+        """Returns the run with its counts, sums, estimates and progress.
 
-    def _summary_and_facets(self) -> tuple[Json, Json]:
-        """Returns the summary, and the values that episodes can be filtered by.
-
-        Both are computed again after a change, for a tenth of a processor's time at most, and by
-        one thread; the others take the last ones.
+        They are computed again after a change, for a tenth of a processor's time at most.
         """
-        if self._lock.acquire(blocking=not self._summed[2]):
-            try:
-                self._sum_up()
-            finally:
-                self._lock.release()
-        return self._summed[2:]
-
-    def _sum_up(self) -> None:
-        old, due, summary, facets = self._summed
-        state = (self.index.changes(), self._is_recent())
-        if old != state and time.monotonic() >= due:
+        sql = "SELECT max(id), (SELECT count(*) FROM episodes WHERE NOT indexed) FROM episodes"
+        state = self.index.query(sql), self._is_recent()
+        if state != self._summed and time.monotonic() >= self._due:
             start = time.thread_time()
-            old, summary, facets = state, self._summarise(), self._facets()
-            due = time.monotonic() + 10 * (time.thread_time() - start)
-            self._summed = (old, due, summary, facets)
-        self.is_live = old != state or summary["running"] or summary["indexed"] < 1
+            self.latest, self._summed = self._summarise(), state
+            self._due = time.monotonic() + 10 * (time.thread_time() - start)
+        is_final = not self.latest["running"] and self.latest["indexed"] == 1
+        self.is_settled = is_final and state == self._summed
+        return self.latest
 
     def _is_recent(self) -> bool:
         """Returns whether an attempt was added within the last two minutes."""
@@ -196,17 +179,27 @@ class Run:
 
     def _estimates(self) -> Json:
         """Returns the means over tasks; a measure that no attempt has is null."""
-        tasks = self.index.values(
-            "SELECT json_object('rows', count(*), 'resolved', avg(outcome = 'resolved'), "
-            "'tokens', nullif(avg(tokens), 0), 'turns', avg(turns), 'duration_s', avg(duration_s)) "
-            "AS value FROM episodes WHERE outcome != 'error' GROUP BY task"
-        )
-        names = ("resolved", "tokens", "turns", "duration_s")
-        means = {name: [t[name] for t in tasks if t[name] is not None] for name in names}
-        found = {name: mean_estimate(of) if of else None for name, of in means.items()}
+        tasks = self.by_task().values()
+        found: Json = {"resolved": None}
         if tasks:
-            found["resolved"] = rate_estimate(means["resolved"], sum(t["rows"] for t in tasks))
+            rates = [task["num_resolved"] / task["rows"] for task in tasks]
+            found["resolved"] = statistics.rate_estimate(rates, sum(t["rows"] for t in tasks))
+        for name in ("tokens", "turns", "duration_s"):
+            means = [task[name] for task in tasks if task[name] is not None]
+            found[name] = statistics.mean_estimate(means) if means else None
         return {name: _estimate(estimate) for name, estimate in found.items()}
+
+    def by_task(self) -> dict[str, Json]:
+        """Returns the attempts with a verdict at each task, and their means."""
+        # One row of JSON: sqlite would wait for the interpreter's lock at each row.
+        sql = """
+            SELECT json_group_object(task, json_object('repo', repo, 'rows', n,
+                'num_resolved', good, 'tokens', used, 'turns', turns, 'duration_s', spent)) AS found
+            FROM (SELECT task, count(*) AS n, sum(outcome = 'resolved') AS good,
+                nullif(avg(tokens), 0) AS used, avg(turns) AS turns, avg(duration_s) AS spent
+                FROM episodes WHERE outcome != 'error' GROUP BY task)
+            LEFT JOIN tasks USING (task)"""
+        return dict(json.loads(self.index.query(sql)[0]["found"]))
 
     def _rate_per_min(self) -> float | None:
         """Returns the attempts per minute of the last ten minutes; None without any."""
@@ -252,20 +245,20 @@ class Run:
         wanted["instr(lower(task), lower(?))"] = task
         phrase = text.replace("\0", " ").replace('"', '""').strip()
         wanted["id IN (SELECT rowid FROM texts WHERE texts MATCH ?)"] = phrase and f'"{phrase}" *'
-        values = [clean(value) for value in wanted.values() if value]
+        values = [value for value in wanted.values() if value]
         condition = " AND ".join(sql for sql, value in wanted.items() if value) or "1"
         key = f"{sort} IS NULL, {sort}" if sort else STARTED
-        found = f"FROM {_TABLE} WHERE {condition}"
+        found = f"FROM episodes LEFT JOIN tasks USING (task) WHERE {condition}"
         total = self.index.query(f"SELECT count(*) AS rows {found}", values)[0]["rows"]
         rows = self.index.query(
-            f"SELECT {', '.join(_COLUMNS)} {found} ORDER BY {key} {order}, id LIMIT ? OFFSET ?",
+            f"SELECT {_COLUMNS} {found} ORDER BY {key} {order}, id LIMIT ? OFFSET ?",
             [*values, -1 if limit is None else limit, offset],
         )
         return {
             "total": total,
             "offset": offset,
             "episodes": [{**row, "indexed": bool(row["indexed"])} for row in rows],
-            "facets": self._summary_and_facets()[1],
+            "facets": self._facets(),
         }
 
     @validate_call
@@ -298,17 +291,12 @@ class Run:
         }
 
     def _record(self, task: str, attempt: int) -> tuple[Row, Trajectory]:
-        """Returns the row and the record of an episode; the last two records are kept."""
         sql = "SELECT * FROM episodes WHERE task = ? AND attempt = ?"
-        rows = self.index.query(sql, [clean(task), attempt])
+        rows = self.index.query(sql, [task, attempt])
         if not rows:
             raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
-        row = rows[0]
         with _READING:
-            kept = self._records
-            record = kept.get(row["id"]) or self.index.read(row)
-            self._records = {**dict([*kept.items()][-1:]), row["id"]: record}
-        return row, record
+            return rows[0], _read_kept(self.folder, *place(rows[0]))
 
     def _neighbours(self, row: Row) -> Json:
         """Returns the attempts at the same task, and the episodes that started next."""
@@ -374,7 +362,7 @@ class Run:
             UnknownNameError: It is not known; the message says why.
         """
         sql = "SELECT attempt FROM episodes WHERE task = ? AND reason != 'unreadable' LIMIT 1"
-        attempts = self.index.query(sql, [clean(task)])
+        attempts = self.index.query(sql, [task])
         gold = attempts and self._gold(self._record(task, attempts[0]["attempt"])[1])
         if not gold:
             raise UnknownNameError(f"no gold patch of {task!r:.100}: {self._tasks_problem}")
@@ -390,25 +378,12 @@ class Run:
         has_all = "tasks.environments" not in self._settings
         return "" if has_all and digest not in (None, task_digest(task)) else task.gold_patch
 
-    def outcomes(self) -> dict[str, list[float]]:
-        """Returns the scores of the attempts at each task, as `paired_difference` takes them."""
-        tasks = self.index.values(
-            "SELECT json_array(task, count(*), total(outcome = 'resolved')) AS value "
-            "FROM episodes WHERE outcome != 'error' GROUP BY task"
-        )
-        return {task: [float(n < good) for n in range(rows)] for task, rows, good in tasks}
-
-    def repositories(self) -> dict[str, str]:
-        """Returns the repository of each task, as far as they are known."""
-        sql = "SELECT json_array(task, repo) AS value FROM tasks WHERE repo != ''"
-        return dict(self.index.values(sql))
-
 
 class Runs:
     """The runs in some folders, by the ids that addresses use.
 
     Args:
-        paths: Folders of runs, or folders that hold such.
+        paths: Folders of runs, or folders that contain folders of runs.
 
     Raises:
         InvalidArgumentError: A folder does not exist.
@@ -420,34 +395,26 @@ class Runs:
                 raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
         self.paths = paths
         self.by_id: dict[str, Run] = {}
-        self._states: dict[Path, object] = {}
+        self._ids: dict[object, str] = {}  # by folder and version of the settings
         self.refresh()
 
     def refresh(self) -> None:
         """Finds runs that are new or have other settings, and forgets those that are gone."""
-        configs = chain.from_iterable(
-            sorted([path / CONFIG, *path.glob(f"*/{CONFIG}")]) for path in self.paths
-        )
-        states: dict[Path, object] = {}
-        for config in configs:
-            with suppress(OSError):
-                now = config.stat()
-                states[config.parent.resolve()] = now.st_ino, now.st_size, now.st_mtime_ns
-        for run in [*self.by_id.values()]:
-            if states.get(run.folder) != self._states[run.folder]:
-                self.by_id.pop(run.id).index.close()
-        known = {run.folder for run in self.by_id.values()}
-        for folder, state in states.items():
-            if folder not in known and state != self._states.get(folder):
-                self._add(folder)
-        self._states = states
-
-    def _add(self, folder: Path) -> None:
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
-        names = chain([name], (f"{name}~{number}" for number in count(2)))
-        run_id = next(name for name in names if name not in self.by_id)
-        with suppress(InvalidArgumentError):
-            self.by_id[run_id] = Run(folder, run_id)
+        configs: dict[object, Path] = {}
+        for path in self.paths:
+            for config in sorted([path / CONFIG, *path.glob(f"*/{CONFIG}")]):
+                with suppress(OSError):
+                    folder, status = config.parent.resolve(), config.stat()
+                    configs[folder, status.st_ino, status.st_size, status.st_mtime_ns] = folder
+        for key in self._ids.keys() - configs.keys():
+            self.by_id.pop(self._ids.pop(key), None)
+        for key, folder in configs.items():
+            if key not in self._ids:
+                name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
+                names = chain([name], (f"{name}~{number}" for number in count(2)))
+                self._ids[key] = next(name for name in names if name not in self.by_id)
+                with suppress(InvalidArgumentError):
+                    self.by_id[self._ids[key]] = Run(folder, self._ids[key])
 
     def __getitem__(self, run_id: str) -> Run:
         """Returns a run.
@@ -464,11 +431,6 @@ class Runs:
         runs = [run.summary() for run in [*self.by_id.values()]]
         return {"runs": sorted(runs, key=lambda run: run["created_at"], reverse=True)}
 
-    def close(self) -> None:
-        """Removes temporary indexes."""
-        for run in self.by_id.values():
-            run.index.close()
-
 
 def compare(a: Run, b: Run) -> Json:
     """Returns the comparison of two runs on the tasks that both have attempted.
@@ -476,12 +438,13 @@ def compare(a: Run, b: Run) -> Json:
     Raises:
         InvalidArgumentError: The runs have no task in common.
     """
-    first, second = a.outcomes(), b.outcomes()
-    paired = paired_difference(first, second)
-    known = {**b.repositories(), **a.repositories()}
+    first, second = a.by_task(), b.by_task()
+    scores_a, scores_b = _scores(first), _scores(second)
+    paired = statistics.paired_difference(scores_a, scores_b)
     by_repo: dict[str, list[str]] = {}
     for task in first.keys() & second.keys():
-        by_repo.setdefault(known.get(task, "unknown"), []).append(task)
+        repo = first[task]["repo"] or second[task]["repo"] or "unknown"
+        by_repo.setdefault(repo, []).append(task)
     names = ("p_value", "cohens_d", "num_better", "num_worse")
     return {
         "a": a.summary(),
@@ -496,12 +459,22 @@ def compare(a: Run, b: Run) -> Json:
             {
                 "repo": repo,
                 "num_tasks": len(tasks),
-                "a": _estimate(resolved_rate({task: first[task] for task in tasks})),
-                "b": _estimate(resolved_rate({task: second[task] for task in tasks})),
+                **{
+                    name: _estimate(statistics.resolved_rate({task: of[task] for task in tasks}))
+                    for name, of in (("a", scores_a), ("b", scores_b))
+                },
             }
             for repo, tasks in sorted(by_repo.items())
         ],
         "warnings": setting_differences(a.config, b.config),
+    }
+
+
+def _scores(tasks: Mapping[str, Json]) -> dict[str, list[float]]:
+    """Returns the scores of the attempts at each task."""
+    return {
+        name: [float(number < task["num_resolved"]) for number in range(task["rows"])]
+        for name, task in tasks.items()
     }
 
 
@@ -510,15 +483,7 @@ def dumps(page: Json) -> str:
     try:
         return json.dumps(page, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(page))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return json.dumps(json.loads(json.dumps(page), parse_constant=lambda _: None))
 
 
 def cut(text: str, most: int = _MAX_TEXT) -> Json:
@@ -526,7 +491,7 @@ def cut(text: str, most: int = _MAX_TEXT) -> Json:
     return {"text": text[:most], "total": len(text)}
 
 
-def _estimate(estimate: Estimate | None) -> Json:
+def _estimate(estimate: statistics.Estimate | None) -> Json:
     return {name: getattr(estimate, name, None) for name in ("value", "low", "high")}
 
 
@@ -580,7 +545,7 @@ def _timeline(record: Trajectory) -> Json:
     tokens = [((c.prompt_tokens or 0) + (c.completion_tokens or 0)) if c else 0 for c in calls]
     return {
         "tokens": [*accumulate(tokens)] if any(tokens) else [],
-        "seconds": [*accumulate(number(turn.duration_s) or 0 for turn in record.turns)],
+        "seconds": [*accumulate(turn.duration_s for turn in record.turns)],
         "rewards": [turn.reward for turn in record.turns],
         "limits": {
             name: limits.get(name) if isinstance(limits, dict) else None

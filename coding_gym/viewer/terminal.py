@@ -42,22 +42,19 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
         InvalidArgumentError: The folder holds no run, or its record cannot be read.
     """
     run = Run(folder, folder.name)
-    try:
-        while run.index.update():
-            pass
-        rows = run.index.query("SELECT task, min(attempt) AS attempt FROM episodes GROUP BY task")
-        first = {row["task"]: row["attempt"] for row in rows}
-        if task not in first:
-            similar = ", ".join(difflib.get_close_matches(task, first, cutoff=0.5)) or "none"
-            raise UnknownNameError(f"{folder} has no task {task!r}; similar: {similar}")
-        attempt = first[task] if attempt is None else attempt
-        episode = run.episode(task, attempt)
-        turns = list(episode["turns"])
-        while len(turns) < episode["num_turns"]:
-            turns += run.turns(task, attempt, len(turns))["turns"]
-        return episode, turns
-    finally:
-        run.index.close()
+    while run.index.update():
+        pass
+    rows = run.index.query("SELECT task, min(attempt) AS attempt FROM episodes GROUP BY task")
+    first = {row["task"]: row["attempt"] for row in rows}
+    if task not in first:
+        similar = ", ".join(difflib.get_close_matches(task, first, cutoff=0.5)) or "none"
+        raise UnknownNameError(f"{folder} has no task {task!r}; similar: {similar}")
+    attempt = first[task] if attempt is None else attempt
+    episode = run.episode(task, attempt)
+    turns = list(episode["turns"])
+    while len(turns) < episode["num_turns"]:
+        turns += run.turns(task, attempt, len(turns))["turns"]
+    return episode, turns
 
 
 def coloured(text: str) -> Text:

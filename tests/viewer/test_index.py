@@ -16,7 +16,7 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
-from coding_gym.viewer.index import DATABASE, UNREADABLE, Row, RunIndex
+from coding_gym.viewer.index import DATABASE, UNREADABLE, Row, RunIndex, place, read_record
 
 INDEX = "index.jsonl"
 
@@ -70,7 +70,7 @@ def test_every_attempt_is_listed_with_the_facts_of_its_record(run: Path) -> None
         assert (listed["tokens"], listed["cost"]) == (row.tokens, row.cost)
         outcome = "resolved" if record.resolved else "unresolved"
         assert listed["outcome"] == ("error" if record.error_class else outcome)
-        assert index.read(listed) == record
+        assert read_record(run, *place(listed)) == record
 
 
 def test_rows_that_are_added_later_are_found_and_torn_lines_wait(run: Path) -> None:
@@ -172,7 +172,6 @@ def test_a_folder_that_cannot_be_written_gets_a_temporary_database(run: Path) ->
     (run / DATABASE / "in the way").mkdir(parents=True)
     index = complete(run)
     assert len(keys(index)) == 12
-    index.close()
     assert [path.name for path in (run / DATABASE).iterdir()] == ["in the way"]
 
 
@@ -203,7 +202,7 @@ def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None
     row = row_of(index, "forged")
     assert (row["reason"], row["indexed"]) == (UNREADABLE, 1)
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
-        index.read(row)
+        read_record(run, *place(row))
 
 
 HUGE = 10**400

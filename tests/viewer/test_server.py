@@ -38,13 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs(folder: Path) -> Iterator[Runs]:
+def runs(folder: Path) -> Runs:
     runs = Runs([folder, folder / "more"])
     for run in runs.by_id.values():
         run.index.complete()
         run.load_tasks()
-    yield runs
-    runs.close()
+    return runs
 
 
 @pytest.fixture
