@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
 
+_WARM_UP = "from coding_gym.sandbox.zygote.rehearsal import rehearse; print(rehearse())"
 # Calls that open something know its descriptor, so they run where nobody else opens any.
 _ALONE = """
 import os, sys
@@ -135,3 +137,12 @@ def test_the_folders_of_a_sandbox_do_not_depend_on_its_owners_umask() -> None:
     finally:
         os.umask(before)
     assert modes == ["0022", "755", "755", "1777", "755"]
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare, of util-linux")
+def test_commands_before_the_first_sandbox_really_run() -> None:
+    argv = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+    done = subprocess.run(
+        [*argv, sys.executable, "-c", _WARM_UP], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("10\n", "")
