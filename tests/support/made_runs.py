@@ -57,6 +57,7 @@ def resolved_episode(task_id: str, patch: str) -> Trajectory:
     )
     return Trajectory(
         task_id=task_id,
+        usage={"model_calls": 2, "prompt_tokens": 9},
         agent="chat",
         model="owner/model",
         run_id="run",
