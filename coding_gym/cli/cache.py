@@ -111,16 +111,11 @@ def show_log(
 @app.command("recipes")
 def show_recipes(
     repo: Annotated[str | None, typer.Option(help="Only this repository, owner/name.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to this file.")] = None,
 ) -> None:
     """Print how SWE-bench installs each version of its projects, as JSON; fetched once."""
     tables = read_tables()
     specs = tables.specs if repo is None else {repo: tables.of(repo)}
-    text = json.dumps(specs, indent=1, sort_keys=True)
-    if out is None:
-        terminal().print(text)
-    else:
-        out.write_text(f"{text}\n", encoding="utf-8")
+    terminal().print(json.dumps(specs, indent=1, sort_keys=True))
 
 
 def _folder(folder: Path | None) -> Path:
