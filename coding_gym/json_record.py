@@ -40,6 +40,12 @@ def _required(record: Any) -> frozenset[str]:
     return frozenset(f.name for f in fields(record) if f.default is f.default_factory is MISSING)
 
 
+@cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Returns the origin and the arguments of a generic type."""
+    return get_origin(kind), get_args(kind)
+
+
 def _written(value: Any) -> Any:
     if isinstance(value, JsonRecord):
         return value.to_json()
@@ -80,9 +86,9 @@ def read_record(record: type[Kind], data: Any, path: str = "") -> Kind:
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
+    if kind is Any or type(value) is kind:
         return value
+    origin, arguments = _parts(kind)
     if NoneType in arguments:
         (kind,) = set(arguments) - {NoneType}
         return None if value is None else _read(kind, value, path)
