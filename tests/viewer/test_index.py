@@ -6,7 +6,6 @@ import os
 import sqlite3
 import threading
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from coding_gym.rollout import RunFolder
 from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import DATABASE, UNREADABLE, Row, RunIndex, place, read_record
+from coding_gym.viewer.pages import Run
 
 INDEX = "index.jsonl"
 
@@ -85,12 +85,10 @@ def test_rows_that_are_added_later_are_found_and_torn_lines_wait(run: Path) -> N
     assert not index.update()
 
 
-@pytest.mark.parametrize(("start", "other"), [(0, b"__"), (7, b"__"), (0, b"--")])
-def test_an_index_that_shrank_or_begins_differently_is_read_anew(
-    run: Path, start: int, other: bytes
-) -> None:
+@pytest.mark.parametrize("other", [b"__", b"--"])
+def test_an_index_that_shrank_or_begins_differently_is_read_anew(run: Path, other: bytes) -> None:
     index = complete(run)
-    kept = (run / INDEX).read_bytes().splitlines(keepends=True)[start:9]
+    kept = (run / INDEX).read_bytes().splitlines(keepends=True)[:9]
     kept += kept[:1] * 9 if other == b"--" else []  # longer than before
     (run / INDEX).write_bytes(b"".join(kept).replace(b"__", other))
     index.complete()
@@ -100,27 +98,17 @@ def test_an_index_that_shrank_or_begins_differently_is_read_anew(
 
 def test_a_verdict_replaces_an_error_and_nothing_replaces_a_verdict(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "run", {})
-    failed = Trajectory(task_id="a", error="lost", error_class="sandbox", turns=(said("early"),))
-    graded = replace(
-        failed,
-        error="",
-        error_class="",
-        turns=(said("late"),),
-        grade=Grade(resolved=True, reason=GradeReason.RESOLVED),
-    )
+    grade = Grade(resolved=True, reason=GradeReason.RESOLVED)
+    early, late = (Turn(action="early"),), (Turn(action="late"),)
+    failed = Trajectory(task_id="a", error="lost", error_class="sandbox", turns=early)
+    graded = Trajectory(task_id="a", grade=grade, turns=late)
     add(tmp_path / "run", failed)
     index = complete(tmp_path / "run")
-    assert row_of(index, "a")["outcome"] == "error"
-    assert found(index, "early") == ["a"]
-    for records in ((failed, graded, failed), (failed,)):
-        add(tmp_path / "run", *records)
-        index.complete()
+    assert (row_of(index, "a")["outcome"], found(index, "early")) == ("error", ["a"])
+    add(tmp_path / "run", failed, graded, failed)
+    index.complete()
     assert row_of(index, "a")["outcome"] == "resolved"
     assert (found(index, "early"), found(index, "late")) == ([], ["a"])
-
-
-def said(text: str) -> Turn:
-    return Turn(action=text)
 
 
 def garble(path: Path) -> None:
@@ -128,9 +116,8 @@ def garble(path: Path) -> None:
 
 
 def tear(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[8192:] = bytes(len(content) - 8192)
-    path.write_bytes(content)
+    content = path.read_bytes()
+    path.write_bytes(content[:8192] + bytes(len(content) - 8192))
 
 
 def outdate(path: Path) -> None:
@@ -138,12 +125,7 @@ def outdate(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
 
 
-def empty(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("DROP TABLE episodes; CREATE VIEW episodes AS SELECT 1")
-
-
-@pytest.mark.parametrize("damage", [garble, tear, outdate, empty, Path.unlink])
+@pytest.mark.parametrize("damage", [garble, tear, outdate, Path.unlink])
 def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None:  # type: ignore[no-untyped-def]
     expected = keys(complete(run))
     damage(run / DATABASE)
@@ -175,84 +157,65 @@ def test_a_folder_that_cannot_be_written_gets_a_temporary_database(run: Path) ->
     assert [path.name for path in (run / DATABASE).iterdir()] == ["in the way"]
 
 
-@pytest.mark.parametrize("content", [b"mine", b""])
 @pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"])
-def test_a_database_that_is_a_link_leaves_its_target_alone(
-    run: Path, name: str, content: bytes
-) -> None:
-    target = run.parent / "precious"
-    target.write_bytes(content)
-    (run / name).symlink_to(target)
-    assert len(keys(complete(run))) == 12
-    assert target.read_bytes() == content
+def test_a_database_that_is_a_link_leaves_its_target_alone(run: Path, name: str) -> None:
+    for content in (b"mine", b""):
+        target = run.parent / "precious"
+        target.write_bytes(content)
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(target)
+        assert len(keys(complete(run))) == 12
+        assert target.read_bytes() == content
 
 
-FILES = ("../secret.jsonl", "/etc/passwd", "config.json", "trajectories-1.jsonl/../x", "", "\0")
-FILES += ("trajectories-0000.jsonl\n", "trajectories-link.jsonl", "trajectories-7.jsonl", "\ud800")
+FILES = ("../secret.jsonl", "config.json", "trajectories-1.jsonl/../x", "", "\0", "\ud800")
+FILES += ("trajectories-0000.jsonl\n", "trajectories-7.jsonl")
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None:
     secret = json.dumps(Trajectory(task_id="forged").to_json())
-    for name in ("secret.jsonl", "run/config.json", "run/trajectories-link.jsonl"):
+    for name in ("secret.jsonl", "run/config.json"):
         (run.parent / name).write_text(secret, encoding="utf-8")
     (run / "trajectories-7.jsonl").symlink_to(run.parent / "secret.jsonl")
     forge(run, file=file, length=len(secret))
-    index = complete(run)
-    row = row_of(index, "forged")
+    row = row_of(complete(run), "forged")
     assert (row["reason"], row["indexed"]) == (UNREADABLE, 1)
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
         read_record(run, *place(row))
 
 
 HUGE = 10**400
-LINES = (
-    b"[" * 100_000,
-    b"\xff\xfe",
-    b"null",
-    b'{"task_id": 1}',
-    b'{"task_id": "a", "attempt": -1}',
-)
-
-
+LINES = (b"[" * 100_000, b"\xff\xfe", b"null", b'{"task_id": 1}', b"x" * 2_000_000)
 ROWS: list[dict[str, object]] = [{"attempt": HUGE}, {"offset": 2**63}, {"length": -1}]
-ROWS += [{"tokens": HUGE}, {"cost": math.nan}, {"tokens": "many"}, {"error_class": 5}]
-ROWS += [{"task_id": "\ud800"}, {"length": 2**40}]
+ROWS += [{"tokens": HUGE}, {"cost": math.inf}, {"tokens": "many"}, {"task_id": "\ud800"}]
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_rows_that_no_runner_wrote_do_no_harm(run: Path, row: dict[str, object]) -> None:
     with (run / INDEX).open("ab") as file:
         file.writelines(line + b"\n" for line in LINES)
-        file.write(b"x" * 2_000_000 + b"\n")
     forge(run, **row)
     forge(run, task_id="behind")
     index = complete(run)
     assert {("behind", 0)} < keys(index)
     assert index.query("SELECT count(*) AS n FROM episodes WHERE NOT indexed") == [{"n": 0}]
+    assert Run(run, "run").summary()["indexed"] == 1
 
 
 RECORDS = [b"[" * 100_000, b"{}", b'"text"', b"\xff", b'{"task_id": "other"}']
-RECORDS += [
-    json.dumps({"task_id": "forged", "turns": [{"action": "", "reward": HUGE}] * 2}).encode()
-]
+TURN = {"action": "\ud800 odd", "reward": HUGE}
+RECORDS += [json.dumps({"task_id": "forged", "started_at": "9" * 99, "turns": [TURN]}).encode()]
 
 
 @pytest.mark.parametrize("record", RECORDS)
 def test_a_record_that_cannot_be_read_is_marked(run: Path, record: bytes) -> None:
     (run / "trajectories-0009.jsonl").write_bytes(record)
     forge(run, file="trajectories-0009.jsonl", length=len(record))
-    row = row_of(complete(run), "forged")
+    index = complete(run)
+    row = row_of(index, "forged")
     assert row["indexed"]
-    assert row["reason"] == UNREADABLE or row["reward"] is None
-
-
-def test_records_with_odd_numbers_and_characters_are_listed(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path / "run", {})
-    turns = (Turn(action="\ud800 odd", reward=math.nan),)
-    add(tmp_path / "run", Trajectory(task_id="a", turns=turns, started_at="9" * 100))
-    index = complete(tmp_path / "run")
-    assert (found(index, "odd"), row_of(index, "a")["reward"]) == (["a"], None)
+    assert row["reason"] == UNREADABLE or (row["reward"] is None and found(index, "odd"))
 
 
 def test_named_pipes_are_not_waited_for(run: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -25,6 +24,7 @@ from coding_gym.viewer.server import make_app  # noqa: E402
 
 HERE = "http://127.0.0.1:7575"
 TASK = "birch__ledger-000001"
+ENDS = ("value", "low", "high")
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,9 @@ def test_numbers_of_a_run_are_those_of_its_report(client: Any, folder: Path) -> 
         expected = {end: getattr(estimate, end) for end in ENDS}
         assert shown["estimates"][name] == pytest.approx(expected)
     assert shown["error_classes"] == made.error_classes
-    assert shown["cost"] == pytest.approx(sum(r.cost or 0 for r in rows(folder / "first")))
+    rows = RunFolder.open(folder / "first").rows().values()
+    assert shown["cost"] == pytest.approx(sum(row.cost or 0 for row in rows))
     assert (shown["indexed"], shown["running"], shown["planned"]) == (1, False, 80)
-
-
-ENDS = ("value", "low", "high")
-
-
-def rows(folder: Path) -> Any:
-    return RunFolder.open(folder).rows().values()
 
 
 def test_a_comparison_is_that_of_evaluation(client: Any, folder: Path) -> None:
@@ -95,43 +89,35 @@ def test_a_comparison_is_that_of_evaluation(client: Any, folder: Path) -> None:
     assert any("seed" in w or "tasks" in w for w in shown["warnings"])
 
 
-def listed(client: Any, **parameters: object) -> list[Any]:
-    return get(client, "runs/first/episodes", limit=500, **parameters)["episodes"]  # type: ignore[no-any-return]
+def listed(client: Any, **parameters: object) -> Any:
+    return get(client, "runs/first/episodes", **parameters)["episodes"]
 
 
-def test_episodes_are_filtered_sorted_and_paged(client: Any, folder: Path) -> None:
+def test_episodes_are_filtered_sorted_and_paged(client: Any) -> None:
     everything = listed(client)
     assert [e["started_at"] for e in everything] == sorted(e["started_at"] for e in everything)
     facets = get(client, "runs/first/episodes")["facets"]
     for name, values in {**facets, "outcome": ["resolved", "unresolved", "error"]}.items():
         assert values
         for value in values:
-            wanted = [e for e in everything if e[name] == value]
-            assert listed(client, **{name: value}) == wanted
+            assert listed(client, **{name: value}) == [e for e in everything if e[name] == value]
     for name in ("tokens", "task", "cost", "duration_s", "turns"):
         values = [e[name] for e in listed(client, sort=name, order="desc")]
         assert values == sorted(values, reverse=True)
-    pages = [
-        get(client, "runs/first/episodes", offset=start, limit=30) for start in range(0, 80, 30)
-    ]
-    assert [episode for page in pages for episode in page["episodes"]] == everything
-    assert {page["total"] for page in pages} == {80}
+    assert [e for i in (0, 30, 60) for e in listed(client, offset=i, limit=30)] == everything
     assert {e["task"] for e in listed(client, task="LEDGER-000001")} == {TASK}
-    run = RunFolder.open(folder / "first")
-    expected = {row.key for row in rows(run.path) if "python -m pytest" in str(run.read(row).turns)}
-    phrase = listed(client, text="PYTHON -m pytest")
-    assert {(e["task"], e["attempt"]) for e in phrase} == expected
+    assert {e["turns"] for e in listed(client, text="STEP 6: i look")} == {8}
     assert listed(client, text='"no AND (such*') == listed(client, text="%_") == []
 
 
 def test_an_episode_has_its_turns_grade_and_neighbours(client: Any, folder: Path) -> None:
-    order = [(e["task"], e["attempt"]) for e in listed(client)]
+    order = [[e["task"], e["attempt"]] for e in listed(client)]
     page = get(client, "runs/first/episode", task=TASK, attempt=1)
-    place = order.index((TASK, 1))
-    around = {"previous": [*order[place - 1]], "next": [*order[place + 1]]}
+    place = order.index([TASK, 1])
+    around = {"previous": order[place - 1], "next": order[place + 1]}
     assert page["neighbours"] == {"attempts": [0, 1], **around}
-    (row,) = (row for row in rows(folder / "first") if row.key == (TASK, 1))
-    record = RunFolder.open(folder / "first").read(row)
+    run = RunFolder.open(folder / "first")
+    record = run.read(run.rows()[TASK, 1])
     assert page["num_turns"] == len(record.turns) == len(page["turns"])
     assert page["patch"] == {"text": record.patch, "total": len(record.patch)}
     prompt = [m["content"] for m in record.messages if m["role"] in ("system", "user")]
@@ -148,7 +134,7 @@ def test_an_episode_has_its_turns_grade_and_neighbours(client: Any, folder: Path
     assert "area.py" in get(client, "runs/first/gold", task=TASK)["patch"]["text"]
 
 
-def test_long_texts_are_cut_and_read_piece_by_piece(client: Any, folder: Path) -> None:
+def test_long_texts_are_cut_and_read_piece_by_piece(client: Any) -> None:
     hostile = {"task": "task<script>alert(1)</script>", "attempt": 1}
     page = get(client, "runs/hostile/episode", **hostile)
     output = page["turns"][0]["calls"][0]["output"]
@@ -160,15 +146,11 @@ def test_long_texts_are_cut_and_read_piece_by_piece(client: Any, folder: Path) -
     assert whole == "y" * 200_000
     turns = get(client, "runs/hostile/turns", start=1, count=1, **hostile)["turns"]
     assert turns == page["turns"][1:2]
-    error = get(client, "runs/hostile/text", path="error", **hostile)
-    assert error["total"] == page["error"]["total"]
 
 
 CONFIGS = (5, {"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}})
-CONFIGS += ({"tasks": {"task_ids": [[]], "source": {}, "split": 0}, "attempts": -(10**30)},)
-CONFIGS += (
-    {"tasks": {"source": "/etc/passwd", "environments": "swebench"}, "created_at": "\ud800"},
-)
+CONFIGS += ({"tasks": {"source": 0, "task_ids": [[]]}, "attempts": -(10**30)},)
+CONFIGS += ({"tasks": {"source": "/etc/passwd"}, "created_at": "\ud800"},)
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -200,21 +182,16 @@ def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
     assert client.get("/api/runs/one").status_code == 404
 
 
-UNKNOWN = ["runs/..", "runs/%2e%2e", "runs/..%2f..%2fetc", "runs/first%00", "runs/first/config"]
-UNKNOWN += ["runs/first/episode?task=none", f"runs/first/episode?task={TASK}&attempt=9"]
-UNKNOWN += [
-    f"runs/first/text?task={TASK}&path={path}" for path in ("x", "turns", "turns/99/action")
-]
-UNKNOWN += [f"runs/first/text?task={TASK}&path={path}" for path in ("turns/0/__class__", "patch/0")]
-UNKNOWN += ["runs/hostile/gold?task=none", "compare?a=first&b=none", "../assets/..%2fserver.py"]
-WRONG = ["runs/first/episodes?limit=9999", "runs/first/episodes?offset=-1", "compare?a=first"]
-WRONG += ["runs/first/episodes?sort=id;drop", "runs/first/episodes?order=up", "runs/first/episode"]
-WRONG += ["runs/first/episodes?self=1", f"runs/first/episode?task={TASK}&attempt={10**30}"]
+UNKNOWN = ["..", "%2e%2e", "..%2f..%2fetc", "first%00", "first/config", "hostile/gold?task=none"]
+UNKNOWN += ["first/episode?task=none", f"first/episode?task={TASK}&attempt=9"]
+UNKNOWN += [f"first/text?task={TASK}&path=turns{path}" for path in ("", "/99/action", "/0/__len__")]
+UNKNOWN += ["../compare?a=first&b=none", "../../assets/..%2fserver.py", "../compare?a=first"]
+WRONG = ["limit=9999", "offset=-1", "sort=id;drop", "order=up", "self=1", f"offset={10**30}"]
 
 
-@pytest.mark.parametrize("path", [*UNKNOWN, *WRONG])
+@pytest.mark.parametrize("path", [*UNKNOWN, *(f"first/episodes?{query}" for query in WRONG)])
 def test_what_is_not_there_is_refused_in_words(client: Any, path: str) -> None:
-    response = client.get(f"/api/{path}")
+    response = client.get(f"/api/runs/{path}")
     assert response.status_code in (400, 404)
     assert isinstance(response.json()["detail"], str)
     assert "root:" not in response.text
@@ -248,23 +225,14 @@ def test_every_response_has_the_headers_of_a_strict_page(client: Any) -> None:
         assert response.headers["content-security-policy"].startswith("default-src 'none'; script")
         assert "unsafe" not in response.headers["content-security-policy"]
         assert response.headers["x-content-type-options"] == "nosniff"
-        assert response.headers["cache-control"] == "no-store"
-    for method in ("POST", "PUT", "DELETE"):
-        assert client.request(method, "/api/runs").status_code == 405
+    assert client.post("/api/runs").status_code == 405
 
 
 def test_a_token_is_asked_for_and_kept_in_a_cookie(runs: Runs) -> None:
     app = make_app(runs, host="0.0.0.0", token="secret")  # noqa: S104, S106 - of this test
     client = TestClient(app, base_url="http://192.0.2.1:7575")
-    for path in (
-        "/",
-        "/api/runs",
-        "/assets/main.js",
-        "/?token=",
-        "/?token=wrong",
-        "/api/runs?token=secret",
-    ):
-        assert client.get(path).status_code == 401
+    for path in ("", "api/runs", "assets/main.js", "?token=", "?token=no", "api/runs?token=secret"):
+        assert client.get(f"/{path}").status_code == 401
     for scheme, status in (("Bearer secret", 200), ("bearer secre", 401), ("Basic secret", 401)):
         assert client.get("/api/runs", headers={"Authorization": scheme}).status_code == status
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
@@ -280,17 +248,13 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
     added = count()
     with served(tmp_path / "runs") as address, httpx.stream("GET", f"{address}api/events") as live:
         with run.writer():
-            lines = live.iter_lines()
+            lines = (line for line in live.iter_lines() if line.startswith("data: "))
             for done in (0, 1, 2):
                 deadline = time.monotonic() + 60
-                while (seen := next_run(lines))["done"] != done or seen["indexed"] != 1:
+                while (seen := json.loads(next(lines)[6:]))["done"] != done or seen["indexed"] != 1:
                     assert time.monotonic() < deadline
                 assert seen["running"] == (done == 1) == bool(seen["rate_per_min"])
                 if done < 2:
                     now = datetime.now(UTC).isoformat()
                     run.add(Trajectory(task_id="ab"[next(added)], started_at=now, duration_s=0.1))
         assert httpx.get(f"{address}api/runs").json()["runs"][0]["done"] == 2
-
-
-def next_run(lines: Iterator[str]) -> Any:
-    return json.loads(next(line for line in lines if line.startswith("data: "))[6:])

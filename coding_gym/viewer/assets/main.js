@@ -46,7 +46,7 @@ async function show() {
   left.set(address, { top: scrollY, key: document.activeElement.dataset.key });
   address = location.hash;
   const before = history.state?.seen ? left.get(address) : null;
-  history.replaceState({ seen: true }, "");
+  history.replaceState({ seen: true }, "", location.pathname + location.hash); // without ?token=
   const request = ++requests;
   let [next, wanted] = [null, ""];
   const loading = setTimeout(() => main.setAttribute("aria-busy", "true"), LOADING_MS);
