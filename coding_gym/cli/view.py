@@ -20,14 +20,14 @@ from coding_gym.viewer.terminal import difference_parts, episode_parts, read_epi
 def view(
     runs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of runs, or folders that hold such; by default 'runs'."),
+        typer.Argument(help="Folders of runs, or folders that contain them; by default 'runs'."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port.")] = 7575,
     token: Annotated[
         str | None,
         typer.Option(
-            help="What a browser must know to see anything; made up where --host is not loopback."
+            help="A token that the printed link contains; random by default unless --host is loopback."
         ),
     ] = None,
     open_: Annotated[

@@ -35,7 +35,7 @@ def write_static_report(folders: Sequence[Path], path: Path) -> int:
     Texts of more than 20,000 characters are cut.
 
     Args:
-        folders: Folders of runs, or folders that contain folders of runs.
+        folders: Folders of runs, or folders that contain them.
         path: The file; it is replaced as a whole or not at all.
 
     Raises:

@@ -58,6 +58,9 @@ _SETTINGS = {"agent": "agent.name", "model": "agent.model"}
 _SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
 _SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
 
+_MODEL = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "finish_reason")
+_MODEL += ("duration_s", "num_retries")
+
 _READING = threading.Lock()  # so that the memory of a large record is needed once
 _read_kept = lru_cache(maxsize=2)(read_record)
 
@@ -87,10 +90,9 @@ class Run:
     def __init__(self, folder: Path, run_id: str) -> None:
         self.id = run_id
         self.folder = folder
-        self.config: Json = {}
         try:
             with open_regular(folder, CONFIG) as file:
-                self.config.update(json.loads(file.read(_MAX_CONFIG_BYTES)))
+                self.config: Json = dict(json.loads(file.read(_MAX_CONFIG_BYTES)))
             self._settings = dict(flat(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(f"{folder} holds no run: {problem!s:.300}") from None
@@ -383,7 +385,7 @@ class Runs:
     """The runs in some folders, by the ids that addresses use.
 
     Args:
-        paths: Folders of runs, or folders that contain folders of runs.
+        paths: Folders of runs, or folders that contain them.
 
     Raises:
         InvalidArgumentError: A folder does not exist.
@@ -412,9 +414,10 @@ class Runs:
             if key not in self._ids:
                 name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
                 names = chain([name], (f"{name}~{number}" for number in count(2)))
-                self._ids[key] = next(name for name in names if name not in self.by_id)
+                run_id = next(name for name in names if name not in self.by_id)
                 with suppress(InvalidArgumentError):
-                    self.by_id[self._ids[key]] = Run(folder, self._ids[key])
+                    self.by_id[run_id] = Run(folder, run_id)
+                self._ids[key] = run_id
 
     def __getitem__(self, run_id: str) -> Run:
         """Returns a run.
@@ -522,7 +525,6 @@ def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) 
     other = turn.observation
     for result in turn.results:
         other = other.replace(result.content, "", 1)
-    model = turn.model_call and turn.model_call.to_json()
     return {
         "number": number,
         "digest": digest.hexdigest()[:12],
@@ -533,8 +535,7 @@ def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) 
         "reward": turn.reward,
         "reward_parts": dict(turn.reward_parts),
         "duration_s": turn.duration_s,
-        "model": model
-        and {k: v for k, v in model.items() if not k.startswith("p") or k == "prompt_tokens"},
+        "model": turn.model_call and {name: getattr(turn.model_call, name) for name in _MODEL},
     }
 
 

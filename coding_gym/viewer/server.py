@@ -11,11 +11,12 @@ import ipaddress
 import logging
 import re
 import socket
+import sqlite3
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any
 
@@ -45,7 +46,8 @@ def _fill_indexes(runs: Runs, stop: threading.Event) -> None:
     refreshed = 0.0
     while not stop.is_set():
         if time.monotonic() - refreshed > 1:
-            runs.refresh()
+            with suppress(OSError, sqlite3.Error):  # a run that is being made or removed
+                runs.refresh()
             refreshed = time.monotonic()
         busy = [_fill_some(run) for run in [*runs.by_id.values()]]
         stop.wait(_PAUSE_S if any(busy) else 1)
