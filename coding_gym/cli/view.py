@@ -27,7 +27,7 @@ def view(
     token: Annotated[
         str | None,
         typer.Option(
-            help="A token that the printed link contains; random by default unless --host is loopback."
+            help="The token in the printed link; random by default unless --host is loopback."
         ),
     ] = None,
     open_: Annotated[

@@ -58,8 +58,10 @@ _SETTINGS = {"agent": "agent.name", "model": "agent.model"}
 _SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
 _SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
 
-_MODEL = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost", "finish_reason")
-_MODEL += ("duration_s", "num_retries")
+_MODEL = (
+    *("prompt_tokens", "completion_tokens", "cached_tokens"),
+    *("cost", "duration_s", "num_retries", "finish_reason"),
+)
 
 _READING = threading.Lock()  # so that the memory of a large record is needed once
 _read_kept = lru_cache(maxsize=2)(read_record)
