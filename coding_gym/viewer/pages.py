@@ -103,6 +103,7 @@ class Run:
         self.is_settled = False
         self._tasks_problem = "the tasks are still being loaded"
         self.latest: Json = {}
+        self._summing = threading.Lock()
         self._summed: object = None  # the state that the summary describes
         self._due = 0.0
 
@@ -124,8 +125,17 @@ class Run:
     def summary(self) -> Json:
         """Returns the run with its counts, sums, estimates and progress.
 
-        They are computed again after a change, for a tenth of a processor's time at most.
+        They are computed again after a change, for a tenth of a processor's time at most, and by
+        one thread; the others take the last ones.
         """
+        if self._summing.acquire(blocking=not self.latest):
+            try:
+                self._sum_up()
+            finally:
+                self._summing.release()
+        return self.latest
+
+    def _sum_up(self) -> None:
         sql = "SELECT max(id), (SELECT count(*) FROM episodes WHERE NOT indexed) FROM episodes"
         state = self.index.query(sql), self._is_recent()
         if state != self._summed and time.monotonic() >= self._due:
@@ -134,7 +144,6 @@ class Run:
             self._due = time.monotonic() + 10 * (time.thread_time() - start)
         is_final = not self.latest["running"] and self.latest["indexed"] == 1
         self.is_settled = is_final and state == self._summed
-        return self.latest
 
     def _is_recent(self) -> bool:
         """Returns whether an attempt was added within the last two minutes."""
