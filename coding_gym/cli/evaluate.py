@@ -193,11 +193,14 @@ def _gate(tasks: Sequence[Task]) -> PatchAgent:
 
 def _print_gate(folder: RunFolder) -> bool:
     """Prints the tasks whose gold patch is not resolved, or whose empty one is."""
+    rows, wanted = folder.rows().values(), 2 * len(folder.config["tasks"]["task_ids"])
     failed = [
         f"{('gold', 'empty')[row.attempt]}: {row.task_id} {row.error_class}".rstrip()
-        for row in folder.rows().values()
+        for row in rows
         if row.error_class or row.resolved is (row.attempt == 1)
     ]
+    if len(rows) < wanted:
+        failed.append(f"not complete: {len(rows)} of {wanted} attempts were graded")
     passed = "every gold patch is resolved, and no empty one"
     terminal().print("\n".join(["not as expected:", *failed]) if failed else passed)
     return not failed

@@ -90,5 +90,7 @@ def test_golden_is_no_pass_without_verdicts_and_is_continued(
         broken = run("eval", "--golden", "--task", TASKS[0].task_id, "--out", out)
     assert broken.exit_code == 1
     assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
+    ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
+    assert "not complete: 0 of 6" in ended.output
     assert run("eval", "--resume", out).exit_code == 0
     assert len(list(RunFolder.open(out).trajectories())) == 2
