@@ -12,6 +12,8 @@ from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord, read_record
+from coding_gym.task import Task
+from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.tasks.rows import read_json, read_jsonl
 
 _PATCH = "/tmp/prediction.patch"  # noqa: S108 - a path inside the sandbox
@@ -22,6 +24,9 @@ _COMMANDS = (
     f"patch --batch --fuzz=5 -p1 -i {_PATCH}",
 )
 _RESET = f"git checkout -q . && git clean -fdq; rm -f {_PATCH}"
+
+GOLDEN = "golden"
+"""The name of the agent that checks tasks, and says nothing of a model."""
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
@@ -54,6 +59,20 @@ class PatchAgent(Player):
         patch = self._patches[live.task.task_id][live.attempt]
         problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
         await live.step(Stop(problem or "the patch is applied"))
+
+
+class GoldenAgent(PatchAgent):
+    """Checks tasks: its first attempt is the gold patch, and its second repairs nothing.
+
+    An empty patch is not run, and so checks no hidden test: a file that nothing uses stands for it.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        super().__init__(GOLDEN, {one.task_id: [one.gold_patch, NO_REPAIR.text] for one in tasks})
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns nothing: a run that is continued compares its tasks, and may have more."""
+        return {}
 
 
 def _apply(episode: Episode, patch: str) -> str:

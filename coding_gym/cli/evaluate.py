@@ -12,7 +12,7 @@ from coding_gym.agents.chat import Sampling
 from coding_gym.agents.live_episode import Player
 from coding_gym.agents.model_client import Prices
 from coding_gym.agents.players import get_player, player_names
-from coding_gym.agents.predictions import PatchAgent
+from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.cli import options
 from coding_gym.cli.console import LineProgress, terminal
 from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
@@ -25,7 +25,6 @@ from coding_gym.rollout.run_folder import Key, Row, RunFolder
 from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tasks.no_repair import NO_REPAIR
 from coding_gym.trajectory import Trajectory
 
 _INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
@@ -129,7 +128,7 @@ def eval_(
     if not (agent or model or golden):
         raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
     play_run(
-        _gate if golden else lambda _: _player(given),
+        GoldenAgent if golden else lambda _: _player(given),
         resume or out or Path(),
         source=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
@@ -181,14 +180,6 @@ def play_run(
         raise typer.Exit(_INTERRUPTED)
     if not is_success:
         raise typer.Exit(1)
-
-
-def _gate(tasks: Sequence[Task]) -> PatchAgent:
-    """Returns an agent whose first attempt is the gold patch and whose second repairs nothing.
-
-    An empty patch is not run, and so checks no hidden test: a file that nothing uses stands for it.
-    """
-    return PatchAgent("golden", {one.task_id: [one.gold_patch, NO_REPAIR.text] for one in tasks})
 
 
 def _print_gate(folder: RunFolder) -> bool:

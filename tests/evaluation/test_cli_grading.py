@@ -93,4 +93,6 @@ def test_golden_is_no_pass_without_verdicts_and_is_continued(
     ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
     assert "not complete: 0 of 6" in ended.output
     assert run("eval", "--resume", out).exit_code == 0
-    assert len(list(RunFolder.open(out).trajectories())) == 2
+    more = run("eval", "--resume", out, "--task", TASKS[0].task_id, "--task", TASKS[1].task_id)
+    assert more.exit_code == 0
+    assert len(list(RunFolder.open(out).trajectories())) == 4
