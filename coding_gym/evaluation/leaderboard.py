@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from coding_gym.agents.predictions import GOLDEN
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
 
@@ -17,7 +18,8 @@ def leaderboard(runs: str | Path | Iterable[Report]) -> str:
     """Ranks runs by their resolved rate, then by code similarity, as a Markdown table.
 
     Similarities are means and standard deviations over tasks of nano-agent's score
-    (`patch_similarity`); tokens and tool calls are means over tasks.
+    (`patch_similarity`); tokens and tool calls are means over tasks. Runs that only check tasks are
+    left out.
 
     Args:
         runs: A folder that holds the folders of runs, or reports.
@@ -30,7 +32,7 @@ def leaderboard(runs: str | Path | Iterable[Report]) -> str:
         if not folders:
             raise InvalidArgumentError(f"no folder in {runs} holds a run")
         runs = map(report, folders)
-    reports = sorted(runs, key=_rank)
+    reports = sorted((one for one in runs if one.config["agent"]["name"] != GOLDEN), key=_rank)
     table = markdown_table(COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
     notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
     return "\n".join([table, *([""] if notes else []), *notes, ""])

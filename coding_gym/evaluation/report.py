@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
+from coding_gym.agents.predictions import GOLDEN
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
@@ -237,6 +239,8 @@ def _caveats(
     wanted = config["tasks"]["task_ids"]
     num_wanted = len(wanted) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()
+    if config["agent"]["name"] == GOLDEN:
+        yield "The run checks tasks by gold and empty patches; its rates are of no model."
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
         yield (
@@ -245,6 +249,13 @@ def _caveats(
         )
     if num_played < num_wanted:
         yield f"The run is not complete: {num_played} of {num_wanted} attempts were played."
+    if missing := ", ".join(sorted(set(wanted) - outcomes.keys())):
+        yield f"Tasks without an attempt that counts: {shorten(missing, 200, placeholder=' …')}."
+    if len(sizes := {len(scores) for scores in outcomes.values()}) > 1:
+        yield (
+            f"Tasks have {min(sizes)} to {max(sizes)} attempts that count; pass@k and pass^k leave "
+            "out tasks with fewer than k."
+        )
     num_resolved = task_rates(outcomes).sum()
     if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
         yield f"Fewer than {FEW_TASKS} tasks' worth of successes or failures: intervals are rough."

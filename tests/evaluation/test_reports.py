@@ -55,6 +55,8 @@ def test_errors_are_beside_the_score(make_run: MakeRun, tasks: list[Task]) -> No
     said = "\n".join(found.caveats)
     assert "5 of 46 attempts ended by an error (model 5)" in said
     assert "not complete: 46 of 48 attempts" in said
+    assert "Tasks without an attempt that counts: task-01." in said
+    assert "Tasks have 1 to 4 attempts that count; pass@k and pass^k leave out tasks" in said
 
 
 def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[Task]) -> None:
@@ -112,7 +114,10 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     rows = leaderboard([report(run, tasks) for run in folders]).splitlines()[2:5]
     assert [row.split(" | ")[3] for row in rows] == ["model-strong", "model-weak", "model-broken"]
     assert "| 1.000 ± 0.000 | 0.000 ± 0.000 | 220 / 16,384 | 3 / 100 | 12 | 12 | 0 |" in rows[0]
+    gate = make_run("gate", {"task-00": "Rf"}, agent={"name": "golden", "model": ""})
+    assert "rates are of no model" in "\n".join(report(gate, tasks).caveats)
     assert leaderboard(tmp_path).count("model-") == 3  # of a folder of folders
+    assert "golden" not in leaderboard(tmp_path)
     with pytest.raises(InvalidArgumentError, match="holds a run"):
         leaderboard(tmp_path / "weak" / "logs")
 
