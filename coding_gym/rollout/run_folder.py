@@ -25,6 +25,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
 
 CONFIG, INDEX, ERRORS, LOCK = "config.json", "index.jsonl", "errors.jsonl", ".lock"
+_NEEDED = {"run_id", "agent", "tasks"}  # another program's file lacks them
 _SHARD_BYTES = 256 << 20  # a new file then: smaller ones are easier to copy
 
 Key = tuple[str, int]
@@ -126,6 +127,8 @@ class RunFolder:
         file = Path(path) / CONFIG
         try:
             config = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(config, dict) or not config.keys() >= _NEEDED:
+                raise ValueError(f"{CONFIG} must have {', '.join(sorted(_NEEDED))}")
         except (OSError, ValueError) as problem:
             raise InvalidArgumentError(f"{path} holds no run that can be read: {problem}") from None
         return cls(Path(path), config)

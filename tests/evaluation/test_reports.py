@@ -118,6 +118,9 @@ def test_a_leaderboard_ranks_by_resolved_then_similarity(
     assert "rates are of no model" in "\n".join(report(gate, tasks).caveats)
     assert leaderboard(tmp_path).count("model-") == 3  # of a folder of folders
     assert "golden" not in leaderboard(tmp_path)
+    folders[0].path.joinpath("config.json").write_text('{"model_type": "llama"}')
+    with pytest.raises(InvalidArgumentError, match=r"weak holds no run that can be read"):
+        leaderboard(tmp_path)
     with pytest.raises(InvalidArgumentError, match="holds a run"):
         leaderboard(tmp_path / "weak" / "logs")
 

@@ -47,7 +47,7 @@ def found(index: RunIndex, phrase: str) -> list[str]:
 
 
 def add(folder: Path, *records: Trajectory) -> None:
-    with RunFolder.open(folder).writer() as writer:
+    with RunFolder(folder, {}).writer() as writer:
         for record in records:
             writer.add(record)
 
