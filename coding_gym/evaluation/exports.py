@@ -46,16 +46,19 @@ def export(run: str | Path, format: str, out: str | Path, **options: Any) -> lis
         InvalidArgumentError: There is no run in the folder, an option is unknown or cannot work,
             or nothing would be written.
     """
+    from pydantic import ConfigDict, ValidationError, validate_call  # takes its time
+
     if format not in EXPORTS:
         raise unknown_name("export format", format, EXPORTS)
     function, folder = EXPORTS[format], RunFolder.open(run)
-    signature = inspect.signature(function)
+    kinds = ConfigDict(arbitrary_types_allowed=True, strict=True)
     try:
-        signature.bind(folder, Path(out), **options)
-    except TypeError as problem:
-        names = ", ".join([*signature.parameters][2:]) or "none"
-        raise InvalidArgumentError(f"{format}: {problem}; its options are {names}") from None
-    return function(folder, Path(out), **options)
+        checked: Callable[..., list[Path]] = validate_call(config=kinds)(function)
+        return checked(folder, Path(out), **options)
+    except ValidationError as problem:
+        wrong = "; ".join(f"{one['loc'][0]}: {one['msg']}" for one in problem.errors())
+        names = ", ".join([*inspect.signature(function).parameters][2:]) or "none"
+        raise InvalidArgumentError(f"{format}: {wrong}; its options are {names}") from None
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:

@@ -133,3 +133,7 @@ def test_unknown_formats_and_options_are_refused(run: Path, tmp_path: Path) -> N
         export(run, "atiff", tmp_path)
     with pytest.raises(InvalidArgumentError, match="its options are min_score"):
         export(run, "sft", tmp_path, score=0.5)
+    with pytest.raises(InvalidArgumentError, match="min_score: Input should be a valid number"):
+        export(run, "sft", tmp_path, min_score="x")
+    with pytest.raises(InvalidArgumentError, match="dataset: Input should be a valid string"):
+        export(run, "hugging-face", tmp_path, dataset=3)
