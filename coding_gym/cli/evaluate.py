@@ -130,6 +130,7 @@ def eval_(
     play_run(
         GoldenAgent if golden else lambda _: _player(given),
         resume or out or Path(),
+        to_continue=f"to continue: coding-gym eval --resume {resume or out}",
         source=options.task_source(
             source, repositories, environments, split=split, task_ids=task or None, limit=num_tasks
         ),
@@ -146,6 +147,7 @@ def play_run(
     make_player: Callable[[Sequence[Task]], Player],
     path: Path,
     *,
+    to_continue: str,
     source: Mapping[str, Any],
     command: Mapping[str, Any],
     show: Callable[[RunFolder], bool] = print_result,
@@ -153,8 +155,9 @@ def play_run(
 ) -> None:
     """Plays a run with a progress bar, and prints its result.
 
-    ``source`` has the arguments of `load_tasks`. ``show`` prints the result and returns whether the
-    command succeeds. The others are those of `evaluate`.
+    ``to_continue`` says how a run that did not end is continued. ``source`` has the arguments of
+    `load_tasks`. ``show`` prints the result and returns whether the command succeeds. The others
+    are those of `evaluate`.
     """
     loaded = load_tasks(**source)
     console = terminal()
@@ -171,12 +174,12 @@ def play_run(
                 **arguments,
             )
     except KeyboardInterrupt:
-        console.print(f"interrupted; continue with --resume {path}")
+        console.print(f"interrupted; {to_continue}")
         raise typer.Exit(_INTERRUPTED) from None
     is_success = show(folder)
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}")
-        console.print(f"continue with --resume {path}, and a larger bound where one was reached")
+        console.print(to_continue)
         raise typer.Exit(_INTERRUPTED)
     if not is_success:
         raise typer.Exit(1)

@@ -35,6 +35,7 @@ def grade(
     play_run(
         lambda _: PatchAgent("predictions", patches, model),
         path,
+        to_continue="to continue, call the same command again",
         source=options.task_source(
             source, repositories, environments, split=split, task_ids=list(patches)
         ),

@@ -207,6 +207,11 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
         old, new = folder.config[name], json.loads(json.dumps(config[name]))
         if name == "agent":  # a server may have moved
             old, new = ({**one, "base_url": None} for one in (old, new))
+            if old != new and {**old, "patches": new.get("patches")} == new:
+                raise InvalidArgumentError(
+                    f"the patches have changed since the run in {folder.path} began; name a new "
+                    "folder"
+                )
         if old != new:
             raise InvalidArgumentError(
                 f"the run in {folder.path} was made with {name}={json.dumps(old)}, got "

@@ -27,13 +27,20 @@ def test_help_groups_options_under_headings() -> None:
         assert f"─ {heading} ─" in page
 
 
-def test_predictions_that_changed_get_no_old_verdict(tmp_path: Path) -> None:
+def test_predictions_that_changed_get_no_old_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
     file = tmp_path / "made.jsonl"
-    for patch, said in ((TASKS[0].gold_patch, None), ("no patch", "was made with agent=")):
+    for patch, said in ((TASKS[0].gold_patch, None), ("no patch", "the patches have changed")):
         file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": patch}))
         result = run("grade", file)
         assert (str(result.exception) if result.exception else "").find(said or "") >= 0
         assert bool(result.exit_code) is (said is not None)
+    monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", interrupt)
+    assert "interrupted; to continue, call the same command" in run("grade", file).output
 
 
 @pytest.mark.parametrize(
@@ -92,6 +99,7 @@ def test_golden_is_no_pass_without_verdicts_and_is_continued(
     assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
     ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
     assert "not complete: 0 of 6" in ended.output
+    assert "max_cost of 0 is reached; continue with a larger bound" in ended.output
     assert run("eval", "--resume", out).exit_code == 0
     more = run("eval", "--resume", out, "--task", TASKS[0].task_id, "--task", TASKS[1].task_id)
     assert more.exit_code == 0
