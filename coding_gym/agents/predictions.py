@@ -136,7 +136,8 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
 
 def _rows(path: Path) -> Iterator[tuple[str, Any]]:
     for where, value in read_json(path) if path.suffix == ".json" else read_jsonl(path):
-        if isinstance(value, dict) and "instance_id" not in value:  # an object by instance_id
+        is_whole_file = where == str(path)
+        if is_whole_file and isinstance(value, dict) and "instance_id" not in value:
             yield from ((f"{where} item {n}", row) for n, row in enumerate(value.values(), 1))
         else:
             yield where, value

@@ -61,6 +61,13 @@ def test_predictions_that_would_be_counted_wrongly_are_refused(
     assert said in str(run("grade", file).exception)
 
 
+def test_predictions_without_an_instance_are_refused(tmp_path: Path) -> None:
+    for row in ("{}", '{"model_patch": "", "model_name_or_path": "gold"}'):
+        (tmp_path / "made.jsonl").write_text(row)
+        problem = str(run("grade", tmp_path / "made.jsonl").exception)
+        assert problem.endswith("line 1 has no field 'instance_id'")
+
+
 def test_run_finds_its_tasks_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
