@@ -22,6 +22,7 @@ from coding_gym.agents.live_episode import Player
 from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeFactory
+from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import Key, Row, RunFolder
@@ -184,7 +185,7 @@ def _config(
 
 
 def _tasks_digest(tasks: Iterable[Task]) -> str:
-    return _digest([task.to_row() for task in tasks])[:16]
+    return _digest([*map(task_digest, tasks)])[:16]
 
 
 def _digest(value: Any) -> str:
@@ -227,7 +228,7 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
     if _tasks_digest(map(by_id.__getitem__, old_ids)) != folder.config["tasks"]["digest"]:
         raise InvalidArgumentError(
             f"tasks have changed since the run in {folder.path} began, so that its verdicts are "
-            "of other tasks; name a new folder"
+            "of other tasks, or an older version of this package made it; name a new folder"
         )
     if config["attempts"] < folder.config["attempts"]:
         raise InvalidArgumentError(

@@ -246,6 +246,8 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
     changed = replace(TASKS[0], problem_statement="Another problem.")
     with pytest.raises(InvalidArgumentError, match="tasks have changed"):
         evaluate(gold(), tmp_path / "run", tasks=[changed, TASKS[1]], resume=True)
+    moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
+    evaluate(gold(), tmp_path / "run", tasks=[moved], resume=True)  # as another installation
     evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)
     with pytest.raises(InvalidArgumentError, match="ask for at least as many"):
         evaluate(gold(), tmp_path / "run", tasks=TASKS[:1], resume=True)
