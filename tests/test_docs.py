@@ -45,8 +45,9 @@ def test_python_in_the_readme_runs(code: str) -> None:
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("code", blocks(*PAGES))
-def test_python_in_the_pages_runs(code: str) -> None:
+def test_python_in_the_pages_runs(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert_runs(code)
+    assert "could not be loaded" not in capsys.readouterr().out
 
 
 def test_linked_files_exist() -> None:
