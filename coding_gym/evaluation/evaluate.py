@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -132,14 +132,15 @@ def _play(
     The event loop has its own thread, as the caller may have a loop too, such as a notebook.
     """
     playing: list[asyncio.Task[Any]] = []
-    with suppress(ValueError):  # only the main thread receives signals
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # scripts' "&" ignores it
 
     async def play() -> None:
         playing.append(asyncio.ensure_future(runner.run(todo, keep)))
         await playing[0]
 
-    with ThreadPoolExecutor(1) as thread:
+    with ExitStack() as after, ThreadPoolExecutor(1) as thread:
+        with suppress(ValueError):  # only the main thread receives signals
+            before = signal.signal(signal.SIGINT, signal.default_int_handler)  # "&" ignores it
+            after.callback(signal.signal, signal.SIGINT, before or signal.SIG_DFL)
         future = thread.submit(lambda: asyncio.run(play()))
         try:
             future.result()

@@ -372,6 +372,8 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
         return look_then_submit(body)
 
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as "&" in a script does
     with ChatServer(interrupting) as server:
         folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
     assert len(list(folder.trajectories())) == 1
+    assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
