@@ -118,8 +118,8 @@ def eval_(
 ) -> None:
     """Play an agent on many tasks and report how many it resolves.
 
-    A model on this machine: --base-url http://localhost:8000/v1 --model NAME. Without --base-url
-    LiteLLM calls a remote provider, which needs that provider's key.
+    A model on this machine: --base-url http://localhost:8000/v1 --model NAME.
+    Without --base-url LiteLLM calls a remote provider, which needs its key.
     """
     given = {k: v for k, v in locals().items() if k not in ("out", "resume")}
     given["source"] = options.located(source)
@@ -127,6 +127,11 @@ def eval_(
         raise InvalidArgumentError("name one folder: --out for a new run, or --resume")
     if not (agent or model or golden):
         raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
+    if golden and (agent or model or attempts > 1):
+        raise InvalidArgumentError(
+            "--golden plays two attempts at each task, the gold patch and an empty one; give no "
+            "--agent, --model or --attempts"
+        )
     play_run(
         GoldenAgent if golden else lambda _: _player(given),
         resume or out or Path(),

@@ -104,6 +104,8 @@ def test_golden_is_no_pass_without_verdicts_and_is_continued(
         broken = run("eval", "--golden", "--task", TASKS[0].task_id, "--out", out)
     assert broken.exit_code == 1
     assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
+    played = run("eval", "--golden", "--model", "m", "--out", tmp_path / "ended")
+    assert "give no --agent, --model or --attempts" in str(played.exception)
     ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
     assert "not complete: 0 of 6" in ended.output
     assert "max_cost of 0 is reached; continue with a larger bound" in ended.output
