@@ -110,7 +110,8 @@ class ModelClient:
             ) from None
         except openai.APIError as problem:  # LiteLLM's errors are of these classes too
             status = getattr(problem, "status_code", 500)
-            said = f"{status} {problem.body}" if problem.body else str(problem)
+            has_body = self.base_url and isinstance(problem, openai.APIStatusError)
+            said = f"{status} {problem.response.text}" if has_body else str(problem)
             raise _model_error(status, f"{server}: {public_text(said):.1000}") from None
         return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
 
@@ -158,7 +159,7 @@ class OpenAIClient(ModelClient):
             try:
                 return await self._post({**request, **_TOKEN_FLAGS})
             except self._openai.APIStatusError as problem:
-                named = any(name in str(problem.body) for name in (*_TOKEN_FLAGS, "extra"))
+                named = any(name in problem.response.text for name in (*_TOKEN_FLAGS, "extra"))
                 if problem.status_code not in (400, 422) or not named:
                     raise
             reply = await self._post(request)

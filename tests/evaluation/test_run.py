@@ -132,11 +132,18 @@ def test_busy_server_is_asked_again(tmp_path: Path) -> None:
     assert record.usage["num_retries"] == 2
 
 
-def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"error": {"message": "This model's maximum context length is 8 tokens"}}),
+        (400, {"error": "BadRequest", "message": "maximum context length is 8"}),
+    ],
+)
+def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
+    status: int, error: dict[str, Any], tmp_path: Path
+) -> None:
     def full(body: dict[str, Any]) -> Answer:
-        if replies(body):
-            return refuse(400, "This model's maximum context length is 8 tokens")(body)
-        return Answer(LOOK)
+        return Answer(error, status) if replies(body) else Answer(LOOK)
 
     (record,) = played(full, tmp_path / "run").trajectories()
     assert record.stop_reason == "stopped"
@@ -175,6 +182,7 @@ def test_token_ids_are_kept_and_prefix_breaks_counted(tmp_path: Path) -> None:
     ("status", "error"),
     [
         (400, {"error": {"message": "unknown field return_token_ids"}}),
+        (400, {"error": "Bad Request", "message": "Unrecognized field return_token_ids"}),
         (422, {"detail": "Unexpected fields in the request: {'return_token_ids'}"}),
     ],
 )
