@@ -20,6 +20,7 @@ _LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
 _REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # the same request would fail again
 _TOO_LONG = ("context length", "context_length", "context window", "contextwindow", "too long")
+_LLAMA_CPP_TOO_LONG = "exceeds the available context size"  # with status 400 or 500
 _REQUESTS_PER_POOL = 16  # a pool walks through all its connections for each request
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
@@ -243,7 +244,8 @@ def check_local_server(base_url: str) -> None:
 
 def _model_error(status: int, problem: str) -> ModelError:
     """Returns the error for a server's refusal."""
-    if status in (400, 413, 422) and any(words in problem.lower() for words in _TOO_LONG):
+    is_too_long = any(words in problem.lower() for words in _TOO_LONG)
+    if _LLAMA_CPP_TOO_LONG in problem or (is_too_long and status in (400, 413, 422)):
         return PromptTooLongError(problem)
     return ModelError(problem, "refused" if status in _REFUSALS else "model")
 

@@ -26,6 +26,7 @@ from coding_gym.testing.chat_server import Answer, ChatServer, message
 TASKS = load_tasks("bundled", limit=3)
 LOOK = message(calls={"shell": {"cmd": "ls"}})
 SUBMIT = message(calls={"submit": {}})
+OF_LLAMA_CPP = "request (9 tokens) exceeds the available context size (8 tokens), try increasing it"
 
 
 def replies(body: dict[str, Any]) -> int:
@@ -137,6 +138,8 @@ def test_busy_server_is_asked_again(tmp_path: Path) -> None:
     [
         (400, {"error": {"message": "This model's maximum context length is 8 tokens"}}),
         (400, {"error": "BadRequest", "message": "maximum context length is 8"}),
+        (400, {"error": {"code": 400, "message": OF_LLAMA_CPP}}),
+        (500, {"error": {"code": 500, "message": OF_LLAMA_CPP}}),
     ],
 )
 def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
@@ -145,7 +148,7 @@ def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
     def full(body: dict[str, Any]) -> Answer:
         return Answer(error, status) if replies(body) else Answer(LOOK)
 
-    (record,) = played(full, tmp_path / "run").trajectories()
+    (record,) = played(full, tmp_path / "run", max_retries=0).trajectories()
     assert record.stop_reason == "stopped"
     assert record.grade is not None
 
