@@ -15,7 +15,7 @@ SCHEMA_VERSION = 1
 ERROR_CLASSES = ("model", "sandbox", "verifier", "timeout", "refused")
 """Whose failure ended an episode without a verdict.
 
-``model``: no usable reply, or too long a first prompt. ``sandbox``: a sandbox or its template.
+``model``: no usable reply. ``sandbox``: a sandbox or its template.
 ``verifier``: the grader. ``timeout``: the server did not reply in time. ``refused``: the server
 rejects the request (key, parameters, content policy), as it would again.
 """

@@ -107,7 +107,7 @@ class HarnessPlayer(ChatAgent):
             reason = self._harness.stop_reason(agent)
         except Exception as problem:  # noqa: BLE001 - the loop wraps the failure in its own kinds
             failure = requests.failure or problem
-            if not (isinstance(failure, PromptTooLongError) and live.model_calls):
+            if not isinstance(failure, PromptTooLongError):
                 raise failure from None
         finally:
             requests.stop()

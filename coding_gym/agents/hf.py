@@ -148,7 +148,9 @@ class HuggingFaceAgent:
             began = time.perf_counter()
             ids = await live.in_thread(prompt)
             if len(ids) >= self._context:
-                raise PromptTooLongError(f"it has {len(ids)} of {self._context} tokens")
+                raise PromptTooLongError(
+                    f"the prompt has {len(ids)} tokens, the model's context {self._context}"
+                )
             left = episode.info()["budget"]
             bounds = (left["response_tokens"], left["tokens"], self._context - len(ids))
             most = self._sampling.max_tokens or _MAX_REPLY_TOKENS

@@ -39,7 +39,7 @@ class ModelError(CodingGymError, RuntimeError):
 
 
 class PromptTooLongError(ModelError):
-    """The prompt has more tokens than the model takes: ends an episode that has had replies."""
+    """The prompt has more tokens than the model takes: ends the episode with a grade."""
 
 
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in the name of an environment variable
@@ -109,8 +109,6 @@ class LiveEpisode:
             if not self.episode.error:
                 await player.play(self)
         except PromptTooLongError as problem:
-            if not self.model_calls:
-                raise
             await self.step(Stop(f"the prompt is longer than the model takes: {problem}"))
         if not self.ended:
             await self.step(Stop(f"the agent {player.name} has nothing more to say"))

@@ -71,7 +71,6 @@ def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
         (refuse(401), "refused"),
         (refuse(404), "refused"),
         (refuse(500), "model"),
-        (refuse(400, "This model's maximum context length is 8 tokens"), "model"),
         (lambda _: Answer(b"<html>"), "model"),
         (lambda _: Answer({"choices": []}), "model"),
         (lambda _: Answer(message("no", finish_reason="content_filter")), "refused"),
@@ -134,23 +133,24 @@ def test_busy_server_is_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
+    ("num_replies", "status", "error"),
     [
-        (400, {"error": {"message": "This model's maximum context length is 8 tokens"}}),
-        (400, {"error": "BadRequest", "message": "maximum context length is 8"}),
-        (400, {"error": {"code": 400, "message": OF_LLAMA_CPP}}),
-        (500, {"error": {"code": 500, "message": OF_LLAMA_CPP}}),
+        (0, 400, {"error": {"message": "This model's maximum context length is 8 tokens"}}),
+        (1, 400, {"error": "BadRequest", "message": "maximum context length is 8"}),
+        (1, 400, {"error": {"code": 400, "message": OF_LLAMA_CPP}}),
+        (1, 500, {"error": {"code": 500, "message": OF_LLAMA_CPP}}),
     ],
 )
 def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
-    status: int, error: dict[str, Any], tmp_path: Path
+    num_replies: int, status: int, error: dict[str, Any], tmp_path: Path
 ) -> None:
     def full(body: dict[str, Any]) -> Answer:
-        return Answer(error, status) if replies(body) else Answer(LOOK)
+        return Answer(error, status) if replies(body) == num_replies else Answer(LOOK)
 
     (record,) = played(full, tmp_path / "run", max_retries=0).trajectories()
     assert record.stop_reason == "stopped"
     assert record.grade is not None
+    assert not record.resolved
 
 
 def test_malformed_calls_are_answered_in_the_episode(tmp_path: Path) -> None:

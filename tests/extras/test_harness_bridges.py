@@ -146,7 +146,6 @@ def test_loop_is_an_agent_of_a_run_with_the_same_records(agent: str, tmp_path: P
     [
         (Answer({"error": {"message": "no"}}, 401), "refused"),
         (Answer({"error": {"message": "no"}}, 500), "model"),
-        (TOO_LONG, "model"),
         (Answer(IDLE, delay_s=60), "timeout"),
     ],
 )
@@ -158,8 +157,11 @@ def test_fault_of_the_server_has_its_class(
     assert record.grade is None
 
 
-def test_prompt_that_is_too_long_ends_the_loop_with_a_grade(tmp_path: Path) -> None:
-    replies = iter([Answer(shell("ls"))])
+@pytest.mark.parametrize("num_replies", [0, 1])
+def test_prompt_that_is_too_long_ends_the_loop_with_a_grade(
+    num_replies: int, tmp_path: Path
+) -> None:
+    replies = iter([Answer(shell("ls"))] * num_replies)
     record = play("nano-agent", lambda _: next(replies, TOO_LONG), tmp_path / "run")
     assert record.stop_reason == "stopped"
     assert record.grade is not None
