@@ -88,6 +88,7 @@ class ModelClient:
     timeout_s: float = 600.0
     max_retries: int = 8
     prices: Prices | None = None
+    _key = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments: keys and connections stay in their process."""
@@ -105,6 +106,7 @@ class ModelClient:
         try:
             async with asyncio.timeout(self.timeout_s):
                 data, num_retries = await self._send(request)
+            return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
                 f"{server} did not reply within {self.timeout_s:g} s", "timeout"
@@ -113,8 +115,13 @@ class ModelClient:
             status = getattr(problem, "status_code", 500)
             has_body = self.base_url and isinstance(problem, openai.APIStatusError)
             said = f"{status} {problem.response.text}" if has_body else str(problem)
-            raise _model_error(status, f"{server}: {public_text(said):.1000}") from None
-        return _read_reply(data, self.prices, time.perf_counter() - began, num_retries)
+            failure = _model_error(status, said)
+        except ModelError as problem:
+            failure = problem
+        said = str(failure)
+        if self._key:  # `public_text` leaves out short ones
+            said = said.replace(self._key, "[key]")
+        raise type(failure)(f"{server}: {public_text(said):.1000}", failure.error_class)
 
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
         """Returns the JSON of the response, and the number of retries."""
@@ -144,7 +151,7 @@ class OpenAIClient(ModelClient):
                 "base_url is written to records, so it may hold no user, password or query; set "
                 "the environment variable OPENAI_API_KEY"
             )
-        self._key = os.environ.get("OPENAI_API_KEY")
+        self._key = os.environ.get("OPENAI_API_KEY", "")
         if not self._key and address.hostname not in _LOOPBACK:
             raise InvalidArgumentError(
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
@@ -259,7 +266,7 @@ def _read_reply(data: Any, prices: Prices | None, duration_s: float, num_retries
         choice = data["choices"][0]
         message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
     except (TypeError, KeyError, IndexError, AttributeError):
-        raise ModelError(f"the reply has no message: {data!r:.200}") from None
+        raise ModelError(f"the reply has no message: {data!r}") from None
     reason, usage = str(choice.get("finish_reason") or ""), data.get("usage") or {}
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")

@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from coding_gym.agents.live_episode import public_text
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_optional
 from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
@@ -98,7 +99,7 @@ class RayRunner(Runner):
             seed=attempt_seed(self.seed, task.task_id, attempt),
             attempt=attempt,
             run_id=self.run_id,
-            error=f"{num_lost} nodes were lost while they played this attempt: {problem}",
+            error=public_text(f"{num_lost} nodes were lost while they played this: {problem}"),
             error_class="sandbox",
         )
 

@@ -97,6 +97,12 @@ def test_records_hold_no_keys_and_no_folders_of_this_machine(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     (record,) = played(refuse(401, "bad key sk-secret"), tmp_path / "run").errors()
     assert "bad key [key]" in record.error
+    (record,) = played(lambda _: Answer(b"." * 190 + b"sk-secret"), tmp_path / "cut").errors()
+    assert "sk-" not in record.error
+    monkeypatch.setenv("OPENAI_API_KEY", "text")  # in the words that name the class, too
+    full = refuse(400, "bad key text; context length")
+    (record,) = played(full, tmp_path / "short").trajectories()
+    assert "bad key [key]" in record.turns[-1].action
     with pytest.raises(InvalidArgumentError, match="may hold no user, password or query"):
         OpenAIClient(base_url="http://me:sk-secret@localhost/v1")
     monkeypatch.setattr(ChatAgent, "play", fail)
