@@ -29,6 +29,7 @@ def episode(tiny_row: dict[str, Any]) -> Iterator[Episode]:
         lambda env: env.write_file("shapes.py", ""),
         lambda env: env.file_exists("shapes.py"),
         lambda env: env.is_clean(),
+        lambda env: env.get_diff(),
     ],
 )
 def test_failure_of_our_side_that_a_loop_swallows_gets_no_grade(

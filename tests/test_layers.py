@@ -63,6 +63,14 @@ def may_import(package: str, other: str) -> bool:
     return LAYERS[other] < LAYERS[package] or LAYERS[other] == LAYERS[package] == 0
 
 
+def test_the_rule_refuses_what_it_should() -> None:
+    assert may_import("episode", "tasks")
+    assert may_import("patch", "errors")
+    assert not may_import("tools", "workspace")
+    assert not may_import("task", "sandbox")
+    assert not may_import("sandbox", "testing")
+
+
 def test_packages_import_only_from_layers_above() -> None:
     wrong = [
         f"{path.relative_to(PACKAGE)} imports {other}"

@@ -23,6 +23,7 @@ from coding_gym.agents.model_client import Prices
 from coding_gym.agents.nano_agent import NanoEnvironment
 from coding_gym.agents.players import get_player
 from coding_gym.episode import Episode, EpisodeFactory
+from coding_gym.errors import EpisodeError
 from coding_gym.evaluation import evaluate
 from coding_gym.grade import GradeReason
 from coding_gym.rollout import RunFolder
@@ -225,6 +226,19 @@ def test_nano_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:
     assert replies[2].endswith("in 0.00s")
     assert len(server.requests) == len(script) + 1
     assert agent.tool_stats["tool_success_rate_apply_patch"] == 1.0
+
+
+def test_nano_agent_cannot_hide_that_its_sandbox_died(episode: Episode) -> None:
+    def answer(_: Body) -> Answer:
+        if len(server.requests) == 1:
+            with episode.access() as context:
+                context.sandbox.close()
+        return Answer(shell("ls") if len(server.requests) == 1 else IDLE)
+
+    with ChatServer(answer) as server, pytest.raises(EpisodeError, match="sandbox"):
+        nano_agent(NanoEnvironment(episode), server.base_url).run("Repair it.")
+    episode.step(Stop())
+    assert (episode.stop_reason, episode.grade) == ("sandbox_error", None)
 
 
 def test_mini_swe_agents_loop_repairs_a_bundled_task(episode: Episode) -> None:
