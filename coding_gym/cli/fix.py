@@ -53,12 +53,11 @@ def fix(
 ) -> None:
     """Let a model repair your repository in a sealed copy, and print the change as a diff.
 
-    The copy has what the last commit has, and no network. Nothing of yours is changed without
-    --apply.
+    The copy has what the last commit has, and no network.
+    Nothing of yours is changed without --apply.
 
-    The model reads your files. The default one is remote: LiteLLM calls OpenRouter, with the key in
-    OPENROUTER_API_KEY. For a server on this machine: --base-url http://localhost:8000/v1 --model
-    NAME.
+    The model reads your files. The default one is remote: OpenRouter, by OPENROUTER_API_KEY.
+    For a server on this machine: --base-url http://localhost:8000/v1 --model NAME.
     """
     if not problem.strip():
         raise InvalidArgumentError("say what is wrong: the problem must not be empty")
