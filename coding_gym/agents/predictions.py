@@ -25,9 +25,6 @@ _COMMANDS = (
 )
 _RESET = f"git checkout -q . && git clean -fdq; rm -f {_PATCH}"
 
-GOLDEN = "golden"
-"""The name of the agent that checks tasks, and says nothing of a model."""
-
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the number of an attempt is the index."""
 
@@ -62,13 +59,12 @@ class PatchAgent(Player):
 
 
 class GoldenAgent(PatchAgent):
-    """Checks tasks: its first attempt is the gold patch, and its second repairs nothing.
+    """Checks tasks: its first attempt is the gold patch, its second `NO_REPAIR`."""
 
-    An empty patch is not run, and so checks no hidden test: a file that nothing uses stands for it.
-    """
+    name = "golden"
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        super().__init__(GOLDEN, {one.task_id: [one.gold_patch, NO_REPAIR.text] for one in tasks})
+        super().__init__(self.name, {t.task_id: [t.gold_patch, NO_REPAIR.text] for t in tasks})
 
     def describe(self) -> Mapping[str, Any]:
         """Returns nothing: a run that is continued compares its tasks, and may have more."""

@@ -128,10 +128,7 @@ def eval_(
     if not (agent or model or golden):
         raise InvalidArgumentError("name who plays: --model with --base-url, or --agent")
     if golden and (agent or model or attempts > 1):
-        raise InvalidArgumentError(
-            "--golden plays two attempts at each task, the gold patch and an empty one; give no "
-            "--agent, --model or --attempts"
-        )
+        raise InvalidArgumentError("--golden takes no --agent, --model or --attempts")
     play_run(
         GoldenAgent if golden else lambda _: _player(given),
         resume or out or Path(),
@@ -183,8 +180,7 @@ def play_run(
         raise typer.Exit(_INTERRUPTED) from None
     is_success = show(folder)
     if progress.runner.stop_reason and not progress.finished:
-        console.print(f"stopped: {progress.runner.stop_reason}")
-        console.print(to_continue)
+        console.print(f"stopped: {progress.runner.stop_reason}; {to_continue}")
         raise typer.Exit(_INTERRUPTED)
     if not is_success:
         raise typer.Exit(1)

@@ -211,8 +211,7 @@ def _continued(out: str | Path, config: dict[str, Any], factory: EpisodeFactory)
             old, new = ({**one, "base_url": None} for one in (old, new))
             if old != new and {**old, "patches": new.get("patches")} == new:
                 raise InvalidArgumentError(
-                    f"the patches have changed since the run in {folder.path} began; name a new "
-                    "folder"
+                    f"the patches have changed since the run in {folder.path}; name a new folder"
                 )
         if old != new:
             raise InvalidArgumentError(

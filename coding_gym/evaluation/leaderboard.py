@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from coding_gym.agents.predictions import GOLDEN
+from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.report import Report, cells, markdown_table, number, percent, report
 
@@ -32,7 +32,8 @@ def leaderboard(runs: str | Path | Iterable[Report]) -> str:
         if not folders:
             raise InvalidArgumentError(f"no folder in {runs} holds a run")
         runs = map(report, folders)
-    reports = sorted((one for one in runs if one.config["agent"]["name"] != GOLDEN), key=_rank)
+    played = (one for one in runs if one.config["agent"]["name"] != GoldenAgent.name)
+    reports = sorted(played, key=_rank)
     table = markdown_table(COLUMNS, [(n, *_row(one)) for n, one in enumerate(reports, start=1)])
     notes = [f"- {one.name}: {caveat}" for one in reports for caveat in one.caveats]
     return "\n".join([table, *([""] if notes else []), *notes, ""])

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from coding_gym.agents.predictions import GOLDEN
+from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.episode.factory import task_digest
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
@@ -239,7 +239,7 @@ def _caveats(
     wanted = config["tasks"]["task_ids"]
     num_wanted = len(wanted) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()
-    if config["agent"]["name"] == GOLDEN:
+    if config["agent"]["name"] == GoldenAgent.name:
         yield "The run checks tasks by gold and empty patches; its rates are of no model."
     if errors:
         classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())

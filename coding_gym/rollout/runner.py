@@ -80,9 +80,9 @@ class Runner:
     def stop_reason(self) -> str:
         """Why no more episodes begin; "" while they do."""
         if self.max_cost is not None and self.spent.cost >= self.max_cost:
-            return f"max_cost of {self.max_cost:g} is reached; continue with a larger bound"
+            return f"max_cost of {self.max_cost:g} is reached, and a larger bound is needed"
         if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
-            return f"max_tokens of {self.max_tokens} are reached; continue with a larger bound"
+            return f"max_tokens of {self.max_tokens} are reached, and a larger bound is needed"
         if self.max_cost is not None and not self.spent.is_cost_known:
             return "max_cost cannot be kept: the cost of requests is not known; give prices"
         if self.max_tokens is not None and not self.spent.is_usage_known:

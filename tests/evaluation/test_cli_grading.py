@@ -105,10 +105,10 @@ def test_golden_is_no_pass_without_verdicts_and_is_continued(
     assert broken.exit_code == 1
     assert f"empty: {TASKS[0].task_id} sandbox" in broken.output
     played = run("eval", "--golden", "--model", "m", "--out", tmp_path / "ended")
-    assert "give no --agent, --model or --attempts" in str(played.exception)
+    assert "takes no --agent, --model or --attempts" in str(played.exception)
     ended = run("eval", "--golden", "--max-cost", 0, "--out", tmp_path / "ended", "-n", 3)
     assert "not complete: 0 of 6" in ended.output
-    assert "max_cost of 0 is reached; continue with a larger bound" in ended.output
+    assert "max_cost of 0 is reached, and a larger bound is needed; to continue: " in ended.output
     assert run("eval", "--resume", out).exit_code == 0
     more = run("eval", "--resume", out, "--task", TASKS[0].task_id, "--task", TASKS[1].task_id)
     assert more.exit_code == 0
