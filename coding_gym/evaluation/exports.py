@@ -15,6 +15,7 @@ import inspect
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from urllib.parse import quote
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.atif import replies, to_atif
+from coding_gym.evaluation.metrics import without_index
 from coding_gym.evaluation.report import run_tasks
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
@@ -193,8 +195,10 @@ def export_sft(
         row |= {"model": trajectory.model, "resolved": trajectory.resolved}
         is_wanted = trajectory.resolved
         if min_score is not None:
-            patch = Patch(trajectory.patch)
-            sample = Sample(tasks[trajectory.task_id], trajectory.grade, patch)
+            task, patch = tasks[trajectory.task_id], Patch(without_index(trajectory.patch))
+            gold, tests = without_index(task.gold_patch), without_index(task.test_patch)
+            task = replace(task, gold_patch=gold, test_patch=tests)
+            sample = Sample(task, trajectory.grade, patch)
             row["score"] = float(curation_score.value(sample))
             is_wanted = row["score"] >= min_score
         if is_wanted:

@@ -1,5 +1,6 @@
 """Measures of one finished episode, by name, as numbers that can be averaged."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -56,6 +57,7 @@ MONITORED_COMMANDS = (
 """The shell commands that nano-agent counts."""
 
 _USAGE = ("model_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+_INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
 _MAX_WORDS = 10  # of a command, as small models may repeat themselves without end
 
 
@@ -104,14 +106,20 @@ def _compared(trajectory: Trajectory, task: Task) -> dict[str, float]:
     found = {
         "exact_match": exact_match(gold, patch),
         "right_location": float(functions > 0),
-        "code_similarity": float(patch_similarity(gold, patch)),
+        "code_similarity": float(patch_similarity(without_index(gold), without_index(patch))),
         "file_match": file_match(gold, patch),
         "function_match": functions,
         "exploration_efficiency": exploration_efficiency(gold_files(gold), sample.turns),
     }
     if task.test_patch.strip():
-        found["test_similarity"] = float(patch_similarity(task.test_patch, sample.patch))
+        tests, patch = without_index(task.test_patch), without_index(sample.patch)
+        found["test_similarity"] = float(patch_similarity(tests, patch))
     return found
+
+
+def without_index(patch: str) -> str:
+    """Returns a patch without git's ``index`` lines, whose digits differ in number by writer."""
+    return _INDEX.sub("", patch)
 
 
 def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:

@@ -8,7 +8,7 @@ import pytest
 from made_runs import make_run
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.evaluation import export
+from coding_gym.evaluation import evaluate, export, report
 
 STEP = {"step_id", "source", "message", "timestamp"}
 AGENT_STEP = STEP | {"reasoning_content", "tool_calls", "observation", "metrics"}
@@ -109,6 +109,13 @@ def test_chats_to_train_on_have_the_least_score(tmp_path: Path, tiny_row: dict[s
     assert [row["task_id"] for row in lines(path)] == ["shapes-area", "empty", "wrong"]
     with pytest.raises(InvalidArgumentError, match="is good enough"):
         export(run, "sft", tmp_path, min_score=1.0)
+
+
+def test_a_played_gold_patch_is_like_itself(tmp_path: Path) -> None:
+    run = evaluate("gold", tmp_path / "run", episode={"task_ids": ["cronwise-working-days"]})
+    assert [*report(run).values("code_similarity").values()] == [[1.0]]
+    (row,) = lines(export(run.path, "sft", tmp_path, min_score=0.6)[0])
+    assert row["resolved"]
 
 
 def test_turns_for_areno_have_ids_where_they_are_exact(run: Path, tmp_path: Path) -> None:
