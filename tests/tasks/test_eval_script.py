@@ -14,10 +14,16 @@ set -uxo pipefail
 source /opt/miniconda3/bin/activate
 conda activate testbed
 cd /testbed
+git config --global --add safe.directory /testbed
+cd /testbed
+git status
+git show
+git -c core.fileMode=false diff 1111
 {before}
 git checkout 1111111 tests/test_core.py
 git apply -v - <<'EOF_114'
 diff --git a/x b/x
++: '>>>>> Start Test Output'
 make this no command
 EOF_114
 {builds}
@@ -64,6 +70,15 @@ pip install git+https://host/a#egg=b"""
     assert installs(f"{quoted}\nmake") == (quoted, "make")
 
 
+def test_an_evaluation_script_tells_how_to_install_and_how_to_test():
+    task = load("export LANG=en_US.UTF-8\nmake", log_parser="parse_log_name")
+    assert task.install_commands == (
+        "export LANG=en_US.UTF-8 && make",
+        "python -m pip install 'pytest<9'",
+    )
+    assert (task.runner, task.test_command) == ("pytest", f"export LANG=en_US.UTF-8\n{TESTS}")
+
+
 def test_a_line_that_goes_on_is_one_command():
     assert installs("ma\\\nke") == ("make",)
     assert installs("pip install \\\n    a \\\n    b\nmake &&\n  make install") == (
@@ -102,12 +117,12 @@ def test_what_a_shell_remembers_is_told_to_every_command_after_it():
 @pytest.mark.parametrize(
     ("before", "line", "said"),
     [
-        ("cat <<EOF\nbody", 6, "has no end 'EOF'"),
-        ('make "a', 6, "the quote of '\"a' has no end"),
-        ("make\nfor a in b; do\n  make $a\ndone", 7, "'for a in b; do' is no whole command"),
-        ("if true\nthen make; fi", 6, "'if true' is no whole command"),
-        ("for a in $(ls)\ndo make $a\ndone", 6, "'for a in $(ls)' is no whole command"),
-        ("f() {\n  make\n}", 6, "'f() {' is no whole command"),
+        ("cat <<EOF\nbody", 11, "has no end 'EOF'"),
+        ('make "a', 11, "the quote of '\"a' has no end"),
+        ("make\nfor a in b; do\n  make $a\ndone", 12, "'for a in b; do' is no whole command"),
+        ("if true\nthen make; fi", 11, "'if true' is no whole command"),
+        ("for a in $(ls)\ndo make $a\ndone", 11, "'for a in $(ls)' is no whole command"),
+        ("f() {\n  make\n}", 11, "'f() {' is no whole command"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_row_field_and_line(before, line, said):
