@@ -1,5 +1,7 @@
 """Trees of files and git repositories of the tests' own making."""
 
+import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,3 +28,12 @@ def commit(folder: Path, files: Mapping[str, str | bytes], message: str = "a cha
             message, author=someone, committer=someone, author_date=date, commit_date=date
         )
         return made.hexsha
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    """Runs git in a folder, and returns what it says."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    command = [str(shutil.which("git")), *identity, *arguments]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()

@@ -1,10 +1,9 @@
 """A template's repository holds the base commit and its ancestors, and obeys nobody's settings."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from repositories import commit, run_git
 from workspace_scene import inside, make_repository, make_task
 
 from coding_gym.errors import TemplateError
@@ -12,49 +11,24 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import GitTree
 from coding_gym.workspace import Template, TemplateStore, diff
 
-_WHO = {
-    f"GIT_{role}_{what}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for what, value in (
-        ("NAME", "Someone"),
-        ("EMAIL", "someone@example.org"),
-        ("DATE", "2020-02-03T04:05:06Z"),
-    )
-}
-
-
-def git(folder: Path, *arguments: str) -> str:
-    env = {"PATH": os.environ["PATH"], "HOME": "/", "GIT_CONFIG_NOSYSTEM": "1", **_WHO}
-    command = ["git", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=env, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-def commit(folder: Path, path: str, text: str) -> str:
-    (folder / path).write_text(text)
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", f"{path} is {text!r}")
-    return git(folder, "rev-parse", "HEAD")
-
 
 class Repository:
     """Three commits before the base, then the fix on main, a tag, a branch and a stash."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        git(folder, "init", "-q", "-b", "trunk")
+        run_git(folder, "init", "-q", "-b", "trunk")
         self.folder = folder
-        self.past = [commit(folder, "code.py", f"version = {n}\n") for n in range(3)]
-        self.base = commit(folder, "code.py", "version = 3  # bug\n")
-        self.fix = commit(folder, "code.py", "version = 4  # fixed\n")
-        git(folder, "tag", "-a", "v4", "-m", "fixed")
-        git(folder, "switch", "-q", "-c", "topic", self.past[0])
-        self.side = commit(folder, "side.py", "side = 1\n")
-        git(folder, "tag", "old", self.past[1])
+        self.past = [commit(folder, {"code.py": f"version = {n}\n"}) for n in range(3)]
+        self.base = commit(folder, {"code.py": "version = 3  # bug\n"})
+        self.fix = commit(folder, {"code.py": "version = 4  # fixed\n"})
+        run_git(folder, "tag", "-a", "v4", "-m", "fixed")
+        run_git(folder, "switch", "-q", "-c", "topic", self.past[0])
+        self.side = commit(folder, {"side.py": "side = 1\n"})
+        run_git(folder, "tag", "old", self.past[1])
         (folder / "side.py").write_text("stashed\n")
-        git(folder, "stash")
-        git(folder, "switch", "-q", "trunk")
+        run_git(folder, "stash")
+        run_git(folder, "switch", "-q", "trunk")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +57,9 @@ def test_every_object_belongs_to_the_base_or_an_ancestor(
         git_template,
         f"git --git-dir {place} cat-file --batch-all-objects --batch-check='%(objectname)'",
     )
-    wanted = git(repository.folder, "rev-list", "--objects", "--no-object-names", repository.base)
+    wanted = run_git(
+        repository.folder, "rev-list", "--objects", "--no-object-names", repository.base
+    )
     assert set(listed.split()) == set(wanted.split())
     assert repository.fix not in listed
 
@@ -130,12 +106,12 @@ def test_the_first_status_reads_no_file(kind: str, request: pytest.FixtureReques
 def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path) -> None:
     source, ran = tmp_path / "source", tmp_path / "ran"
     source.mkdir()
-    git(source, "init", "-q")
+    run_git(source, "init", "-q")
     (source / ".gitattributes").write_text("*.py filter=evil diff=evil eol=crlf ident\n")
     (source / ".gitmodules").write_text(
         f'[submodule "sub"]\n\tpath = sub\n\turl = {tmp_path}/evil\n\tupdate = !touch {ran}\n'
     )
-    base = commit(source, "code.py", "print('$Id$')\n")
+    base = commit(source, {"code.py": "print('$Id$')\n"})
     evil = source / ".git" / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
     evil.chmod(0o755)
@@ -144,7 +120,7 @@ def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path)
         (source / ".git" / "hooks" / name).symlink_to(evil)
     settings = ("core.fsmonitor", "filter.evil.smudge", "filter.evil.clean", "diff.evil.textconv")
     for setting in (*settings, "uploadpack.packObjectsHook", "core.sshCommand", "gpg.program"):
-        git(source, "config", setting, str(evil))
+        run_git(source, "config", setting, str(evil))
     task = make_task(tree=GitTree(str(source)), base_commit=base)
     template = store.get(task)
     assert not ran.exists()
@@ -155,9 +131,10 @@ def test_a_hostile_repository_runs_nothing(store: TemplateStore, tmp_path: Path)
 def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
     store: TemplateStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(_WHO, "GIT_COMMITTER_DATE", "@999999999999 +0000")
-    git(tmp_path, "init", "-q")
-    base = commit(tmp_path, "code.py", "x = 1\n")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@999999999999 +0000")
+    commit(tmp_path, {"code.py": "x = 1\n"})
+    run_git(tmp_path, "commit", "-q", "--amend", "-m", "a change")
+    base = run_git(tmp_path, "rev-parse", "HEAD")
     template = store.get(make_task(tree=GitTree(str(tmp_path)), base_commit=base))
     assert inside(template, "git commit -q --allow-empty -m x; ls") == "code.py\n"
 
@@ -165,12 +142,12 @@ def test_a_commit_of_a_year_that_no_calendar_has_is_usable(
 def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    git(source, "init", "-q")
-    git(source, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendored/lib")
+    run_git(source, "init", "-q")
+    run_git(source, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendored/lib")
     (source / "code.py").write_text("x = 1\n")
-    git(source, "add", "code.py")
-    git(source, "commit", "-q", "-m", "with a submodule")
-    base = git(source, "rev-parse", "HEAD")
+    run_git(source, "add", "code.py")
+    run_git(source, "commit", "-q", "-m", "with a submodule")
+    base = run_git(source, "rev-parse", "HEAD")
     template = store.get(make_task(tree=GitTree(str(source)), base_commit=base))
     with open_sandbox(template.spec) as sandbox:
         assert sandbox.run("git status -s; ls vendored/lib").output == ""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask, run_git
+from image_project import BUILT, PROJECT, SITE, MakeTask
 from making_images import (
     GIT_PROGRAMS,
     Entry,
@@ -15,6 +15,7 @@ from making_images import (
     system,
     tar_of,
 )
+from repositories import run_git, write_files
 
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
@@ -25,15 +26,11 @@ from coding_gym.workspace import Template, TemplateStore
 def layers(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     """A system with Python, pytest and git; a project installed from /testbed, with its history."""
     place = tmp_path_factory.mktemp("project")
-    for name, text in PROJECT.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text)
+    write_files(place, PROJECT)
     run_git(place, "init", "-q")
     run_git(place, "add", "-f", ".")
     run_git(place, "commit", "-q", "-m", "the fix is in the future of this history")
-    for name, text in BUILT.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text)
+    write_files(place, BUILT)
     (place / ".git" / "config").write_text(
         "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch /hacked\n"
     )

@@ -1,10 +1,7 @@
 """A small project in an image, as `conftest` makes it, and what tests do with it."""
 
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from making_images import PACKAGES
 
@@ -25,11 +22,3 @@ BUILT = {
     "shapes.egg-info/PKG-INFO": "Name: shapes\n",
     "notes.txt": "neither tracked nor ignored\n",
 }
-
-
-def run_git(place: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
-    command = [str(shutil.which("git")), *identity, *arguments]
-    return subprocess.run(
-        command, cwd=place, check=True, capture_output=True, text=True
-    ).stdout.strip()

@@ -1,11 +1,13 @@
 """Tasks in an image: its tree, its Python, its pytest; the same rules as for every other task."""
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from image_project import BUILT, PROJECT, SITE, MakeTask, run_git
+from image_project import BUILT, PROJECT, SITE, MakeTask
+from repositories import commit
 from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError
@@ -125,15 +127,9 @@ def test_the_images_python_pytest_and_variables_run_the_visible_tests(sandbox: S
     assert output(sandbox, "command -v python3; echo $SHAPE") == "/opt/python/bin/python3\nround"
 
 
-def test_only_the_gold_patch_resolves_it(make_image_task: MakeTask, template: Template) -> None:
+def test_the_gold_patch_resolves_it(make_image_task: MakeTask, template: Template) -> None:
     task = make_image_task()
     assert grade(task, template, Patch(task.gold_patch)).resolved
-    harmless = Patch(
-        "diff --git a/README b/README\nnew file mode 100644\n--- /dev/null\n+++ b/README\n"
-        "@@ -0,0 +1 @@\n+Hello\n"
-    )
-    verdict = grade(task, template, harmless)
-    assert (verdict.resolved, verdict.reason) == (False, GradeReason.TESTS_FAILED)
 
 
 def test_a_patch_made_inside_is_graded(
@@ -158,16 +154,62 @@ def test_what_a_policy_installs_does_not_reach_the_grading(
     assert verdict.reason is GradeReason.TESTS_FAILED
 
 
+def _new_file(path: str, text: str, *, old: str = "a", new: str = "b", header: bool = True) -> str:
+    lines = "".join(f"+{line}\n" for line in text.splitlines())
+    count = len(text.splitlines())
+    start = f"diff --git {old}/{path} {new}/{path}\nnew file mode 100644\n" if header else ""
+    return f"{start}--- /dev/null\n+++ {new}/{path}\n@@ -0,0 +1,{count} @@\n{lines}"
+
+
+_HONEST = _new_file("a.py", "x = 1\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("conftest.py", _new_file("conftest.py", "import os\nos._exit(0)\n", header=False)),
+        ("tests/data.py", _new_file("tests/data.py", "x = 2\n", old="x", new="y")),
+    ],
+    ids=["behind the lines of another file", "under other prefixes"],
+)
+def test_a_patch_hides_no_change(
+    make_image_task: MakeTask, template: Template, sandbox: Sandbox, path: str, more: str
+) -> None:
+    """Git applies what our own reading of the text takes for something else."""
+    sandbox.write_file("/forged", base64.b64encode((_HONEST + more).encode()))
+    trick = "printf '#!/bin/bash\\ncat /forged\\n' > /bin/base64; echo x > any.py"
+    assert sandbox.run(trick).ok
+    forged = diff(sandbox, template)
+    assert forged.text == _HONEST + more
+    verdict = grade(make_image_task(), template, forged)
+    assert verdict.dropped_paths == (path,)
+    assert verdict.reason is GradeReason.TESTS_FAILED
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (_HONEST, GradeReason.TESTS_FAILED),
+        (_new_file("a.so", "code\n"), GradeReason.EMPTY_PATCH),  # no patch has ignored files
+        ("no patch", GradeReason.PATCH_NOT_APPLIED),
+        ("--- a/x\n+++ b/x\n", GradeReason.PATCH_NOT_APPLIED),
+        ("diff --git a/x", GradeReason.PATCH_NOT_APPLIED),
+        ("\ud800", GradeReason.PATCH_NOT_APPLIED),
+    ],
+)
+def test_a_patch_that_repairs_nothing_is_told_why(
+    make_image_task: MakeTask, template: Template, text: str, reason: GradeReason
+) -> None:
+    assert grade(make_image_task(), template, Patch(text)).reason is reason
+
+
 def test_a_git_tree_runs_in_an_image_too(
     image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path
 ) -> None:
     clone = tmp_path / "clone"
-    (clone / "src").mkdir(parents=True)
-    (clone / "src/shapes.py").write_text("def area(width, height):\n    return 7\n")
-    run_git(clone, "init", "-q")
-    run_git(clone, "add", ".")
-    run_git(clone, "commit", "-q", "-m", "older")
-    task = make_image_task(repository=str(clone), base_commit=run_git(clone, "rev-parse", "HEAD"))
+    files = {"src/shapes.py": "def area(width, height):\n    return 7\n"}
+    base = commit(clone, files, "older")
+    task = make_image_task(repository=str(clone), base_commit=base)
     template = image_store.get(task)
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "git log --format=%s; git status --porcelain") == "older"
