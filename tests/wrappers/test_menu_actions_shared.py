@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from comparison import play
 from faults import raising
 from makers import Closing
-from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, digest, make, play_seeded
+from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
 
 import coding_gym
 from coding_gym.errors import SandboxError
@@ -47,21 +48,21 @@ def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(menu_actions, "open_sandbox", open_sandbox)
     tasks = [program_of_its_own("threads")]
-    digests: list[str] = []
+    seen: list[list[str]] = []
 
-    def play() -> None:
+    def run() -> None:
         env = closing(make(tasks=tasks))
         env.reset(seed=0)
-        digests.append(digest([env.step(LOCATE), env.step(TRY), env.step(RUN_TESTS)]))
+        seen.append(play(env, [LOCATE, TRY, RUN_TESTS]))
 
-    threads = [threading.Thread(target=play) for _ in range(4)]
+    threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(opened) == 1
-    assert len(digests) == 4
-    assert len(set(digests)) == 1
+    assert len(seen) == 4
+    assert all(one == seen[0] for one in seen)
 
 
 def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
