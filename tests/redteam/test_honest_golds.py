@@ -32,7 +32,6 @@ def test_small(recorded):
 def test_large(recorded):
     assert add(100, 200) == recorded
 """,
-    ("test_small", "test_large"),
 )
 _HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
 
@@ -44,7 +43,7 @@ def task_of(gold: Gold) -> Task:
         before,
         {"source.py": gold.right},
         {"tests/test_source.py": gold.tests},
-        fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in gold.broken),
+        fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in gold.broken_names),
     )
 
 
