@@ -93,10 +93,7 @@ def test_a_warm_run_finds_out_what_a_cold_one_finds_out(store: TemplateStore) ->
 
 
 def test_code_that_comes_with_the_patch_is_not_what_waited(store: TemplateStore) -> None:
-    """Names of modules that the waiting process could have imported from the tree, had it looked.
-
-    They are new beside the sources, as a policy would put them there.
-    """
+    """A policy puts modules beside the sources that the waiting process could have imported."""
     shadows = {f"{name}.py": "raise SystemExit\n" for name in ("pytest", "_pytest", "unittest")}
     patch = Patch.between(BASE, BASE | shadows)
     verdict = grade(TASK, store.get(TASK), patch, warm=_start(TASK, store))

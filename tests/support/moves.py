@@ -24,6 +24,11 @@ def returning(expression: str) -> str:
     return shell(f"sed -i 's/return .*/return {expression}/' shapes.py")
 
 
+def replies(info: dict[str, Any]) -> list[str]:
+    """What the tools answered in a step."""
+    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
+
+
 FIX = call("apply_patch", search="width + height", replace="width * height", file="shapes.py")
 SUBMIT = call("submit")
 TRUE = shell("true")

@@ -23,15 +23,11 @@ if len(sys.argv) > 1:
 """
 STEPS = "def step(number):\n    following = number + 1\n    return following\n"
 
+TOOLSET = "pdb"
+SPEC = SandboxSpec(python=default_interpreter())
+FILES = {"run.py": SCRIPT, "steps.py": STEPS}
+
 Ask = Callable[..., str]
-
-
-@pytest.fixture
-def scene() -> Iterator[Scene]:
-    with open_sandbox(SandboxSpec(python=default_interpreter())) as sandbox:
-        sandbox.write_file("run.py", SCRIPT.encode())
-        sandbox.write_file("steps.py", STEPS.encode())
-        yield Scene(sandbox, toolset="pdb", command_timeout_s=20.0)
 
 
 @pytest.fixture
@@ -107,8 +103,7 @@ def test_a_session_goes_on_in_a_fork(scene: Scene) -> None:
     pdb(scene, "start run.py\nb steps.py:3\nc")
     state = json.loads(json.dumps(scene.state))
     snapshot = scene.sandbox.snapshot()
-    spec = SandboxSpec(python=default_interpreter())
-    with open_sandbox(spec, snapshot=snapshot) as sandbox:
+    with open_sandbox(SPEC, snapshot=snapshot) as sandbox:
         fork = Scene(sandbox, toolset="pdb", command_timeout_s=20.0, state=state)
         assert pdb(fork, "p following") == pdb(scene, "p following") == "1"
 

@@ -87,11 +87,6 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
     return lambda: closing(gym.make("CodingRepair-v0", tasks=[tiny_row], max_obs_tokens=128))
 
 
-@pytest.fixture
-def env(make: Make) -> Env:
-    return make()
-
-
 def test_every_wrapper_is_listed_here() -> None:
     assert sorted(coding_gym.wrappers.__all__) == coding_gym.wrappers.__all__ == NAMES
 

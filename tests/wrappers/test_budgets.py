@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from makers import Env, MakeEnv
-from moves import FIX, SUBMIT, shells
+from moves import FIX, SUBMIT, replies, shells
 
 from coding_gym import Completion, Stop
 from coding_gym.episode import Limits
@@ -25,10 +25,6 @@ def few(num_calls: int) -> str:
 
 def num_tokens(*texts: str) -> int:
     return sum(len(get_tokenizer().encode(text)) for text in texts)
-
-
-def replies(info: dict[str, Any]) -> list[str]:
-    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
 
 
 def test_the_defaults_are_nanos(env: Env) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from makers import Closing, Env
-from moves import shells
+from moves import replies, shells
 
 import coding_gym
 from coding_gym.calls import ToolCall
@@ -23,10 +23,6 @@ def warning(number: int, command: str) -> str:
         f"The last {number} commands you generated were identical: '{command}'. This suggests you "
         "may be stuck in a loop. Please try a different approach or command.\n"
     )
-
-
-def replies(info: dict[str, Any]) -> list[str]:
-    return [m["content"] for m in info["messages"] if m["role"] == "tool"]
 
 
 @pytest.mark.parametrize("before", [[], ["echo 1"], ["echo x", "echo x", "echo y", "echo x"]])

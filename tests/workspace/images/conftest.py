@@ -17,7 +17,6 @@ from making_images import (
 )
 from repositories import run_git, write_files
 
-from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore
 
@@ -63,17 +62,6 @@ def make_image_task(image: str, tiny_row: dict[str, Any]) -> MakeTask:
     return make
 
 
-@pytest.fixture(scope="session")
-def image_store(tmp_path_factory: pytest.TempPathFactory) -> TemplateStore:
-    return TemplateStore(folder=tmp_path_factory.mktemp("image-store"))
-
-
 @pytest.fixture
-def template(image_store: TemplateStore, make_image_task: MakeTask) -> Template:
-    return image_store.get(make_image_task())
-
-
-@pytest.fixture
-def sandbox(template: Template) -> Any:
-    with open_sandbox(template.spec) as opened:
-        yield opened
+def template(store: TemplateStore, make_image_task: MakeTask) -> Template:
+    return store.get(make_image_task())

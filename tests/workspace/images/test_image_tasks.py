@@ -28,12 +28,12 @@ def test_a_row_with_a_path_in_an_image_is_a_task_in_it(make_image_task: MakeTask
 
 
 def test_a_patch_is_taken_back_from_the_tree_of_an_image(
-    image_store: TemplateStore, template: Template, make_image_task: MakeTask
+    store: TemplateStore, template: Template, make_image_task: MakeTask
 ) -> None:
     in_image = PROJECT["src/shapes.py"]
     base = {"src/shapes.py": in_image.replace("+", "-")}
     back = Patch.between(base, {"src/shapes.py": in_image}).text
-    changed = image_store.get(make_image_task(reverse_patch=back))
+    changed = store.get(make_image_task(reverse_patch=back))
     assert changed.key != template.key
     with open_sandbox(changed.spec) as opened:
         assert opened.read_file("src/shapes.py").decode() == base["src/shapes.py"]
@@ -204,13 +204,13 @@ def test_a_patch_that_repairs_nothing_is_told_why(
 
 
 def test_a_git_tree_runs_in_an_image_too(
-    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path
 ) -> None:
     clone = tmp_path / "clone"
     files = {"src/shapes.py": "def area(width, height):\n    return 7\n"}
     base = commit(clone, files, "older")
     task = make_image_task(repository=str(clone), base_commit=base)
-    template = image_store.get(task)
+    template = store.get(task)
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "git log --format=%s; git status --porcelain") == "older"
         # Not what the image's tree had in that place, but what was built there.
@@ -221,8 +221,8 @@ def test_a_git_tree_runs_in_an_image_too(
         assert diff(sandbox, template).is_empty
 
 
-def test_the_tree_runs_without_image(image_store: TemplateStore, make_image_task: MakeTask) -> None:
-    template = image_store.get(make_image_task(interpreter="base"))
+def test_the_tree_runs_without_image(store: TemplateStore, make_image_task: MakeTask) -> None:
+    template = store.get(make_image_task(interpreter="base"))
     assert (template.spec.image, template.spec.workspace_alias) == ("", "")
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "git ls-files").split() == sorted(PROJECT)

@@ -17,7 +17,7 @@ from coding_gym.workspace import Template, TemplateStore, diff
 
 
 def test_without_git_history_ignore_files_decide(
-    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
 ) -> None:
     plain = tar_of(
         entry(f"plain/{name}", text)
@@ -27,7 +27,7 @@ def test_without_git_history_ignore_files_decide(
     image = docker_archive(
         tmp_path / "image.tar", [*layers, plain], Env=["PATH=/opt/python/bin:/bin"]
     )
-    template = image_store.get(make_image_task(image=str(image), image_path="/plain"))
+    template = store.get(make_image_task(image=str(image), image_path="/plain"))
     with open_sandbox(template.spec) as sandbox:
         tracked = output(sandbox, "git ls-files").split()
         assert tracked == [".gitignore", "notes.txt", "src/shapes.py", "tests/test_shapes.py"]
@@ -35,15 +35,15 @@ def test_without_git_history_ignore_files_decide(
 
 
 def test_another_image_gives_another_template(
-    image_store: TemplateStore, make_image_task: MakeTask, template: Template, tmp_path: Path,
+    store: TemplateStore, make_image_task: MakeTask, template: Template, tmp_path: Path,
     layers: list[bytes],
 ) -> None:  # fmt: skip
     image = docker_archive(tmp_path / "image.tar", layers, Env=["PATH=/opt/python/bin:/bin"])
-    assert image_store.get(make_image_task(image=str(image))).key != template.key
+    assert store.get(make_image_task(image=str(image))).key != template.key
 
 
-def test_a_path_puts_a_python_first(image_store: TemplateStore, make_image_task: MakeTask) -> None:
-    template = image_store.get(make_image_task(interpreter="/opt/python/bin/python3"))
+def test_a_path_puts_a_python_first(store: TemplateStore, make_image_task: MakeTask) -> None:
+    template = store.get(make_image_task(interpreter="/opt/python/bin/python3"))
     with open_sandbox(template.spec) as sandbox:
         assert output(sandbox, "python -c 'import sys; print(sys.executable)'") == (
             "/opt/python/bin/python3"
@@ -59,10 +59,10 @@ def test_a_path_puts_a_python_first(image_store: TemplateStore, make_image_task:
     ids=["no folder", "no such Python"],
 )
 def test_a_row_that_names_what_an_image_lacks_is_told_so(
-    image_store: TemplateStore, make_image_task: MakeTask, fields: dict[str, Any], message: str
+    store: TemplateStore, make_image_task: MakeTask, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((InvalidTaskError, TemplateError), match=message) as caught:
-        image_store.get(make_image_task(**fields))
+        store.get(make_image_task(**fields))
     assert "\n" not in str(caught.value)
     assert "shapes-area" in str(caught.value)
 
@@ -77,20 +77,20 @@ def test_a_row_that_names_what_an_image_lacks_is_told_so(
     ids=["no git", "no pytest", "no Python"],
 )
 def test_what_an_image_lacks_is_told_with_the_way_out(
-    image_store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes],
     more: list[Entry], message: str,
 ) -> None:  # fmt: skip
     place = tmp_path / "image.tar"
     image = docker_archive(place, [*layers, tar_of(more)], Env=["PATH=/opt/python/bin:/bin"])
     with pytest.raises(TemplateError, match=message) as caught:
-        image_store.get(make_image_task(image=str(image)))
+        store.get(make_image_task(image=str(image)))
     assert "\n" not in str(caught.value)
     assert "shapes-area" in str(caught.value)
 
 
-def test_a_missing_image_is_refused(image_store: TemplateStore, make_image_task: MakeTask) -> None:
+def test_a_missing_image_is_refused(store: TemplateStore, make_image_task: MakeTask) -> None:
     with pytest.raises(InvalidTaskError, match="field 'image': no image 'gone/away'"):
-        image_store.get(make_image_task(image="gone/away"))
+        store.get(make_image_task(image="gone/away"))
 
 
 @pytest.mark.parametrize(
