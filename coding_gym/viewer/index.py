@@ -30,6 +30,11 @@ from coding_gym.rollout import run_folder
 from coding_gym.trajectory import Trajectory
 
 DATABASE = "view.sqlite"
+# Control sequences; strings such as window titles, up to their end or that of the line; others.
+ESCAPE = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+)
+"""An escape sequence of a terminal."""
 UNREADABLE = "unreadable"
 """The ``reason`` of an episode whose record cannot be read."""
 
@@ -314,7 +319,7 @@ def _facts(folder: Path, row: Row) -> tuple[Row, str]:
         "started_at": record.started_at[:40] or None,
         "ended_at": ended_at,
     }
-    text = storable("\n".join(_searched(record)))[:_MAX_SEARCHED]
+    text = ESCAPE.sub("", storable("\n".join(_searched(record))))[:_MAX_SEARCHED]
     return {name: storable(value) for name, value in facts.items()}, text
 
 

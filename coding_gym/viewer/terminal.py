@@ -17,12 +17,9 @@ from rich.text import Text
 
 from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation.report import number
+from coding_gym.viewer.index import ESCAPE
 from coding_gym.viewer.pages import Json, Run
 
-# Control sequences, strings such as window titles up to their end or that of the line, and others.
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
-)
 _COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
 _MARKS = {"resolved": ("✔", "green"), "unresolved": ("✘", "red"), "error": ("!", "yellow")}
@@ -60,7 +57,7 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
 def coloured(text: str) -> Text:
     """Returns a text with its colours and without any other effect on a terminal."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # what a bare one hides is displayed
-    text = _ESCAPE.sub(lambda found: found[0] if _COLOUR.fullmatch(found[0]) else "", text)
+    text = ESCAPE.sub(lambda found: found[0] if _COLOUR.fullmatch(found[0]) else "", text)
     pieces = _COLOUR.split(text)
     pieces[::2] = [_UNUSUAL.sub(_visible, piece) for piece in pieces[::2]]
     made = Text.from_ansi("".join(pieces))

@@ -107,6 +107,7 @@ def test_episodes_are_filtered_sorted_and_paged(client: Any) -> None:
     assert [e for i in (0, 30, 60) for e in listed(client, offset=i, limit=30)] == everything
     assert {e["task"] for e in listed(client, task="LEDGER-000001")} == {TASK}
     assert {e["turns"] for e in listed(client, text="STEP 6: i look")} == {8}
+    assert listed(client, text="1 failed, 1 passed")  # coloured in the record
     assert listed(client, text='"no AND (such*') == listed(client, text="%_") == []
 
 
