@@ -466,4 +466,58 @@ def test_all():
     assert max(map(collatz, range(1, 10_000))) == 261
 """,
     ),
+    "parameters, their ids and fixtures": Gold(
+        "def clip(x, low, high):\n    return max(low, min(x, high))\n",
+        "max(low, min(x, high))",
+        "min(low, max(x, high))",
+        """\
+import pytest
+
+from source import clip
+
+
+@pytest.fixture(params=[0, 1], ids=["zero", "one"])
+def low(request):
+    return request.param
+
+
+@pytest.mark.parametrize(("x", "wanted"), [pytest.param(9, 5, id="above"), (3, 3)])
+def test_clip(x, wanted, low):
+    assert clip(x, low, 5) == wanted
+
+
+@pytest.mark.parametrize("x", [2, 3, 4])
+def test_inside(x):
+    assert 1 < clip(x, 0, 5) < 5
+""",
+        (
+            *("test_clip[zero-above]", "test_clip[one-above]", "test_clip[zero-3-3]"),
+            *("test_clip[one-3-3]", "test_inside[2]", "test_inside[3]", "test_inside[4]"),
+        ),
+    ),
+    "state of the module": Gold(
+        "_seen = []\n\n\ndef number(name):\n    if name not in _seen:\n"
+        "        _seen.append(name)\n    return _seen.index(name) + 1\n",
+        "_seen.index(name) + 1",
+        "_seen.index(name)",
+        """\
+from source import number
+
+_calls = []
+
+
+def test_first():
+    _calls.append(number("a"))
+    assert _calls[0] == 1
+
+
+def test_second_comes_after_the_first():
+    assert number("a") == 1
+    assert number("b") == 2
+
+
+def test_known_ones_keep_their_number():
+    assert [number("b"), number("a")] == [2, 1]
+""",
+    ),
 }
