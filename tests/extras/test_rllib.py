@@ -20,7 +20,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*Overriding environment rllib-single-agent-env-v0:UserWarning"
 )
 
-SUBMIT = 3
 MAX_TURNS = 3
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "train_rllib.py"

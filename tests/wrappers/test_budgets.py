@@ -15,7 +15,6 @@ from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.wrappers import CollapseDetector, TimeBudget, TokenBudget, ToolCallBudget
 
 CRITICAL = "Token limit critical! Apply your best fix now.\n"
-LOW = "Tokens low. Focus on the main issue only.\n"
 LAST = "Last tool call! Make it count.\n"
 
 
