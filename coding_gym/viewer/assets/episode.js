@@ -135,7 +135,6 @@ function verdictSection({ error, error_class: errorClass, grade }) {
     ["Status", (test) => status(isPassed(test), test.status)],
     ["Test", (test) => el("code", test.test), "heading"],
     ["List", (test) => words(test.list), "wide"],
-    ["Challenge", (test) => test.level, "wide"],
     ["Why it did not count", (test) => test.why],
   ];
   return section(
