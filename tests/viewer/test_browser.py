@@ -201,6 +201,12 @@ def test_hostile_content_stays_inert(page: Any, server: str) -> None:
     page.goto(f"{server}#/run/hostile/episode?task={HOSTILE}&attempt=0")
     expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     expect(page.get_by_text("\u2039U+202E\u203a").first).to_be_visible()
+    turn = page.get_by_role("article", name="Turn 6")
+    output = turn.locator(".output").first
+    expect(output).to_contain_text("\u2039U+001B\u203a]0;title\u2039U+0007\u203a")
+    expect(output).not_to_contain_text("[2J")
+    turn.get_by_text("Raw action").click()
+    expect(turn.locator("pre").last).to_contain_text("\u2039U+001B\u203a[2J")
     red = page.get_by_role("article").get_by_text("red", exact=True).first
     channels = red.evaluate("node => getComputedStyle(node).color").strip("rgb()").split(",")
     assert int(channels[0]) > int(channels[1]) + 50

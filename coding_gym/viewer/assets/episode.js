@@ -293,7 +293,7 @@ export function turnView(place, turn) {
     isPlain ? text("action", "prose") : null,
     calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
     calls.length < turn.calls.length ? el("small", `of ${turn.calls.length} calls`) : null,
-    text("observation"),
+    text("observation", "output"),
     isPlain ? null : folded("Raw action", () => text("action")),
   );
 }
@@ -308,7 +308,7 @@ function callView(place, path, call) {
     el("div.row", el("b", call.name || "(no name)"), status(good, word), time),
     argumentBlocks(place, `${path}/arguments`, call.arguments),
     call.error ? notice("warning", call.error) : null,
-    call.output?.text ? episodeText(place, `${path}/output`, call.output) : null,
+    call.output?.text ? episodeText(place, `${path}/output`, call.output, "output") : null,
   );
 }
 

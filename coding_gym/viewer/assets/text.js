@@ -9,15 +9,16 @@ const MAX_SPANS = 300; // per chunk; text behind so many changes of colour stays
 
 /**
  * A block for {text, total}, where `more(offset)` loads what `text` lacks of the total; without it
- * the block says that the text is cut. The kind is any of the classes prose, output, command and
- * whole (which shows more of it at first).
+ * the block says that the text is cut. The kind is any of the classes prose, command, output (of a
+ * terminal, whose colours are shown) and whole (which shows more of it at first).
  */
 export function textBlock(text, more = null, kind = "") {
   const isDiff = /^(?:diff --git |--- \S.*\n\+\+\+ |\*\*\* Begin Patch)/m.test(
     text.text.slice(0, 2_000),
   );
   const pre = el("pre", { class: `untrusted ${kind}`, dir: "ltr" });
-  const write = isDiff ? diffWriter(pre) : terminalWriter(pre);
+  const plain = (chunk) => pre.append(visible(chunk));
+  const write = isDiff ? diffWriter(pre) : kind.includes("output") ? terminalWriter(pre) : plain;
   const foot = el("div");
   let [known, shown, loaded, total] = [text.text, 0, codePoints(text.text), text.total];
   const show = (limits) => {
@@ -64,21 +65,20 @@ function chunkEnd(text, start, maxChars, maxLines) {
   return end + (/[\udc00-\udfff]/.test(text.charAt(end)) ? 1 : 0);
 }
 
-/** Escape sequences: colours (group 1 has their codes), other controls, strings up to their end. */
-const ESCAPES =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-  /(?:\x1b\[|\x9b)([\d;:]*)m|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?|\x1b[ -/]*[0-~]/g;
-
-/** An escape sequence in which a chunk ends, and which the next one may complete. */
+/** Control sequences, of which colours have group 1. Others hold text, and are not dropped. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const OPEN_ESCAPE = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]{0,1000})?$/;
+const SEQUENCES = /\x1b\[(?:([\d;:]{0,64})m|[0-?]{0,64}[ -/]{0,4}[@-~])/g;
+
+/** A sequence in which a chunk ends, and which the next one may complete. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+const OPEN_SEQUENCE = /\x1b(?:\[[0-?]{0,64}[ -/]{0,4})?$/;
 
 /** A function that appends chunks of a terminal's output to an element. */
 function terminalWriter(parent) {
   let [style, open] = [{}, ""];
   return (chunk, isLast) => {
     const text = open + chunk.replaceAll("\r\n", "\n").replaceAll("\r", `${hiddenMark("\r")}\n`);
-    open = isLast ? "" : (text.match(OPEN_ESCAPE)?.[0] ?? "");
+    open = isLast ? "" : (text.match(OPEN_SEQUENCE)?.[0] ?? "");
     const pieces = [];
     let start = 0;
     const flush = (end) => {
@@ -86,7 +86,7 @@ function terminalWriter(parent) {
       const name = pieces.length < MAX_SPANS ? Object.values(style).filter(Boolean).join(".") : "";
       if (piece) pieces.push(name ? el(`span.${name}`, piece) : visible(piece));
     };
-    for (const match of text.matchAll(ESCAPES)) {
+    for (const match of text.matchAll(SEQUENCES)) {
       flush(match.index);
       start = match.index + match[0].length;
       if (match[1] !== undefined) style = nextStyle(style, match[1]);
@@ -99,33 +99,22 @@ function terminalWriter(parent) {
 /** Classes of the eight colours; black and white are that of the text. */
 const COLOURS = ["", "error", "good", "bad", "blue", "error", "blue", ""];
 
-/** What codes of colour sequences change in a style, which is a class by kind. */
-const STYLE_CODES = {
-  1: { bold: "a-bold" },
-  7: { back: "a-back" },
-  22: { bold: "" },
-  27: { back: "" },
-  39: { colour: "" },
-  49: { back: "" },
-};
-
-/** The style behind the codes of one SGR sequence (ECMA-48, 8.3.117). */
+/** The style behind the codes of one SGR sequence (ECMA-48, 8.3.117), without backgrounds. */
 function nextStyle(before, codes) {
   const numbers = codes.split(/[;:]/).slice(0, 32).map(Number);
   let style = before;
   for (let i = 0; i < numbers.length; i += 1) {
     const code = numbers[i];
-    const tens = Math.floor((code >= 90 ? code - 60 : code) / 10); // 3 letters, 4 background
-    const colour = (index) => ({ colour: COLOURS[index % 8] });
     if (code === 0) style = {};
     else if (code === 38 || code === 48) {
-      const rest = numbers.slice(i + 1, i + 5);
-      const index = rest[0] === 5 && rest[1] < 16 ? rest[1] : 0; // others stay plain
-      style = { ...style, ...(code === 38 ? colour(index) : { back: "a-back" }) };
-      i += rest[0] === 2 ? 4 : 2;
-    } else if (code in STYLE_CODES) style = { ...style, ...STYLE_CODES[code] };
-    else if (tens === 3) style = { ...style, ...colour(code % 10) };
-    else if (tens === 4) style = { ...style, back: "a-back" };
+      const [kind, index] = numbers.slice(i + 1, i + 3);
+      const colour = kind === 5 && index < 16 ? COLOURS[index % 8] : ""; // others stay plain
+      if (code === 38) style = { ...style, colour };
+      i += kind === 2 ? 4 : 2;
+    } else if (code === 1 || code === 22) style = { ...style, bold: code === 1 ? "a-bold" : "" };
+    else if ([3, 9].includes(Math.floor(code / 10))) {
+      style = { ...style, colour: COLOURS[code % 10] ?? "" };
+    }
   }
   return style;
 }
