@@ -155,6 +155,12 @@ def test_a_running_evaluation_grows_in_the_page(page: Any, tmp_path: Path) -> No
         page.goto(address)
         expect(page.get_by_text("There are no runs yet")).to_be_visible()
         page.evaluate("window.isSamePage = true")
+        streams = "performance.getEntriesByName(location.origin + '/api/events').length"
+        for is_hidden in ("true", "false"):  # a hidden page gives its connection back
+            page.evaluate(f"""Object.defineProperty(document, 'hidden', {{
+                value: {is_hidden}, configurable: true}});
+                document.dispatchEvent(new Event('visibilitychange'))""")
+            page.wait_for_function(f"{streams} === 1")
         arguments = ["eval", "--agent", "gold", "-n", "6", "--out", str(tmp_path / "live")]
         with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL) as evaluation:
             page.get_by_role("link", name="gold").click(timeout=60_000)

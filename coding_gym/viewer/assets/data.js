@@ -54,13 +54,23 @@ export async function load(path) {
   throw new Error(detail ?? `The server answers with status ${response.status}.`);
 }
 
-/** Calls `onRun` for every run that changed, and `onState` with whether the server is there. */
+/**
+ * Calls `onRun` for every run, again when it changed, and `onState` with whether the server is
+ * there; not while the page is hidden, as browsers allow six connections to a server.
+ */
 export function watchRuns(onRun, onState) {
   if (isReport) return;
-  const source = new EventSource("api/events");
-  source.addEventListener("open", () => onState(true));
-  source.addEventListener("error", () => onState(false));
-  source.addEventListener("run", (event) => onRun(JSON.parse(event.data)));
+  let source = null;
+  const follow = () => {
+    source?.close();
+    if (document.hidden) return;
+    source = new EventSource("api/events");
+    source.addEventListener("open", () => onState(true));
+    source.addEventListener("error", () => onState(false));
+    source.addEventListener("run", (event) => onRun(JSON.parse(event.data)));
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
 }
 
 /** The embedded texts by their address in one form; null where nothing is embedded. */
