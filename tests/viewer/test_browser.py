@@ -245,6 +245,12 @@ def test_a_report_works_from_disk_without_network(
         page.get_by_label("Outcome").select_option("resolved")
         page.get_by_label("Text in any turn").fill("step 6: i look")
         expect(page.get_by_role("status").filter(has_text="episodes")).not_to_contain_text("240")
+        search = page.get_by_label("Text in any turn")
+        for text in ("tep 6: i look", "tool_calls"):  # the end of a word; no text of a turn
+            search.fill(text)
+            expect(rows(page)).to_have_count(0)
+        search.fill("1 FAILED")  # with a colour before the number
+        expect(rows(page)).not_to_have_count(0)
         rows(page).first.get_by_role("link").click()
         expect(page.get_by_role("article").first).to_contain_text("Step 0")
         page.keyboard.press("g")

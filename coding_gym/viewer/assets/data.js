@@ -1,5 +1,7 @@
 /** The viewer's data: from the server, or from the report that embeds them. */
 
+import { SEQUENCES } from "./text.js";
+
 const embeddedPaths = readEmbedded();
 
 /** Whether the page is a report that carries all of its data. */
@@ -116,10 +118,11 @@ async function selectEpisodes(place, whole, params) {
     .filter((row) => wanted.every((name) => row[name] === params.get(name)));
   const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+");
   if (phrase) {
+    const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${phrase}`, "iu");
     const run = place.slice(0, -"/episodes".length);
     const found = [];
     for (const row of rows) {
-      if (await hasText(run, row, new RegExp(phrase, "iu"))) found.push(row);
+      if (await hasText(run, row, pattern)) found.push(row);
     }
     rows = found;
   }
@@ -133,7 +136,7 @@ async function hasText(run, { task, attempt }, phrase) {
   const episode = await decoded(withParams(`${run}/episode`, { task, attempt }));
   let turns = episode?.turns ?? [];
   for (let start = 0; turns.length > 0; ) {
-    if (holdsText(turns, phrase)) return true;
+    if (phrase.test(turns.map(searchedText).join("\n"))) return true;
     start += turns.length;
     const next = withParams(`${run}/turns`, { task, attempt, start, count: 50 });
     turns = start < episode.num_turns ? ((await decoded(next))?.turns ?? []) : [];
@@ -141,10 +144,12 @@ async function hasText(run, { task, attempt }, phrase) {
   return false;
 }
 
-/** Whether any text inside of a value holds the phrase. */
-function holdsText(value, phrase) {
-  if (typeof value === "string") return phrase.test(value);
-  return typeof value === "object" && Object.values(value ?? {}).some((v) => holdsText(v, phrase));
+/** The texts of a turn that the server searches. */
+function searchedText({ thought, calls, observation }) {
+  const inCall = (call) => [{ text: call.name }, ...Object.values(call.arguments), call.output];
+  const parts = [thought, ...calls.flatMap(inCall), observation];
+  const text = parts.map((part) => part?.text).join("\n");
+  return text.replace(SEQUENCES, "");
 }
 
 /** Rows in the order of one column; those without a value come last. */

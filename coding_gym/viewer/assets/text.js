@@ -67,7 +67,7 @@ function chunkEnd(text, start, maxChars, maxLines) {
 
 /** Control sequences, of which colours have group 1. Others hold text, and are not dropped. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const SEQUENCES = /\x1b\[(?:([\d;:]{0,64})m|[0-?]{0,64}[ -/]{0,4}[@-~])/g;
+export const SEQUENCES = /\x1b\[(?:([\d;:]{0,64})m|[0-?]{0,64}[ -/]{0,4}[@-~])/g;
 
 /** A sequence in which a chunk ends, and which the next one may complete. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
