@@ -59,7 +59,9 @@ def rows(page: Any) -> Any:
 def test_runs_lead_to_episodes_and_these_to_turns(page: Any, server: str) -> None:
     page.goto(server)
     expect(rows(page)).to_have_count(3)
-    page.get_by_role("link", name="first").click()
+    first = page.get_by_role("link", name="first", exact=True)
+    expect(rows(page).filter(has_text="window.attacked")).to_contain_text("hostile")  # id and name
+    first.click()
     expect(page.get_by_text("240 episodes")).to_be_visible()
     page.get_by_role("link", name=TASK).nth(1).click()
     expect(page.get_by_role("heading", name=TASK)).to_be_visible()
@@ -68,7 +70,12 @@ def test_runs_lead_to_episodes_and_these_to_turns(page: Any, server: str) -> Non
 
 
 def test_filters_sorting_and_pages_are_in_the_address(page: Any, server: str) -> None:
+    with_caveat = {"caveats": ["Not <b>comparable</b>."]}
+    answer = lambda route: route.fulfill(json=route.fetch().json() | with_caveat)  # noqa: E731
+    page.route("**/api/runs/first", answer)
+    page.route("**/api/events", lambda route: route.fulfill(content_type="text/event-stream"))
     page.goto(f"{server}#/run/first")
+    expect(page.get_by_text("Not <b>comparable</b>.")).to_be_visible()
     expect(rows(page)).to_have_count(100)
     page.get_by_role("link", name="Next").click()
     expect(page.get_by_role("status").filter(has_text="101 to 200")).to_be_visible()
@@ -141,6 +148,7 @@ def test_two_runs_and_two_episodes_are_compared(page: Any, server: str) -> None:
     for name in ("first", "second"):
         page.get_by_label(f"Choose {name}").check()
     page.get_by_role("button", name="Compare").click()
+    expect(page.locator("[data-key=A]")).to_contain_text("hostile (<script>")
     expect(page.get_by_text("McNemar")).to_be_visible()
     for repo in ("alder/parser", "birch/ledger", "cedar/cache", "dogwood/router"):
         expect(page.get_by_text(repo).first).to_be_visible()
@@ -163,7 +171,7 @@ def test_a_running_evaluation_grows_in_the_page(page: Any, tmp_path: Path) -> No
             page.wait_for_function(f"{streams} === 1")
         arguments = ["eval", "--agent", "gold", "-n", "6", "--out", str(tmp_path / "live")]
         with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.DEVNULL) as evaluation:
-            page.get_by_role("link", name="gold").click(timeout=60_000)
+            page.get_by_role("link", name="live", exact=True).click(timeout=60_000)
             expect(page.get_by_text("6 episodes")).to_be_visible(timeout=60_000)
             expect(page.get_by_text("6 of 6")).to_be_visible(timeout=60_000)
         assert evaluation.returncode == 0

@@ -1,7 +1,7 @@
 /** Two things side by side: runs with their paired statistics, episodes turn by turn. */
 
 import { barChart } from "./charts.js";
-import { episodeLink, load, loadComparison, pageLink, pairLink } from "./data.js";
+import { episodeLink, load, loadComparison, pageLink, pairLink, runLabel } from "./data.js";
 import { button, el, facts, folded, notice, redraw, select, table } from "./dom.js";
 import { loadEpisode, loadTurns, patchBlock, turnView } from "./episode.js";
 import { listLink } from "./episodes.js";
@@ -17,7 +17,7 @@ export async function comparePage({ params }) {
   const go = (first, second) => {
     location.hash = pageLink(["compare"], { a: first, b: second });
   };
-  const options = [["", "choose a run"], ...runs.map((run) => [run.id, run.name])];
+  const options = [["", "choose a run"], ...runs.map((run) => [run.id, runLabel(run)])];
   const choices = el(
     "div.row",
     select("A", options, a, (value) => go(value, b)),

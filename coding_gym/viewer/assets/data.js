@@ -35,6 +35,9 @@ export function pairLink(a, b) {
   return pageLink(["pair"], { a: name(a), b: name(b) });
 }
 
+/** A run by its id, which no other run has, and its name where that differs. */
+export const runLabel = ({ id, name }) => (name === id ? id : `${id} (${name})`);
+
 /** The data of a run, or of its page `name`. */
 export function loadRun(run, name = "", params = {}) {
   return load(withParams(`api/runs/${encoded(run)}${name && `/${name}`}`, params));

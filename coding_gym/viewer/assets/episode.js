@@ -1,7 +1,7 @@
 /** One episode, turn by turn, with its verdict, its patch and what it used. */
 
 import { lineChart } from "./charts.js";
-import { episodeLink, isReport, load, loadRun, pairLink } from "./data.js";
+import { episodeLink, isReport, load, loadRun, pairLink, runLabel } from "./data.js";
 import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
 import { listLink } from "./episodes.js";
 import { badge, cost, duration, isNumber, number, status, time, words } from "./format.js";
@@ -75,7 +75,7 @@ function episodeHead(place, episode, runs) {
   });
   const comparable = [
     ...others.map((attempt) => [pairLink(place, { ...place, attempt }), `attempt ${attempt}`]),
-    ...runs.map((run) => [pairLink(place, { ...place, run: run.id }), run.name]),
+    ...runs.map((run) => [pairLink(place, { ...place, run: run.id }), runLabel(run)]),
   ].filter(([link]) => link !== pairLink(place, place));
   const compare = select("Compare with", [["", "…"], ...comparable], "", (link) => {
     location.hash = link;

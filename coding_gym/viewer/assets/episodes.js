@@ -1,7 +1,7 @@
 /** One run: what it comes to, and the table of its episodes. */
 
 import { progressBar } from "./charts.js";
-import { episodeLink, loadRun, pageLink } from "./data.js";
+import { episodeLink, loadRun, pageLink, runLabel } from "./data.js";
 import { button, el, facts, failure, folded, notice, redraw, select, table } from "./dom.js";
 import { badge, cost, duration, estimate, number, percent, time, words } from "./format.js";
 import { errorText, progressText } from "./runs.js";
@@ -56,8 +56,8 @@ export async function episodesPage(route) {
   redraw(head, runHead(run));
   await show();
   return {
-    title: run.name,
-    crumbs: [[run.name]],
+    title: id,
+    crumbs: [[id]],
     node: [head, filters.form, results],
     update: (next) => {
       params = Object.fromEntries(next);
@@ -82,7 +82,7 @@ function runHead(run) {
   return [
     el(
       "div.row",
-      el("h1", run.name),
+      el("h1", runLabel(run)),
       run.running ? el("b.good", "◌ running") : null,
       el("span.row.actions", link("compare", { a: run.id }), link("plots", { runs: run.id })),
     ),
@@ -106,6 +106,7 @@ function runHead(run) {
       ],
       "tiles",
     ),
+    run.caveats?.map((caveat) => notice("warning", caveat)),
     run.indexed < 1 ? notice("info", partly) : null,
   ];
 }

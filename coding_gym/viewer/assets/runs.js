@@ -1,7 +1,7 @@
 /** The runs: a table that grows while they go on, and plots of several of them. */
 
 import { barChart, intervalBar, progressBar } from "./charts.js";
-import { load, pageLink } from "./data.js";
+import { load, pageLink, runLabel } from "./data.js";
 import { button, el, notice, redraw, table } from "./dom.js";
 import { cost, duration, estimate, number, percent, time } from "./format.js";
 
@@ -41,7 +41,7 @@ export async function runsPage() {
     location.hash = pageLink(["plots"], { runs: [...chosen].join(",") });
   });
   const draw = () => {
-    const text = (run) => `${run.name} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
+    const text = (run) => `${runLabel(run)} ${run.agent} ${run.model} ${run.toolset} ${run.tasks}`;
     const wanted = search.value.toLowerCase();
     const shown = runs.filter((run) => text(run).toLowerCase().includes(wanted));
     compare.disabled = chosen.size !== 2;
@@ -72,11 +72,12 @@ function runsTable(runs, chosen, changed) {
       chosen[event.target.checked ? "add" : "delete"](run.id);
       changed();
     };
-    const name = { "aria-label": `Choose ${run.name}`, "data-key": `choose ${run.id}` };
+    const name = { "aria-label": `Choose ${run.id}`, "data-key": `choose ${run.id}` };
     return el("input", { type: "checkbox", checked: chosen.has(run.id), onchange, ...name });
   };
   const name = ({ id, name, running, created_at: created }) => [
-    el("a", { href: pageLink(["run", id]), "data-item": true, "data-key": id }, name),
+    el("a", { href: pageLink(["run", id]), "data-item": true, "data-key": id }, id),
+    name === id ? null : el("small", name),
     el("small", time(created), running ? el("b.good", " ◌ running") : null),
   ];
   const size = (run) => el("small", `${number(run.num_tasks)} × ${number(run.attempts)}`);
@@ -113,7 +114,7 @@ export async function plotsPage({ params }) {
   const named = params.get("runs")?.split(",");
   let shown = runs.filter((run, i) => (named ? named.includes(run.id) : i < PLOTTED));
   const charts = el("div.columns");
-  const label = (run) => el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.name);
+  const label = (run) => el("a", { href: pageLink(["run", run.id]), "data-item": true }, run.id);
   const draw = () => {
     const figures = MEASURES.map(([measure, title, format, max]) => {
       const rows = shown.map((run) => ({ label: label(run), bars: [run.estimates[measure]] }));

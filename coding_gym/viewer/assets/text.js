@@ -112,24 +112,18 @@ function nextStyle(before, codes) {
       if (code === 38) style = { ...style, colour };
       i += kind === 2 ? 4 : 2;
     } else if (code === 1 || code === 22) style = { ...style, bold: code === 1 ? "a-bold" : "" };
-    else if ([3, 9].includes(Math.floor(code / 10))) {
-      style = { ...style, colour: COLOURS[code % 10] ?? "" };
-    }
+    else if (/^[39]\d$/.test(code)) style = { ...style, colour: COLOURS[code % 10] ?? "" };
   }
   return style;
 }
 
 /** A block that shows the replacement of one text by another. */
 export function replacementBlock(before, after) {
-  const lines = (text, sign) =>
-    text
-      .replace(/\n$/, "")
-      .split("\n")
-      .map((line) => sign + line);
-  const kinds = { del: lines(before, "-"), add: lines(after, "+") };
-  const spans = Object.entries(kinds).map(([kind, texts]) =>
-    texts.map((text) => el(`span.line.${kind}`, text, "\n")),
-  );
+  const lines = (kind, sign, text) => {
+    const texts = text.replace(/\n$/, "").split("\n");
+    return texts.map((line) => el(`span.line.${kind}`, sign + line, "\n"));
+  };
+  const spans = [lines("del", "-", before), lines("add", "+", after)];
   return el("div.block", el("pre.untrusted", { dir: "ltr" }, spans));
 }
 
