@@ -2,10 +2,12 @@
 
 import os
 import secrets
+import socket
 import webbrowser
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.table import Table
@@ -43,11 +45,11 @@ def view(
         num_episodes = write_static_report(runs or [Path("runs")], static)
         terminal().print(f"wrote {num_episodes} episodes to {static}")
         return
-    if token is None:
-        token = "" if is_loopback(host) else secrets.token_urlsafe(24)
+    token = token or ("" if is_loopback(host) else secrets.token_urlsafe(24))
     found = Runs(runs or [Path("runs")])
-    name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+    name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - of all
+    name = f"[{name}]" if ":" in name else name
+    address = f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
 
     def started() -> None:
         terminal().print(f"{len(found.by_id)} runs at {address} (Ctrl-C to end)")

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+import socket
 import time
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -15,6 +17,7 @@ pytest.importorskip("fastapi")
 from browsing import served  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 
+from coding_gym.cli import view  # noqa: E402
 from coding_gym.evaluation import compare, report  # noqa: E402
 from coding_gym.rollout import RunFolder  # noqa: E402
 from coding_gym.testing.synthetic_runs import make_hostile_run, make_run  # noqa: E402
@@ -227,6 +230,19 @@ def test_every_response_has_the_headers_of_a_strict_page(client: Any) -> None:
         assert "unsafe" not in response.headers["content-security-policy"]
         assert response.headers["x-content-type-options"] == "nosniff"
     assert client.post("/api/runs").status_code == 405
+
+
+@pytest.mark.parametrize("token", ["", "a&b#/"])
+def test_the_link_has_the_token_and_an_address(
+    folder: Path, token: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    used = []
+    monkeypatch.setattr(view, "serve", lambda _, **served: used.append(served))
+    view.view([folder / "more"], "0.0.0.0", 7575, token, open_=False)  # noqa: S104
+    used[0]["on_start"]()
+    assert used[0]["token"] == token or (not token and len(used[0]["token"]) > 20)
+    link = f"http://{socket.gethostname()}:7575/?token={quote(used[0]['token'], safe='')} "
+    assert link in capsys.readouterr().out
 
 
 def test_a_token_is_asked_for_and_kept_in_a_cookie(runs: Runs) -> None:
