@@ -30,11 +30,8 @@ from coding_gym.rollout import run_folder
 from coding_gym.trajectory import Trajectory
 
 DATABASE = "view.sqlite"
-# Control sequences; strings such as window titles, up to their end or that of the line; others.
-ESCAPE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
-)
-"""An escape sequence of a terminal."""
+ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+"""A control sequence of a terminal; strings such as window titles could hide any text."""
 UNREADABLE = "unreadable"
 """The ``reason`` of an episode whose record cannot be read."""
 

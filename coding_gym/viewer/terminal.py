@@ -1,17 +1,17 @@
 """Episodes in a terminal: one turn by turn, or two side by side from their first difference.
 
-The input is the JSON of `coding_gym.viewer.pages`. Of the escape sequences in its texts only
-colours reach the terminal; the others are left out, and control characters become visible marks.
+The input is the JSON of `coding_gym.viewer.pages`. Of the control sequences in what programs wrote
+only colours reach the terminal; the others are left out. All other control characters become
+visible marks, and so do those of sequences in what the model wrote.
 """
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -20,7 +20,9 @@ from coding_gym.evaluation.report import number
 from coding_gym.viewer.index import ESCAPE
 from coding_gym.viewer.pages import Json, Run
 
-_COLOUR = re.compile(r"(\x1b\[[0-9;]*m)")
+# Bold, dim, underlined, and colours of the foreground that no background hides.
+_CODE = "0?[0124]|22|24|3[1-69]|49|9[0-6]"
+_COLOUR = re.compile(rf"(\x1b\[(?:(?:{_CODE})(?:;(?:{_CODE}))*)?m)")
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]")
 _MARKS = {"resolved": ("✔", "green"), "unresolved": ("✘", "red"), "error": ("!", "yellow")}
 _DIFF = (("+++", "bold"), ("---", "bold"), ("+", "green"), ("-", "red"), ("@@", "cyan"))
@@ -55,14 +57,17 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
 
 
 def coloured(text: str) -> Text:
-    """Returns a text with its colours and without any other effect on a terminal."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")  # what a bare one hides is displayed
+    """Returns what a program wrote with its colours and no other effect on a terminal."""
     text = ESCAPE.sub(lambda found: found[0] if _COLOUR.fullmatch(found[0]) else "", text)
     pieces = _COLOUR.split(text)
-    pieces[::2] = [_UNUSUAL.sub(_visible, piece) for piece in pieces[::2]]
-    made = Text.from_ansi("".join(pieces))
-    made.stylize(Style(conceal=False, blink=False))
-    return made
+    pieces[::2] = [_marked(piece).plain for piece in pieces[::2]]
+    return Text.from_ansi("".join(pieces))
+
+
+def _marked(text: str) -> Text:
+    """Returns a text with visible marks for all control characters."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # what a bare one hides is displayed
+    return Text(_UNUSUAL.sub(_visible, text))
 
 
 def _visible(found: re.Match[str]) -> str:
@@ -107,11 +112,11 @@ def _rule(title: str, *details: str) -> Text:
 
 
 def _line(text: object) -> str:
-    return coloured(str(text)).plain.replace("\n", " ")
+    return _marked(str(text)).plain.replace("\n", " ")
 
 
-def _body(text: Json, style: str = "") -> Text:
-    body = coloured(text["text"].rstrip("\n"))
+def _body(text: Json, style: str = "", written: Callable[[str], Text] = _marked) -> Text:
+    body = written(text["text"].rstrip("\n"))
     body.stylize_before(style)
     if left := text["total"] - len(text["text"]):
         body.append(f"\n… {left:,} more characters; `coding-gym view` shows them", "dim italic")
@@ -151,8 +156,8 @@ def _turn(turn: Json) -> Group:
     parts += [_body(said, "italic")] if said["text"] else []
     for call in turn["calls"]:
         parts.append(_call(call))
-        parts += [_body(call["output"])] if call["output"] else []
-    parts += [_body(turn["observation"], "dim")] if turn["observation"]["text"] else []
+        parts += [_body(call["output"], written=coloured)] if call["output"] else []
+    parts += [_body(turn["observation"], "dim", coloured)] if turn["observation"]["text"] else []
     return Group(*parts)
 
 
@@ -168,7 +173,7 @@ def _call(call: Json) -> Text:
 def _end(episode: Json) -> Iterator[RenderableType]:
     if episode["error"]["text"]:
         yield _rule("error", episode["error_class"])
-        yield _body(episode["error"], "red")
+        yield _body(episode["error"], "red", coloured)
     yield _rule("patch")
     yield _patch(episode["patch"])
     if grade := episode["grade"]:

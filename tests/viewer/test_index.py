@@ -99,7 +99,7 @@ def test_an_index_that_shrank_or_begins_differently_is_read_anew(run: Path, othe
 def test_a_verdict_replaces_an_error_and_nothing_replaces_a_verdict(tmp_path: Path) -> None:
     RunFolder.create(tmp_path / "run", {})
     grade = Grade(resolved=True, reason=GradeReason.RESOLVED)
-    early, late = (Turn(action="early"),), (Turn(action="late"),)
+    early, late = (Turn(action="\x1b]0;early\x07"),), (Turn(action="late"),)
     failed = Trajectory(task_id="a", error="lost", error_class="sandbox", turns=early)
     graded = Trajectory(task_id="a", grade=grade, turns=late)
     add(tmp_path / "run", failed)

@@ -11,6 +11,7 @@ from browsing import COMMAND
 from command_line import run
 
 from coding_gym.testing.synthetic_runs import make_hostile_run, make_run
+from coding_gym.viewer.terminal import coloured
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,11 @@ def test_only_colours_of_the_content_reach_a_terminal(
     assert [c for c in set(left) if not (c.isprintable() or c == "\n")] == []
     assert "\u2039U+202E\u203a" in left
     assert "\u2039U+009B\u203a31m" in left
-    assert "YXR0YWNr" not in left  # what the clipboard was to become
+    for sequence in ("\u2039U+001B\u203a]52;c;YXR0YWNr\u2039U+0007\u203a", "\u2039U+001B\u203a[2J"):
+        assert sequence in left  # strings could hide text, and arguments are no output
+    hiding = "\x1b[2Ja\x1b[30;40mb\x1b[38;2;0;0;0;48;2;0;0;0mc\x1b[8md\x1b[" + "9" * 5000 + "me"
+    assert (coloured(hiding).plain, coloured(hiding).spans) == ("abcde", [])
+    assert coloured("\x1b[01;31mred\x1b[39;49;00m").spans
 
 
 def test_long_texts_are_cut_and_say_so(runs: Path) -> None:
