@@ -38,7 +38,7 @@ UNREADABLE = "unreadable"
 _MAX_RECORD_BYTES = 128 << 20
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _ROWS_BYTES, _RECORDS, _STEP_S = 512 << 10, 50, 0.1  # of one step
-_VERSION = 2  # of the tables
+_VERSION = 3  # of the tables
 # Errors that a new database would not help against; after all others the old one is damaged.
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(run_folder.ERRORS)}")
@@ -290,24 +290,32 @@ def _rows(lines: bytes) -> Iterator[list[Any]]:
     for line in lines.splitlines():
         with suppress(ValueError, RecursionError):
             row = run_folder.Row.from_json(_parsed(line))
-            outcome = "resolved" if row.resolved else "unresolved"
-            outcome = "error" if row.error_class else outcome
             where = row.file, row.offset, row.length
-            columns = *row.key, *where, row.error_class, outcome, row.tokens, row.cost
+            columns = *row.key, *where, row.error_class, outcome(row), row.tokens, row.cost
             yield [*map(storable, columns)]
 
 
+def outcome(of: run_folder.Row | Trajectory) -> str:
+    """Returns "resolved", "unresolved" or "error"."""
+    return "error" if of.error_class else "resolved" if of.resolved else "unresolved"
+
+
 def _facts(folder: Path, row: Row) -> tuple[Row, str]:
-    """Returns the fields that a record adds to its row, and the text to search."""
+    """Returns the fields that a record adds to its row or corrects, and the text to search."""
     try:
         record = read_record(folder, *place(row))
     except InvalidArgumentError:
-        return {"id": row["id"], "reason": UNREADABLE}, ""
+        why = dict.fromkeys(("reason", "error_class"), UNREADABLE)
+        return {"id": row["id"], "outcome": "error", **why}, ""
     ended_at = None
     with suppress(ValueError, OverflowError, OSError):
         ended_at = datetime.fromisoformat(record.started_at).timestamp() + record.duration_s
     facts = {
         "id": row["id"],
+        "outcome": outcome(record),
+        "error_class": record.error_class,
+        "tokens": run_folder.Row.of(record, *place(row)[2:]).tokens,
+        "cost": record.cost,
         "stop_reason": str(record.stop_reason or ""),
         "reason": str(record.grade.reason) if record.grade else record.error[:200],
         "turns": len(record.turns),

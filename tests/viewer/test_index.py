@@ -60,10 +60,14 @@ def forge(folder: Path, **row: object) -> None:
 
 
 def test_every_attempt_is_listed_with_the_facts_of_its_record(run: Path) -> None:
-    index = complete(run)
     folder = RunFolder.open(run)
-    assert keys(index) == folder.rows().keys()
-    for row in folder.rows().values():
+    rows = folder.rows()
+    lies = {"resolved": True, "error_class": "", "tokens": 7, "cost": 9.5}
+    forged = [json.dumps(row.to_json() | lies) + "\n" for row in rows.values()]
+    (run / INDEX).write_text("".join(forged), encoding="utf-8")
+    index = complete(run)
+    assert keys(index) == rows.keys()
+    for row in rows.values():
         record, listed = folder.read(row), row_of(index, *row.key)
         assert listed["turns"] == len(record.turns)
         assert listed["started_at"] == record.started_at
@@ -180,7 +184,7 @@ def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None
     (run / "trajectories-7.jsonl").symlink_to(run.parent / "secret.jsonl")
     forge(run, file=file, length=len(secret))
     row = row_of(complete(run), "forged")
-    assert (row["reason"], row["indexed"]) == (UNREADABLE, 1)
+    assert (row["reason"], row["outcome"], row["indexed"]) == (UNREADABLE, "error", 1)
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
         read_record(run, *place(row))
 
