@@ -6,8 +6,8 @@ of the turns for searching. Both work in small steps and remember in the databas
 so that any number of viewers may fill one index and a restarted viewer continues.
 
 A run folder may be hostile. Files are opened by fixed names only, never through symbolic links; a
-database that is a link, damaged or of another version is replaced; an episode whose record cannot
-be read is marked as unreadable.
+database that is no regular file, is damaged or has other tables is replaced; an episode whose
+record cannot be read is marked as unreadable.
 """
 
 import json
@@ -16,12 +16,14 @@ import os
 import re
 import shutil
 import sqlite3
+import stat
 import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -170,14 +172,16 @@ class RunIndex:
 
     def _connect(self) -> sqlite3.Connection:
         """Opens the database and makes the tables where there are none."""
-        if any(file.is_symlink() for file in self._files()):
-            raise sqlite3.DatabaseError(f"{self._path} is a link")
+        for file in self._files():
+            with suppress(FileNotFoundError):
+                if not stat.S_ISREG(file.lstat().st_mode):
+                    raise sqlite3.DatabaseError(f"{file} is a link, or no file")
         connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if not version:
                 connection.executescript(_SCHEMA)
-            elif version != _VERSION:
+            elif version != _VERSION or _tables(connection) != _wanted_tables():
                 raise sqlite3.DatabaseError(f"{self._path} is of another version")
         except BaseException:
             connection.close()
@@ -197,6 +201,17 @@ class RunIndex:
         folder = tempfile.mkdtemp(prefix="coding-gym-view-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._path = Path(folder) / DATABASE
+
+
+def _tables(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2").fetchall()
+
+
+@cache
+def _wanted_tables() -> list[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return _tables(connection)
 
 
 def read_record(

@@ -7,6 +7,7 @@ larger than a browser can take; `Run.text` gives the rest piece by piece.
 import hashlib
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -427,8 +428,12 @@ class Runs:
                 name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
                 names = chain([name], (f"{name}~{number}" for number in count(2)))
                 run_id = next(name for name in names if name not in self.by_id)
-                with suppress(InvalidArgumentError):
+                try:
                     self.by_id[run_id] = Run(folder, run_id)
+                except sqlite3.Error:  # the next call tries again
+                    continue
+                except InvalidArgumentError:
+                    pass
                 self._ids[key] = run_id
 
     def __getitem__(self, run_id: str) -> Run:
@@ -443,7 +448,10 @@ class Runs:
 
     def page(self) -> Json:
         """Returns all runs, the newest first."""
-        runs = [run.summary() for run in [*self.by_id.values()]]
+        runs = []
+        for run in [*self.by_id.values()]:
+            with suppress(sqlite3.Error):  # of one run
+                runs.append(run.summary())
         return {"runs": sorted(runs, key=lambda run: run["created_at"], reverse=True)}
 
 

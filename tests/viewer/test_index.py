@@ -129,7 +129,17 @@ def outdate(path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
 
 
-@pytest.mark.parametrize("damage", [garble, tear, outdate, Path.unlink])
+def forge_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TRIGGER t AFTER INSERT ON tasks BEGIN DELETE FROM tasks; END")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("damage", [garble, tear, outdate, forge_tables, pipe, Path.unlink])
 def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None:  # type: ignore[no-untyped-def]
     expected = keys(complete(run))
     damage(run / DATABASE)
@@ -139,6 +149,7 @@ def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None: 
     (run / INDEX).touch()
     index.complete()
     assert keys(index) == expected
+    assert index.query("SELECT * FROM sqlite_master WHERE type = 'trigger'") == []
 
 
 def test_two_viewers_fill_one_index_without_doubles(run: Path) -> None:

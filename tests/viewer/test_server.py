@@ -3,11 +3,13 @@
 import json
 import shutil
 import socket
+import sqlite3
 import time
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -172,9 +174,14 @@ def test_settings_that_no_runner_wrote_do_no_harm(tmp_path: Path, config: object
         assert get(client, f"runs/{one['id']}/episodes")["total"] in (0, 2)
 
 
-def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
+def test_changed_settings_and_removed_runs_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run(tmp_path / "runs" / "one", num_tasks=2)
-    runs = Runs([tmp_path / "runs"])
+    with monkeypatch.context() as patch:
+        patch.setattr("coding_gym.viewer.pages.RunIndex", Mock(side_effect=sqlite3.Error))
+        runs = Runs([tmp_path / "runs"])
+    runs.refresh()  # its database was locked
     client = TestClient(make_app(runs), base_url=HERE)
     config = json.loads((run / "config.json").read_text(encoding="utf-8"))
     assert get(client, "runs/one")["planned"] == 2
