@@ -182,6 +182,7 @@ def _config(name: str, model: str, source: str, ids: list[str], attempts: int) -
         "seed": 0,
         "episode": {"toolset": "nano", "max_turns": 50},
         "settings_hash": "synthetic",
+        "versions": {},
     }
 
 

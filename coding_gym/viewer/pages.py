@@ -591,7 +591,7 @@ def _grade(record: Trajectory) -> Json | None:
         **{name: grade[name] for name in ("resolved", "reason", "detail", "duration_s")},
         "dropped_paths": grade["dropped_paths"],
         "tests": [
-            {"test": test, "list": name, "status": status, "level": "", "why": _WHY.get(status, "")}
+            {"test": test, "list": name, "status": status, "why": _WHY.get(status, "")}
             for name in ("fail_to_pass", "pass_to_pass")
             for test, status in grade[name].items()
         ],

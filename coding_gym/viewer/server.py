@@ -20,6 +20,8 @@ from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any
 
+from pydantic import ValidationError
+
 from coding_gym.errors import CodingGymError, UnknownNameError
 from coding_gym.evaluation.statistics import mean_estimate
 from coding_gym.optional import import_optional
@@ -102,9 +104,12 @@ class Guard:
             else:
                 response = await call_next(request)
         except Exception as problem:  # noqa: BLE001 - a hostile run may break a page in any way
-            is_wrong = isinstance(problem, CodingGymError | ValueError)
+            is_wrong = isinstance(problem, CodingGymError | ValueError | TypeError)
             status = 404 if isinstance(problem, UnknownNameError) else 400 if is_wrong else 500
-            response = _answer({"detail": str(problem) or type(problem).__name__}, status)
+            said = str(problem) or type(problem).__name__
+            if isinstance(problem, ValidationError):
+                said = "{loc[0]}: {msg}".format(**problem.errors()[0])
+            response = _answer({"detail": said}, status)
         response.headers.update(_HEADERS)
         if "token" in request.query_params and response.status_code == 200:
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
@@ -225,7 +230,7 @@ def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[]
         OSError: The port is taken.
     """
     uvicorn = import_optional("uvicorn", "'coding-gym[serve]'")
-    # Requests take the interpreter's lock from the threads of `Watcher` after that time.
+    # Requests take the interpreter's lock from the threads of the indexes after that time.
     sys.setswitchinterval(0.0005)
     mean_estimate([0.0, 1.0])  # imports scipy before the first request
     app = make_app(runs, host=host, port=port, token=token)
