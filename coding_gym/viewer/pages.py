@@ -48,7 +48,7 @@ MAX_TURNS, MAX_EPISODES = 50, 500
 
 _MAX_TEXT, _MAX_MORE = 20_000, 50_000  # characters of a text on a page, and of a further piece
 _MAX_CONFIG_BYTES = 64 << 20
-_RUNNING_S, _RATE_S = 120, 600
+_RUNNING_S, _RATE_S, _REFRESH_S = 120, 600, 5
 
 _COLUMNS = """task, attempt, ifnull(repo, '') AS repo, ifnull(difficulty, '') AS difficulty,
 outcome, reason, stop_reason, error_class, turns, tokens, cost, duration_s, reward, started_at,
@@ -139,7 +139,8 @@ class Run:
 
     def _sum_up(self) -> None:
         sql = "SELECT max(id), (SELECT count(*) FROM episodes WHERE NOT indexed) FROM episodes"
-        state = self.index.query(sql), self._is_recent()
+        # The rate of a run that goes on falls while no attempt ends.
+        state = self.index.query(sql), self._is_recent() and time.monotonic() // _REFRESH_S
         if state != self._summed and time.monotonic() >= self._due:
             start = time.thread_time()
             self.latest, self._summed = self._summarise(), state
@@ -148,9 +149,11 @@ class Run:
         self.is_settled = is_final and state == self._summed
 
     def _is_recent(self) -> bool:
-        """Returns whether an attempt was added within the last two minutes."""
+        """Returns whether an attempt was added a short while ago, for the run's attempts."""
+        mean_s = self.latest["estimates"]["duration_s"] if self.latest else None
+        within_s = max(_RUNNING_S, 5 * ((mean_s and mean_s["value"]) or 0))
         try:
-            return time.time() - (self.folder / INDEX).lstat().st_mtime < _RUNNING_S
+            return time.time() - (self.folder / INDEX).lstat().st_mtime < within_s
         except OSError:
             return False
 
@@ -217,11 +220,16 @@ class Run:
         return dict(json.loads(self.index.query(sql)[0]["found"]))
 
     def _rate_per_min(self) -> float | None:
-        """Returns the attempts per minute of the last ten minutes; None without any."""
+        """Returns the attempts per minute of the last ten minutes; None below two."""
         now = time.time()
-        sql = "SELECT count(*) AS rows, min(ended_at) AS first FROM episodes WHERE ended_at > ?"
+        sql = (
+            "SELECT count(*) FILTER (WHERE ended_at > ?) AS rows, "
+            "min(ended_at - duration_s) AS first FROM episodes"
+        )
         row = self.index.query(sql, [now - _RATE_S])[0]
-        return 60 * int(row["rows"]) / max(now - row["first"], 1) if row["rows"] else None
+        if row["rows"] < 2:
+            return None
+        return 60 * int(row["rows"]) / max(min(_RATE_S, now - float(row["first"])), 1)
 
     def _facets(self) -> Json:
         sql = "SELECT DISTINCT {0} FROM {1} WHERE {0} != '' ORDER BY 1 LIMIT 1000"

@@ -274,18 +274,19 @@ def test_a_token_is_asked_for_and_kept_in_a_cookie(runs: Runs) -> None:
 
 
 def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
-    config = {"tasks": {"source": "bundled", "task_ids": ["a", "b"]}, "created_at": "now"}
+    config = {"tasks": {"source": "bundled", "task_ids": ["a", "b", "c"]}, "created_at": "now"}
     run = RunFolder.create(tmp_path / "runs" / "live", config)
     added = count()
     with served(tmp_path / "runs") as address, httpx.stream("GET", f"{address}api/events") as live:
         with run.writer():
             lines = (line for line in live.iter_lines() if line.startswith("data: "))
-            for done in (0, 1, 2):
+            for done in range(4):
                 deadline = time.monotonic() + 60
                 while (seen := json.loads(next(lines)[6:]))["done"] != done or seen["indexed"] != 1:
                     assert time.monotonic() < deadline
-                assert seen["running"] == (done == 1) == bool(seen["rate_per_min"])
-                if done < 2:
+                assert seen["running"] == (done in (1, 2))
+                assert bool(seen["rate_per_min"]) == (done == 2)
+                if done < 3:
                     now = datetime.now(UTC).isoformat()
-                    run.add(Trajectory(task_id="ab"[next(added)], started_at=now, duration_s=0.1))
-        assert httpx.get(f"{address}api/runs").json()["runs"][0]["done"] == 2
+                    run.add(Trajectory(task_id="abc"[next(added)], started_at=now, duration_s=0.1))
+        assert httpx.get(f"{address}api/runs").json()["runs"][0]["done"] == 3
