@@ -52,6 +52,8 @@ def view(
     address = f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
 
     def started() -> None:
+        for folder, problem in found.problems.items():
+            terminal(stderr=True).print(f"{folder} is left out: {problem}")
         terminal().print(f"{len(found.by_id)} runs at {address} (Ctrl-C to end)")
         if open_:
             webbrowser.open(address)

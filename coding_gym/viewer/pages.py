@@ -408,6 +408,10 @@ class Runs:
     Args:
         paths: Folders of runs, or folders that contain them.
 
+    Attributes:
+        by_id: The runs.
+        problems: Why other folders with settings are no runs.
+
     Raises:
         InvalidArgumentError: A folder does not exist.
     """
@@ -418,6 +422,7 @@ class Runs:
                 raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
         self.paths = paths
         self.by_id: dict[str, Run] = {}
+        self.problems: dict[Path, str] = {}
         self._ids: dict[object, str] = {}  # by folder and version of the settings
         self.refresh()
 
@@ -438,10 +443,11 @@ class Runs:
                 run_id = next(name for name in names if name not in self.by_id)
                 try:
                     self.by_id[run_id] = Run(folder, run_id)
-                except sqlite3.Error:  # the next call tries again
-                    continue
-                except InvalidArgumentError:
-                    pass
+                    self.problems.pop(folder, None)
+                except (InvalidArgumentError, sqlite3.Error) as problem:
+                    self.problems[folder] = str(problem)
+                    if isinstance(problem, sqlite3.Error):  # the next call tries again
+                        continue
                 self._ids[key] = run_id
 
     def __getitem__(self, run_id: str) -> Run:
