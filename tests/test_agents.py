@@ -1,10 +1,8 @@
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import gymnasium as gym
 import pytest
+from makers import Env, MakeEnv
 
 from coding_gym.agents.registry import agent_factory, read_script
 from coding_gym.errors import InvalidArgumentError
@@ -13,14 +11,10 @@ from coding_gym.tools import toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS
 from coding_gym.trajectory import StopReason
 
-Env = gym.Env[Any, str]
-
 
 @pytest.fixture
-def env(tiny_row: dict[str, Any]) -> Iterator[Env]:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row])
-    yield env
-    env.close()
+def env(make_env: MakeEnv) -> Env:
+    return make_env()
 
 
 def test_the_random_agent_ends_by_submitting(env: Env) -> None:
@@ -82,29 +76,26 @@ SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pd
 
 
 @pytest.mark.parametrize("toolset", ROW_TOOLSETS)
-def test_only_gold_resolves_on_every_toolset(tiny_row: dict[str, Any], toolset: str) -> None:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], toolset=toolset)
+def test_only_gold_resolves_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
+    env = make_env(toolset=toolset)
     assert play_episode(env, agent_factory("gold")).total_reward == 1.0
     assert play_episode(env, agent_factory("noop")).total_reward == 0.0
-    env.close()
 
 
 @pytest.mark.parametrize("toolset", SHELLESS)
-def test_agents_refuse_a_toolset_they_cannot_use(tiny_row: dict[str, Any], toolset: str) -> None:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], toolset=toolset)
+def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str) -> None:
+    env = make_env(toolset=toolset)
     for name in ("gold", "template-repair"):
         with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
             play_episode(env, agent_factory(name))
     assert play_episode(env, agent_factory("noop")).total_reward == 0.0
     env.action_space.seed(0)
     assert play_episode(env, agent_factory("random")).grade is not None
-    env.close()
 
 
 @pytest.mark.parametrize(
     "tool_format", [*sorted({*TOOL_FORMATS} - {"apply_patch"}), "json[strict]"]
 )
-def test_agents_write_calls_in_the_envs_format(tiny_row: dict[str, Any], tool_format: str) -> None:
-    env = gym.make("CodingRepair-v0", tasks=[tiny_row], tool_format=tool_format)
+def test_agents_write_calls_in_the_envs_format(make_env: MakeEnv, tool_format: str) -> None:
+    env = make_env(tool_format=tool_format)
     assert play_episode(env, agent_factory("gold")).total_reward == 1.0
-    env.close()

@@ -1,9 +1,10 @@
 """What fails on our side while another project's loop plays is never blamed on its policy."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from makers import Closing
 
 from coding_gym.action import Stop
 from coding_gym.agents.nano_agent import NanoEnvironment
@@ -13,12 +14,11 @@ from coding_gym.trajectory import StopReason
 
 
 @pytest.fixture
-def episode(tiny_row: dict[str, Any]) -> Iterator[Episode]:
+def episode(tiny_row: dict[str, Any], closing: Closing) -> Episode:
     factory = EpisodeFactory.from_config(tasks=[tiny_row])
-    episode = factory.create(factory.tasks[0])
+    episode: Episode = closing(factory.create(factory.tasks[0]))
     episode.start()
-    yield episode
-    episode.close()
+    return episode
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from moves import FIX, SUBMIT
+from moves import SUBMIT
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import (
@@ -67,11 +67,3 @@ def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any
         env.reset(options={"task_id": "shapes-area", "task": tiny_row})
     with pytest.raises(InvalidArgumentError, match=r"reset options are .* got 'x'"):
         env.reset(options="x")  # type: ignore[arg-type]
-
-
-def test_a_refused_reset_leaves_the_running_episode_alone(env: CodingRepairEnv) -> None:
-    env.reset()
-    env.step(FIX)
-    with pytest.raises(UnknownTaskError):
-        env.reset(options={"task_id": "nope"})
-    assert env.step(SUBMIT)[1] == 1.0

@@ -9,27 +9,10 @@ from faults import raising
 from makers import Closing, Env, MakeEnv
 from moves import FIX, SUBMIT, shell
 
-from coding_gym import Grade, GradeReason, Stop
+from coding_gym import Grade, GradeReason
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.errors import InvalidTaskError
-
-
-def test_the_last_turn_truncates_and_still_grades(make_env: MakeEnv) -> None:
-    env = make_env(max_turns=2)
-    env.reset()
-    assert env.step(shell("true"))[4]["budget"]["turns"] == 1
-    _, reward, terminated, truncated, info = env.step(FIX)
-    assert (reward, terminated, truncated) == (1.0, False, True)
-    assert info["stop_reason"] == "max_turns"
-
-
-def test_a_stop_from_outside_truncates_and_grades(env: CodingRepairEnv) -> None:
-    env.reset()
-    env.step(FIX)
-    _, reward, terminated, truncated, info = env.step(Stop("the trainer's budget is spent"))
-    assert (reward, terminated, truncated) == (1.0, False, True)
-    assert info["stop_reason"] == "stopped"
 
 
 def test_a_changed_tree_without_a_call_ends_and_a_clean_one_is_nudged(env: CodingRepairEnv) -> None:

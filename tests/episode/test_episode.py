@@ -16,12 +16,6 @@ from coding_gym.workspace import Template
 Make = Callable[..., Episode]
 
 
-def test_the_chat_starts_with_the_toolsets_prompt_and_the_issue(make: Make) -> None:
-    outcome = make().start()
-    assert [m["role"] for m in outcome.messages] == ["system", "user"]
-    assert outcome.text == outcome.messages[1]["content"]
-
-
 def test_calls_before_start_are_refused(make: Make) -> None:
     with pytest.raises(EpisodeError, match="before start"):
         make().step("x")

@@ -11,17 +11,6 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.trajectory import StopReason
 
 
-def test_what_is_left_never_goes_below_zero_and_is_none_without_a_bound() -> None:
-    usage = Usage(turns=3, tool_calls=9, tokens=100)
-    left = usage.left(Limits(max_turns=5, max_tool_calls=4))
-    bound = {name: value for name, value in left.items() if value is not None}
-    assert bound == {"turns": 2, "tool_calls": 0}
-    assert [*left] == [
-        *("turns", "tool_calls", "tokens", "response_tokens", "seconds", "cost"),
-        *("repeats", "format_errors"),
-    ]
-
-
 def test_every_bound_says_what_is_left_of_it() -> None:
     limits = Limits(
         max_turns=9,
@@ -134,15 +123,6 @@ def test_a_response_may_take_half_of_what_is_left_beyond_a_tenth() -> None:
     assert Usage(tokens=9).response_tokens(Limits(max_tokens=700)) is None
 
 
-def test_a_reply_costs_its_whole_prompt_and_itself() -> None:
-    usage, limits = Usage(tokens=1000), Limits(max_cost=1, input_price=3, output_price=15)
-    usage.charge(limits, 200)
-    assert usage.cost == pytest.approx((1000 * 3 + 200 * 15) / 1e6, abs=1e-12)
-    usage.tokens = 1500
-    usage.charge(limits, 10)
-    assert usage.cost == pytest.approx((2500 * 3 + 210 * 15) / 1e6, abs=1e-12)
-
-
 def test_what_was_in_the_last_prompt_costs_the_cached_price() -> None:
     usage = Usage(tokens=1000)
     limits = Limits(max_cost=1, input_price=3, output_price=0, cached_input_price=0.5)
@@ -150,19 +130,6 @@ def test_what_was_in_the_last_prompt_costs_the_cached_price() -> None:
     usage.tokens = 1500
     usage.charge(limits, 10)
     assert usage.cost == pytest.approx((1500 * 3 + 1000 * 0.5) / 1e6, abs=1e-12)
-
-
-def test_the_clock_runs_from_start_to_stop_and_copies_stand_still() -> None:
-    usage = Usage(seconds=5.0)
-    usage.start_clock()
-    copy = usage.copy()
-    assert copy.since is None
-    limits = Limits(max_seconds=100.0)
-    assert 0 < (usage.seconds_left(limits) or 0) <= 95.0
-    assert copy.seconds >= 5.0
-    usage.stop_clock()
-    assert usage.seconds >= copy.seconds
-    assert usage.copy() == usage
 
 
 def test_limits_come_from_one_mapping_or_from_max_turns_but_never_from_both() -> None:
@@ -194,17 +161,6 @@ def test_tokens_are_critical_below_1500_and_low_below_3000() -> None:
         (None, ""),
     ]:
         assert budget_warning(tokens_left, None) == warning, (tokens_left, warning)
-
-
-def test_the_last_four_calls_are_announced() -> None:
-    for calls_left, warning in [
-        (None, ""),
-        (5, ""),
-        (4, "4 tools left. Prioritize essential changes.\n"),
-        (2, "2 tools left. Prioritize essential changes.\n"),
-        (1, LAST),
-    ]:
-        assert budget_warning(None, calls_left) == warning, (calls_left, warning)
 
 
 def test_tokens_go_before_calls() -> None:

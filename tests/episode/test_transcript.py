@@ -7,19 +7,6 @@ from coding_gym.tools.formats import ParsedAction, parse_action
 LIST = ToolCall("shell", {"cmd": "ls"}, "call_0")
 
 
-def test_messages_have_openais_form() -> None:
-    call = ToolCall("shell", {"cmd": "ls"}, "call_0")
-    message = transcript.assistant("text", ParsedAction((call,)))
-    assert message["tool_calls"][0]["id"] == "call_0"
-    assert json.loads(message["tool_calls"][0]["function"]["arguments"]) == {"cmd": "ls"}
-    assert transcript.answer(LIST, ToolResult("a.py", call_id="call_0")) == {
-        "role": "tool",
-        "tool_call_id": "call_0",
-        "content": "a.py",
-    }
-    assert "tool_calls" not in transcript.assistant("no call", ParsedAction(text="no call"))
-
-
 def test_a_reply_is_taken_apart_and_each_call_stands_in_it_once() -> None:
     arguments = '{"cmd":  "ls"}'  # with its own spaces
     call = {"id": "x-7", "type": "function", "function": {"name": "shell", "arguments": arguments}}

@@ -1,14 +1,12 @@
 """Methods and attributes of the single envs, and their infos in one."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from makers import MakeEnv, MakeVec
-from moves import FIX, SUBMIT, TRUE
+from makers import MakeVec
+from moves import FIX, TRUE
 
-from coding_gym import TestStatus
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.vector.batching import merge_infos
 
@@ -60,21 +58,3 @@ def test_tasks_may_have_turns_of_their_own(make: MakeVec, rows: list[dict[str, A
     _, infos = vec.reset(seed=0)
     assert set(infos["task_id"]) == {"shapes-0", "shapes-1"}
     assert set(infos["budget"]["turns"]) == {3, None}
-
-
-@pytest.fixture
-def graded(make_env: MakeEnv) -> dict[str, Any]:
-    """The info of a graded step, with 500 tests."""
-    env = make_env()
-    env.reset()
-    env.step(FIX)
-    info = env.step(SUBMIT)[4]
-    tests = {f"tests/test_a.py::test_{number}": TestStatus.PASSED for number in range(500)}
-    return info | {"grade": replace(info["grade"], pass_to_pass=tests)}
-
-
-def test_a_graded_step_of_many_envs_has_few_keys(graded: dict[str, Any]) -> None:
-    merged = merge_infos(((place, graded) for place in range(64)), 64)
-    assert len(merged) <= 40
-    assert merged["grade"][63] == graded["grade"]
-    assert not any("::" in key for key in merged)
