@@ -1,14 +1,13 @@
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import gymnasium as gym
 import pytest
+from makers import MakeEnv
 from shelf_menu import ROW
 
 from coding_gym.agents.registry import agent_factory
 from coding_gym.agents.template_repair import TemplateRepairAgent
-from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 
@@ -53,15 +52,9 @@ OUTSIDE = {
 HEALTHY = {"ok.py": "def f():\n    return 1\n", "test_ok.py": "def test_f():\n    pass\n"}
 
 
-@pytest.fixture
-def envs() -> Iterator[list[CodingRepairEnv]]:
-    opened: list[CodingRepairEnv] = []
-    yield opened
-    for env in opened:
-        env.close()
-
-
-def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]], str, list[str]]:
+def play(
+    make_env: MakeEnv, files: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], str, list[str]]:
     """Plays one episode up to its submission; returns the calls, the patch and what was seen."""
     row = {
         "instance_id": "small",
@@ -70,9 +63,7 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
         "created_at": "2024-01-01T00:00:00Z",
         "FAIL_TO_PASS": ["test_small.py::test_it"],
     }
-    env = gym.make("coding_gym:CodingRepair-v0", tasks=[row])
-    envs.append(env)
-    unwrapped: Any = env.unwrapped
+    env = make_env(tasks=[row])
     _, info = env.reset(seed=0)
     agent = TemplateRepairAgent().play(info)
     calls, seen = [json.loads(next(agent))], [info["text"]]
@@ -81,7 +72,7 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
         seen.append(info["text"])
         calls.append(json.loads(agent.send(info)))
     assert next(agent, None) is None
-    return calls, unwrapped.patch().text, seen
+    return calls, env.patch().text, seen
 
 
 @pytest.mark.parametrize(
@@ -94,9 +85,9 @@ def play(envs: list[Any], files: Mapping[str, str]) -> tuple[list[dict[str, Any]
     ids=["one edit", "a shared default", "two edits"],
 )
 def test_it_repairs_and_leaves_nothing_else_behind(
-    envs: list[Any], files: Mapping[str, str], added: list[str]
+    make_env: MakeEnv, files: Mapping[str, str], added: list[str]
 ) -> None:
-    calls, patch, seen = play(envs, files)
+    calls, patch, seen = play(make_env, files)
     lines = [line[1:] for line in patch.splitlines() if line[:1] == "+" and line[:3] != "+++"]
     assert lines == added
     assert f"{len(files)} failed" not in seen[-1]
@@ -108,15 +99,15 @@ def test_it_repairs_and_leaves_nothing_else_behind(
 @pytest.mark.parametrize(
     "files", [HOPELESS, OUTSIDE, HEALTHY], ids=["no edit repairs", "nothing ran", "no test fails"]
 )
-def test_it_gives_up_cleanly(envs: list[Any], files: Mapping[str, str]) -> None:
-    calls, patch, _ = play(envs, files)
+def test_it_gives_up_cleanly(make_env: MakeEnv, files: Mapping[str, str]) -> None:
+    calls, patch, _ = play(make_env, files)
     assert patch == ""
     assert calls[-1]["name"] == "submit"
     assert len(calls) <= 40
 
 
-def test_the_same_program_gives_the_same_calls(envs: list[Any]) -> None:
-    first, second = play(envs, SHELF), play(envs, SHELF)
+def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
+    first, second = play(make_env, SHELF), play(make_env, SHELF)
     assert first[0] == second[0]
 
 
@@ -129,10 +120,9 @@ def test_it_submits_when_the_shell_says_nothing_useful() -> None:
 
 
 @pytest.mark.parametrize("toolset", sorted({*toolset_names(), "editor[bash]"} - {"nano"}))
-def test_it_repairs_with_every_toolset(envs: list[Any], toolset: str) -> None:
+def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
-    env: Any = gym.make("coding_gym:CodingRepair-v0", tasks=[row], toolset=toolset)
-    envs.append(env)
+    env = make_env(tasks=[row], toolset=toolset)
     trajectory = play_episode(env, agent_factory("template-repair"), seed=0)
     assert "+        if len(self.things) >= self.size:" in trajectory.patch
     assert len(trajectory.turns) <= 40

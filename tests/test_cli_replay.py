@@ -295,13 +295,6 @@ def test_what_our_own_side_ended_is_not_played(
     assert "not played: our own side failed in it: it died" in run(path, "-s", rows)
 
 
-def test_an_episode_that_the_clock_ended_is_stopped(played: Play, task: Task) -> None:
-    was = played(EDIT, Stop("out of time"))
-    last = replace(was.turns[0], reward=0.0, reward_parts={"resolved": 0.0})
-    by_clock = replace(was, turns=(last,), stop_reason=StopReason.MAX_TIME)
-    assert replay(by_clock, task).difference is None
-
-
 @pytest.mark.parametrize(
     ("limit", "command"),
     [

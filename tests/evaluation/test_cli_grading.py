@@ -51,6 +51,8 @@ def test_predictions_that_changed_get_no_old_verdict(
             "give each instance as many",
         ),
         ({"a": {"instance_id": "a", "model_patch": ""}, "b": "diff"}, "item 2 must be an object"),
+        ([{}], "item 1 has no field 'instance_id'"),
+        ([{"model_patch": "", "model_name_or_path": "gold"}], "has no field 'instance_id'"),
     ],
 )
 def test_predictions_that_would_be_counted_wrongly_are_refused(
@@ -59,13 +61,6 @@ def test_predictions_that_would_be_counted_wrongly_are_refused(
     file = tmp_path / "made.json"
     file.write_text(json.dumps(rows))
     assert said in str(run("grade", file).exception)
-
-
-def test_predictions_without_an_instance_are_refused(tmp_path: Path) -> None:
-    for row in ("{}", '{"model_patch": "", "model_name_or_path": "gold"}'):
-        (tmp_path / "made.jsonl").write_text(row)
-        problem = str(run("grade", tmp_path / "made.jsonl").exception)
-        assert problem.endswith("line 1 has no field 'instance_id'")
 
 
 def test_run_finds_its_tasks_from_any_folder(
