@@ -111,14 +111,6 @@ def test_the_transcript_can_be_followed_by_a_person(env: CodingRepairEnv) -> Non
     assert "submitted after 3 turns: resolved" in text
 
 
-def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
-    env.reset()
-    env.step(shell("echo x > new; rm shapes.py; rm -rf .git"))
-    env.reset()
-    _, _, _, _, info = env.step(shell("git status --porcelain; ls"))
-    assert info["text"].split() == ["shapes.py", "test_shapes.py"]
-
-
 def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     before = env.episode.trajectory().to_json()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from faults import raising
 from makers import MakeEnv
-from moves import SUBMIT, shell
+from moves import SUBMIT
 
 from coding_gym.errors import GradingError, SandboxError
 
@@ -59,14 +59,3 @@ def test_a_failing_grader_masks_it(make_env: MakeEnv, monkeypatch: pytest.Monkey
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert (info["stop_reason"], info["error"]) == ("grading_error", "no report")
     assert info["mask_sample"] is True
-
-
-def test_the_policys_own_failures_are_text(make_env: MakeEnv) -> None:
-    env = make_env(command_timeout_s=0.3)
-    env.reset()
-    for action in (shell("exit 3"), shell("sleep 60"), '{"name": "fly", "arguments": {}}', "{"):
-        _, _, terminated, truncated, info = env.step(action)
-        assert not terminated
-        assert not truncated
-        assert info["error"] == ""
-        assert info["text"]

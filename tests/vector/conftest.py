@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from makers import Closing, MakeVec
 
-from coding_gym.vector import make_vec
+from coding_gym.vector import CodingRepairVectorEnv, make_vec
 
 
 @pytest.fixture
@@ -18,3 +18,15 @@ def rows(tiny_row: dict[str, Any]) -> list[dict[str, Any]]:
 def make(rows: list[dict[str, Any]], closing: Closing) -> MakeVec:
     """Makes vector envs of those tasks."""
     return lambda num_envs, **kwargs: closing(make_vec(num_envs, **{"tasks": rows} | kwargs))
+
+
+@pytest.fixture
+def begun(make: MakeVec) -> MakeVec:
+    """Makes vector envs of those tasks, and begins their first episodes."""
+
+    def begin(num_envs: int, **kwargs: Any) -> CodingRepairVectorEnv:
+        vec = make(num_envs, **kwargs)
+        vec.reset(seed=0)
+        return vec
+
+    return begin

@@ -13,9 +13,8 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 LATE = shell("sleep 60")
 
 
-def test_only_envs_that_are_ready_are_received(make: MakeVec) -> None:
-    vec = make(3)
-    vec.reset(seed=0)
+def test_only_envs_that_are_ready_are_received(begun: MakeVec) -> None:
+    vec = begun(3)
     vec.send([LATE, shell("echo one"), shell("echo two")])
     observations, rewards, terminations, truncations, infos = vec.recv(min_envs=2)
     assert infos["env_id"].tolist() == [1, 2]
@@ -29,9 +28,8 @@ def test_only_envs_that_are_ready_are_received(make: MakeVec) -> None:
     assert vec.recv()[4]["env_id"].tolist() == [2]
 
 
-def test_env_numbers_of_any_order_get_their_own_actions(make: MakeVec) -> None:
-    vec = make(3)
-    vec.reset(seed=0)
+def test_env_numbers_of_any_order_get_their_own_actions(begun: MakeVec) -> None:
+    vec = begun(3)
     vec.send((shell("echo two"), shell("echo nought")), env_ids=np.array([2, 0]))
     infos = vec.recv(min_envs=2)[4]
     assert infos["env_id"].tolist() == [0, 2]
@@ -50,21 +48,8 @@ def test_sending_and_receiving_all_is_a_step(make: MakeVec) -> None:
         assert_same(stepped, received)
 
 
-def test_an_ended_episode_goes_on_with_the_next_one(make: MakeVec) -> None:
-    vec = make(2, sampler="sequential")
-    vec.reset()
-    vec.send([SUBMIT], [1])
-    _, _, terminations, _, infos = vec.recv()
-    assert (terminations.tolist(), infos["task_id"].tolist()) == ([True], ["shapes-0"])
-    vec.send([SUBMIT], [1])  # ignored: the next episode begins
-    _, _, terminations, _, infos = vec.recv()
-    assert (terminations.tolist(), infos["task_id"].tolist()) == ([False], ["shapes-1"])
-    assert infos["turn"].tolist() == [0]
-
-
-def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make: MakeVec) -> None:
-    vec = make(4, num_threads=2, max_turns=3)
-    vec.reset(seed=0)
+def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(begun: MakeVec) -> None:
+    vec = begun(4, num_threads=2, max_turns=3)
     vec.send([TRUE] * 4)
     turns: dict[int, list[int]] = {index: [] for index in range(4)}
     while min(len(seen) for seen in turns.values()) < 8:
@@ -90,17 +75,15 @@ def test_everyone_gets_all_its_episodes_when_everyone_goes_at_its_own_pace(make:
         (None, None),
     ],
 )
-def test_what_is_no_batch_of_envs_is_refused(make: MakeVec, actions: Any, env_ids: Any) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_what_is_no_batch_of_envs_is_refused(begun: MakeVec, actions: Any, env_ids: Any) -> None:
+    vec = begun(2)
     with pytest.raises(InvalidArgumentError):
         vec.send(actions, env_ids)
     assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [1, 1]
 
 
-def test_an_env_that_is_under_way_takes_no_second_action(make: MakeVec) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_an_env_that_is_under_way_takes_no_second_action(begun: MakeVec) -> None:
+    vec = begun(2)
     vec.send([LATE], [1])
     for refused in (
         lambda: vec.send([TRUE], [1]),
@@ -116,9 +99,8 @@ def test_an_env_that_is_under_way_takes_no_second_action(make: MakeVec) -> None:
     assert vec.recv()[4]["text"].tolist() == ["well"]
 
 
-def test_more_than_what_is_under_way_cannot_be_awaited(make: MakeVec) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_more_than_what_is_under_way_cannot_be_awaited(begun: MakeVec) -> None:
+    vec = begun(2)
     with pytest.raises(InvalidArgumentError, match="under way in 0; send actions first"):
         vec.recv()
     with pytest.raises(InvalidArgumentError, match=r"numbers from 0 to 1, got \[99\]"):

@@ -25,9 +25,8 @@ def threads() -> list[threading.Thread]:
 
 
 @pytest.mark.parametrize("prefetch", [False, True])
-def test_closing_ends_episodes_under_way_and_all_threads(make: MakeVec, prefetch: bool) -> None:
-    vec = make(4, prefetch=prefetch, num_threads=3)
-    vec.reset(seed=0)
+def test_closing_ends_episodes_under_way_and_all_threads(begun: MakeVec, prefetch: bool) -> None:
+    vec = begun(4, prefetch=prefetch, num_threads=3)
     vec.step([SUBMIT, TRUE, TRUE, TRUE])
     vec.send([TRUE, shell("sleep 600"), shell("sleep 600"), shell("sleep 600")])
     assert len(threads()) == 3
@@ -37,9 +36,8 @@ def test_closing_ends_episodes_under_way_and_all_threads(make: MakeVec, prefetch
     vec.close()
 
 
-def test_a_closed_vector_env_says_so(make: MakeVec) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_a_closed_vector_env_says_so(begun: MakeVec) -> None:
+    vec = begun(2)
     vec.close()
     for late in (vec.reset, vec.recv, vec.render, lambda: vec.step([TRUE] * 2)):
         with pytest.raises(EpisodeError, match="is closed; make another"):
@@ -77,9 +75,8 @@ def test_one_failing_close_stops_no_other(make: MakeVec, monkeypatch: pytest.Mon
     assert threads() == []
 
 
-def test_closing_wakes_a_thread_that_waits(make: MakeVec) -> None:
-    vec = make(2, num_threads=1)
-    vec.reset(seed=0)
+def test_closing_wakes_a_thread_that_waits(begun: MakeVec) -> None:
+    vec = begun(2, num_threads=1)
     started, failures = threading.Event(), []
 
     def call() -> None:
@@ -160,9 +157,8 @@ def test_an_interpreter_that_ends_does_not_wait_for_what_was_left_open(tmp_path:
     assert (done.returncode, done.stdout, done.stderr) == (0, "left open\n", "")
 
 
-def test_a_fork_may_drop_it_and_may_not_use_it(make: MakeVec) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_a_fork_may_drop_it_and_may_not_use_it(begun: MakeVec) -> None:
+    vec = begun(2)
     child = os.fork()
     if child == 0:
         try:

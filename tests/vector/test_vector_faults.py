@@ -33,9 +33,8 @@ def open_with_known_process(vec: CodingRepairVectorEnv, index: int) -> int:
     return process
 
 
-def test_a_sandbox_that_dies_truncates_its_own_env_only(make: MakeVec) -> None:
-    vec = make(3)
-    vec.reset(seed=0)
+def test_a_sandbox_that_dies_truncates_its_own_env_only(begun: MakeVec) -> None:
+    vec = begun(3)
     process = open_with_known_process(vec, 1)
     vec.send([TRUE, shell("echo begun; sleep 60"), TRUE])
     assert vec.recv(min_envs=2)[4]["env_id"].tolist() == [0, 2]
@@ -51,9 +50,8 @@ def test_a_sandbox_that_dies_truncates_its_own_env_only(make: MakeVec) -> None:
     assert vec.step([shell("echo well")] * 3)[4]["text"].tolist() == ["well"] * 3
 
 
-def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: MakeVec) -> None:
-    vec = make(3)
-    vec.reset(seed=0)
+def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(begun: MakeVec) -> None:
+    vec = begun(3)
     with pytest.raises(InvalidArgumentError, match="an action is a string, got int") as failure:
         vec.step([SUBMIT, 7, TRUE])
     assert failure.value.__notes__ == ["raised by env 1 of a vector env"]
@@ -62,9 +60,8 @@ def test_an_action_that_is_none_raises_and_leaves_nothing_under_way(make: MakeVe
     assert infos["turn"].tolist() == [0, 1, 2]  # the first one had submitted: it began anew
 
 
-def test_received_errors_leave_the_results_of_the_others(make: MakeVec) -> None:
-    vec = make(3)
-    vec.reset(seed=0)
+def test_received_errors_leave_the_results_of_the_others(begun: MakeVec) -> None:
+    vec = begun(3)
     vec.send([TRUE, 7, TRUE])
     with pytest.raises(InvalidArgumentError, match="an action is a string"):
         vec.recv(min_envs=3)
@@ -74,9 +71,10 @@ def test_received_errors_leave_the_results_of_the_others(make: MakeVec) -> None:
     assert infos["turn"].tolist() == [1, 1, 1]
 
 
-def test_a_wrapper_that_fails_spoils_no_env(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_a_wrapper_that_fails_spoils_no_env(
+    begun: MakeVec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = begun(2)
     real = vec.envs[1].step
 
     def step(action: str) -> None:
@@ -106,9 +104,8 @@ def test_an_unknown_task_raises_and_the_episodes_can_begin_all_the_same(make: Ma
         assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
 
 
-def test_a_failed_prefetch_raises_later(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = make(2, prefetch=True)
-    vec.reset(seed=0)
+def test_a_failed_prefetch_raises_later(begun: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
+    vec = begun(2, prefetch=True)
 
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -133,9 +130,8 @@ def test_a_failed_prefetch_raises_later(make: MakeVec, monkeypatch: pytest.Monke
     ],
     ids=str,
 )
-def test_reset_options_that_cannot_be_are_refused(make: MakeVec, options: Any) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_reset_options_that_cannot_be_are_refused(begun: MakeVec, options: Any) -> None:
+    vec = begun(2)
     with pytest.raises(InvalidArgumentError):
         vec.reset(options=options)
     assert vec.reset()[1]["turn"].tolist() == [0, 0]
@@ -150,9 +146,10 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-def test_an_interrupted_step_awaits_a_reset(make: MakeVec, monkeypatch: pytest.MonkeyPatch) -> None:
-    vec = make(2)
-    vec.reset(seed=0)
+def test_an_interrupted_step_awaits_a_reset(
+    begun: MakeVec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vec = begun(2)
     real = vec.envs[0].step
 
     def step(action: str) -> Any:

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from makers import Closing, MakeVec
+from makers import MakeVec
 from moves import FIX, SUBMIT, TRUE, shell
 
-import coding_gym
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 
 
-def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(make: MakeVec) -> None:
-    env = make(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
-    env.reset(seed=0)
+def test_a_group_goes_on_from_the_midpoint_of_one_of_its_envs(begun: MakeVec) -> None:
+    env = begun(4, group_size=4, wrappers=[{"name": "ToolCallBudget"}])
     observations, *_ = env.step([TRUE, FIX, TRUE, TRUE])
     moment = env.snapshot(1)
     begun, infos = env.reset(options={"snapshot": moment})
@@ -36,14 +34,6 @@ def test_some_envs_go_on_from_a_snapshot_and_tasks_stay_in_their_sequence(make: 
     assert infos["_task_id"].tolist() == mask.tolist()
     expected = [plain.reset()[1]["task_id"].tolist() for _ in range(3)]
     assert [env.reset()[1]["task_id"].tolist() for _ in range(3)] == expected
-
-
-def test_a_single_env_may_go_on_from_one_of_many(make: MakeVec, closing: Closing) -> None:
-    env = make(2)
-    env.reset(seed=0)
-    env.step([TRUE, FIX])
-    single = closing(coding_gym.fork(env.envs[1]))
-    assert single.step(SUBMIT)[1] == 1.0
 
 
 def test_a_snapshot_is_of_an_idle_env_with_a_running_episode(make: MakeVec) -> None:
