@@ -331,6 +331,10 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as "&" in a script does
     with ChatServer(interrupting) as server:
-        folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
+        player = chat(server)
+        try:
+            folder = evaluate(player, tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
+        except KeyboardInterrupt:
+            pytest.fail("the first Ctrl-C discarded an episode")
     assert len(list(folder.trajectories())) == 1
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN
