@@ -1,8 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
 from makers import Env, MakeEnv
+from moves import shell
 
 from coding_gym.agents.registry import agent_factory, read_script
 from coding_gym.errors import InvalidArgumentError
@@ -25,10 +25,7 @@ def test_the_random_agent_ends_by_submitting(env: Env) -> None:
 
 def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
-    script.write_text(
-        json.dumps({"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}) + "\n\n"
-        '"just text"\n'
-    )
+    script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
     trajectory = play_episode(env, agent_factory("scripted", script=str(script)))
     assert [t.action for t in trajectory.turns][1] == "just text"
     assert trajectory.total_reward == 1.0

@@ -64,14 +64,6 @@ def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
     assert trajectory.total_reward == 1.0
 
 
-def test_a_run_continues_with_its_options(rows: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run("eval", "--agent", "gold", "--tasks", rows, "--command-timeout", "60", "--out", str(out))
-    text = run("eval", "--resume", str(out), "--attempts", "2")
-    assert "2 of 2 attempts resolved" in text
-    assert "with seed=0, got 1" in run("eval", "--resume", str(out), "--seed", "1", code=2)
-
-
 def test_an_exported_source_is_one_that_can_be_played(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "prepared.jsonl"
     run("tasks", "export", str(out), "--source", rows)

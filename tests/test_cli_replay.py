@@ -4,6 +4,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -274,16 +275,12 @@ def test_settings_of_any_json_are_played_or_refused(played: Play, task: Task) ->
         part = {"name": rng.choice(["areno", any_json(rng)]), "weight": any_json(rng)}
         parts = {"name": "CompositeReward", "kwargs": {"parts": [part]}}
         changed += [{**settings, "wrappers": [one]} for one in (wrapper, weight, parts)]
-    refused = [one for one in changed if not _is_played(replace(was, settings=one), task)]
-    assert len(changed) / 2 < len(refused) < len(changed)
-
-
-def _is_played(trajectory: Trajectory, task: Task) -> bool:
-    try:
-        replay(trajectory, task)
-    except InvalidArgumentError:
-        return False
-    return True
+    num_played = 0
+    for one in changed:
+        with suppress(InvalidArgumentError):
+            replay(replace(was, settings=one), task)
+            num_played += 1
+    assert 0 < num_played < len(changed) / 2
 
 
 def test_what_our_own_side_ended_is_not_played(

@@ -49,11 +49,8 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def unfetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fetch(*_: Any, **__: Any) -> None:
-        pytest.fail("something was fetched")
-
-    monkeypatch.setattr(command, "download", fetch)
-    monkeypatch.setattr(command, "copy_project", fetch)
+    for name in ("download", "copy_project"):
+        monkeypatch.setattr(command, name, raising(AssertionError("something was fetched")))
 
 
 def run(*arguments: str | Path) -> Result:

@@ -1,27 +1,24 @@
 """Whose fault it is decides what happens: machinery failures are data, not exceptions."""
 
-from typing import Any
+from itertools import chain, repeat
+from unittest import mock
 
 import pytest
 from faults import raising
 from makers import MakeEnv
 from moves import SUBMIT
 
+from coding_gym.episode import lifecycle
 from coding_gym.errors import GradingError, SandboxError
 
 
 def test_no_sandbox_makes_it_stillborn(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempts = []
-
-    def fail(*arguments: Any, **_options: Any) -> None:
-        attempts.append(arguments)
-        raise SandboxError("no more room")
-
-    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail)
+    fail = mock.Mock(side_effect=SandboxError("no more room"))
+    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
     env = make_env()
     _, info = env.reset()
     assert info["text"].startswith("area(3, 5)")
-    assert len(attempts) == 2
+    assert fail.call_count == 2
     _, reward, terminated, truncated, info = env.step(SUBMIT)
     assert (reward, terminated, truncated) == (0.0, False, True)
     assert info["stop_reason"] == "sandbox_error"
@@ -31,22 +28,15 @@ def test_no_sandbox_makes_it_stillborn(make_env: MakeEnv, monkeypatch: pytest.Mo
 
 
 def test_a_second_attempt_may_open_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coding_gym.episode import lifecycle
-
-    real, attempts = lifecycle.open_sandbox, []
-
-    def fail_once(*arguments: Any, **options: Any) -> Any:
-        attempts.append(arguments)
-        if len(attempts) == 1:
-            raise SandboxError("busy")
-        return real(*arguments, **options)
-
-    monkeypatch.setattr("coding_gym.episode.lifecycle.open_sandbox", fail_once)
+    outcomes = chain([SandboxError("busy")], repeat(mock.DEFAULT))
+    fail_once = mock.Mock(wraps=lifecycle.open_sandbox, side_effect=outcomes)
+    monkeypatch.setattr(lifecycle, "open_sandbox", fail_once)
     env = make_env()
     env.reset()
     _, _, terminated, _, info = env.step(SUBMIT)
     assert terminated
     assert info["error"] == ""
+    assert fail_once.call_count > 1
 
 
 def test_a_failing_grader_masks_it(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,14 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Env]:
     return lambda **arguments: closing(gym.make("CodingRepair-v0", **usual | arguments))
 
 
+@pytest.fixture
+def env(make: Callable[..., Env]) -> Env:
+    """One whose first episode has begun."""
+    env = make()
+    env.reset()
+    return env
+
+
 @pytest.mark.parametrize(("toolset", "task_id"), list(zip(toolset_names(), TASKS, strict=False)))
 def test_a_restored_env_and_a_fork_go_on_as_the_original_did(
     toolset: str, task_id: str, make: Callable[..., Env], closing: Closing
@@ -87,9 +95,7 @@ def test_the_sequence_of_tasks_goes_on_as_it_did(
     assert np.array_equal(env.unwrapped.np_random_seed, 3)
 
 
-def test_an_unseeded_env_goes_on_alike_too(make: Callable[..., Env], closing: Closing) -> None:
-    env = make()
-    env.reset()
+def test_an_unseeded_env_goes_on_alike_too(env: Env, closing: Closing) -> None:
     forked = closing(coding_gym.fork(env))
     assert forked.action_space is not env.action_space
     assert [forked.action_space.sample() for _ in range(5)] == [
@@ -100,7 +106,7 @@ def test_an_unseeded_env_goes_on_alike_too(make: Callable[..., Env], closing: Cl
 
 
 def test_a_branch_is_graded_once_and_by_itself(
-    make: Callable[..., Env], closing: Closing, monkeypatch: pytest.MonkeyPatch
+    env: Env, closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graded: list[str] = []
     grade = ending.grade_patch
@@ -110,8 +116,6 @@ def test_a_branch_is_graded_once_and_by_itself(
         return grade(task, template, patch, **options)
 
     monkeypatch.setattr(ending, "grade_patch", counted)
-    env = make()
-    env.reset()
     env.step(shell("touch new.py"))
     forks = [closing(coding_gym.fork(env)) for _ in range(2)]
     assert graded == []
@@ -121,10 +125,10 @@ def test_a_branch_is_graded_once_and_by_itself(
     assert ["width *" in text for text in graded] == [True, False]
 
 
-def test_reset_begins_at_a_snapshot(tiny_row: dict[str, Any], make: Callable[..., Env]) -> None:
+def test_reset_begins_at_a_snapshot(
+    tiny_row: dict[str, Any], env: Env, make: Callable[..., Env]
+) -> None:
     rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
-    env = make()
-    env.reset()
     env.step(FIX)
     moment = coding_gym.snapshot(env)
     other = make(tasks=rows, sampler="sequential")
@@ -183,9 +187,7 @@ def test_only_a_running_episode_has_a_moment(make: Callable[..., Env]) -> None:
             ask(env)
 
 
-def test_an_action_has_no_moment(make: Callable[..., Env], monkeypatch: pytest.MonkeyPatch) -> None:
-    env = make()
-    env.reset()
+def test_an_action_has_no_moment(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
     toolset = env.unwrapped.toolset  # type: ignore[attr-defined]
     execute, begun, go_on = toolset.execute, threading.Event(), threading.Event()
 
@@ -226,9 +228,7 @@ def test_other_snapshots_and_envs_are_refused(make: Callable[..., Env], closing:
             ask(cartpole)
 
 
-def test_a_snapshot_can_be_copied_and_outlives_its_env(make: Callable[..., Env]) -> None:
-    env = make()
-    env.reset()
+def test_a_snapshot_can_be_copied_and_outlives_its_env(env: Env, make: Callable[..., Env]) -> None:
     env.step(FIX)
     moment = copy.deepcopy(coding_gym.snapshot(env))
     env.close()

@@ -23,3 +23,11 @@ def make(tiny_row: dict[str, Any], closing: Closing) -> Callable[..., Episode]:
         return episode
 
     return make
+
+
+@pytest.fixture
+def episode(make: Callable[..., Episode]) -> Episode:
+    """One that was started."""
+    episode = make()
+    episode.start()
+    return episode

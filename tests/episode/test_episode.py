@@ -23,9 +23,7 @@ def test_calls_before_start_are_refused(make: Make) -> None:
         make().snapshot()
 
 
-def test_the_trajectory_holds_the_whole_chat_and_every_turn(make: Make) -> None:
-    episode = make()
-    episode.start()
+def test_the_trajectory_holds_the_whole_chat_and_every_turn(episode: Episode) -> None:
     episode.step(shells("echo one", "echo two"))
     episode.step('{"name": "submit", "arguments": {}}')
     trajectory = episode.trajectory()
@@ -41,9 +39,7 @@ def test_the_trajectory_holds_the_whole_chat_and_every_turn(make: Make) -> None:
     assert json.loads(json.dumps(trajectory.to_json())) == trajectory.to_json()
 
 
-def test_a_stop_is_recorded_without_tokens(make: Make) -> None:
-    episode = make()
-    episode.start()
+def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
     episode.step(Stop("the budget of the trainer is spent"))
     (turn,) = episode.trajectory().turns
     assert (turn.token_ids, turn.exact) == ((), True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves import SUBMIT, shell
+from moves import shell
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.episode import EpisodeFactory, Limits
@@ -48,12 +48,3 @@ def test_a_source_is_read_once_and_shared_until_it_changes(
     path.write_text(json.dumps(tiny_row | {"FAIL_TO_PASS": [], "PASS_TO_PASS": []}))
     with pytest.raises(InvalidTaskError, match="names no test"):
         EpisodeFactory.from_config(tasks=str(path))
-
-
-def test_a_harness_with_its_own_loop_is_graded(tiny_row: dict[str, Any]) -> None:
-    factory = EpisodeFactory.from_config(tasks=[tiny_row])
-    episode = factory.create(factory.tasks[0])
-    episode.start()
-    with episode.access() as context:
-        assert context.sandbox.run("sed -i s/+/*/ shapes.py").ok
-    assert episode.step(SUBMIT).reward == 1.0

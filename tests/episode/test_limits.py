@@ -151,22 +151,19 @@ LOW = "Tokens low. Focus on the main issue only.\n"
 LAST = "Last tool call! Make it count.\n"
 
 
-def test_tokens_are_critical_below_1500_and_low_below_3000() -> None:
-    for tokens_left, warning in [
-        (0, CRITICAL),
-        (1499, CRITICAL),
-        (1500, LOW),
-        (2999, LOW),
-        (3000, ""),
-        (None, ""),
+def test_tokens_are_critical_below_1500_low_below_3000_and_go_before_calls() -> None:
+    for tokens_left, calls_left, warning in [
+        (0, None, CRITICAL),
+        (1499, None, CRITICAL),
+        (1500, None, LOW),
+        (2999, None, LOW),
+        (3000, None, ""),
+        (None, None, ""),
+        (10, 1, CRITICAL),
+        (2000, 1, LOW),
+        (3000, 1, LAST),
     ]:
-        assert budget_warning(tokens_left, None) == warning, (tokens_left, warning)
-
-
-def test_tokens_go_before_calls() -> None:
-    assert budget_warning(10, 1) == CRITICAL
-    assert budget_warning(2000, 1) == LOW
-    assert budget_warning(3000, 1) == LAST
+        assert budget_warning(tokens_left, calls_left) == warning, (tokens_left, warning)
 
 
 def test_only_what_the_limits_ask_for_is_warned_about() -> None:

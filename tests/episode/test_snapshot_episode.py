@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from faults import raising
 from moves import SUBMIT, call, shell
 
 from coding_gym.episode import Episode, lifecycle
@@ -14,9 +15,9 @@ from coding_gym.trajectory import StopReason
 Make = Callable[..., Episode]
 
 
-def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(make: Make) -> None:
-    episode = make()
-    episode.start()
+def test_a_branch_begins_with_the_usage_and_chat_of_its_moment(
+    episode: Episode, make: Make
+) -> None:
     episode.step(shell("true"))
     moment = episode.snapshot()
     episode.step(shell("true"))
@@ -48,9 +49,9 @@ def test_an_episode_that_lost_its_sandbox_has_no_snapshot(make: Make) -> None:
         lost.snapshot()
 
 
-def test_a_snapshot_restores_only_into_a_new_episode_of_its_task(make: Make) -> None:
-    episode = make()
-    episode.start()
+def test_a_snapshot_restores_only_into_a_new_episode_of_its_task(
+    episode: Episode, make: Make
+) -> None:
     moment = episode.snapshot()
     with pytest.raises(EpisodeError, match="into a new episode of its task"):
         episode.restore(moment)
@@ -58,20 +59,13 @@ def test_a_snapshot_restores_only_into_a_new_episode_of_its_task(make: Make) -> 
         make(row={"instance_id": "another"}).restore(moment)
 
 
-def test_a_branch_without_sandbox_is_stillborn(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    episode = make()
-    episode.start()
+def test_a_branch_without_sandbox_is_stillborn(
+    episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moment = episode.snapshot()
-    attempts: list[object] = []
-
-    def fail(*arguments: object, **_: object) -> None:
-        attempts.append(arguments)
-        raise SandboxError("no memory")
-
-    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
+    monkeypatch.setattr(lifecycle, "open_sandbox", raising(SandboxError("no memory")))
     branch = make()
     assert branch.restore(moment) == moment.outcome
-    assert len(attempts) == 2
     assert branch.step(SUBMIT).stop_reason is StopReason.SANDBOX_ERROR
     assert branch.error == "no memory"
 

@@ -1,10 +1,10 @@
 """``coding-gym fix`` on a repository of one's own."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories import commit
 from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
@@ -17,13 +17,8 @@ _EDIT = {"apply_patch": {"file": "a.py", "search": "a - b", "replace": "a + b"}}
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "a.py").write_text("def add(a, b):\n    return a - b\n")
-    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
-        subprocess.run([*git, *command], check=True)
-    return folder
+    commit(tmp_path / "project", {"a.py": "def add(a, b):\n    return a - b\n"})
+    return tmp_path / "project"
 
 
 def answer(body: dict[str, Any]) -> Answer:
@@ -45,14 +40,7 @@ def test_fix_prints_the_diff_and_changes_nothing(repository: Path) -> None:
     assert len((repository.parent / "state/coding-gym/fix.jsonl").read_text().splitlines()) == 1
 
 
-def test_fix_applies_on_request(repository: Path) -> None:
-    result = fix(repository, "--apply", "--no-log")
-    assert result.exit_code == 0, result.output
-    assert "a + b" in (repository / "a.py").read_text()
-    assert not (repository.parent / "state").exists()
-
-
-def test_fix_prints_bytes_that_are_no_text_as_they_are(
+def test_fix_prints_and_applies_bytes_that_are_no_text_as_they_are(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = {"shell": {"cmd": r"printf '# \351\n' >> a.py"}}
@@ -61,6 +49,7 @@ def test_fix_prints_bytes_that_are_no_text_as_they_are(
     assert result.exit_code == 0, result.output
     assert b"+# \xe9\n" in result.stdout_bytes
     assert (repository / "a.py").read_bytes().endswith(b"# \xe9\n")
+    assert not (repository.parent / "state").exists()
 
 
 def test_fix_refuses_to_apply_to_a_dirty_tree(repository: Path) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from faults import raising
 from made_tasks import made_task
 from typer.testing import CliRunner, Result
 
@@ -30,16 +31,13 @@ def test_help_groups_options_under_headings() -> None:
 def test_predictions_that_changed_get_no_old_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     file = tmp_path / "made.jsonl"
     for patch, said in ((TASKS[0].gold_patch, None), ("no patch", "the patches have changed")):
         file.write_text(json.dumps({"instance_id": TASKS[0].task_id, "model_patch": patch}))
         result = run("grade", file)
         assert (str(result.exception) if result.exception else "").find(said or "") >= 0
         assert bool(result.exit_code) is (said is not None)
-    monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", interrupt)
+    monkeypatch.setattr("coding_gym.cli.evaluate.evaluate", raising(KeyboardInterrupt()))
     assert "interrupted; to continue, call the same command" in run("grade", file).output
 
 
@@ -63,16 +61,17 @@ def test_predictions_that_would_be_counted_wrongly_are_refused(
     assert said in str(run("grade", file).exception)
 
 
-def test_run_finds_its_tasks_from_any_folder(
+def test_run_finds_its_tasks_from_any_folder_and_goes_on_with_its_options(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.jsonl").write_text(json.dumps(TASKS[0].to_row()))
-    made = run("eval", "--agent", "noop", "--tasks", "rows.jsonl", "--out", tmp_path / "run")
-    assert made.exit_code == 0
+    options = ("--agent", "gold", "--tasks", "rows.jsonl", "--command-timeout", 60)
+    assert run("eval", *options, "--out", tmp_path / "run").exit_code == 0
     monkeypatch.chdir("/")
     assert "could not be loaded" not in run("report", tmp_path / "run").output
-    assert run("eval", "--resume", tmp_path / "run").exit_code == 0
+    more = run("eval", "--resume", tmp_path / "run", "--attempts", 2)
+    assert "2 of 2 attempts resolved" in more.output
 
 
 def test_golden_finds_tasks_that_were_never_broken(tmp_path: Path) -> None:

