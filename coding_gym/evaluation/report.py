@@ -184,7 +184,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         metrics=_means(episodes),
         stop_reasons=dict(Counter(episode["stop_reason"] for episode in episodes).most_common()),
         error_classes=dict(classes.most_common()),
-        caveats=(*caveats, *_caveats(run.config, outcomes, classes)),
+        caveats=(*caveats, *run_caveats(run.config, outcomes, classes)),
         episodes=tuple(episodes),
     )
 
@@ -233,9 +233,16 @@ def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, li
     return found
 
 
-def _caveats(
+def run_caveats(
     config: Mapping[str, Any], outcomes: statistics.Outcomes, errors: Counter[str]
 ) -> Iterator[str]:
+    """Yields the sentences that must be read with a run's rates.
+
+    Args:
+        config: The run's settings.
+        outcomes: Scores of the attempts that count, by task.
+        errors: Attempts that ended by an error, by class.
+    """
     wanted = config["tasks"]["task_ids"]
     num_wanted = len(wanted) * config["attempts"]
     num_played = sum(map(len, outcomes.values())) + errors.total()

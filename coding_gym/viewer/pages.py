@@ -10,6 +10,7 @@ import re
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -23,7 +24,7 @@ from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
-from coding_gym.evaluation.report import run_tasks
+from coding_gym.evaluation.report import run_caveats, run_tasks
 from coding_gym.rollout.run_folder import CONFIG, INDEX, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import (
@@ -170,11 +171,15 @@ class Run:
         )
         settings = {name: argument_text(value) for name, value in self._settings.items()}
         ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
-        num_tasks = len(ids) if isinstance(ids, list) else 0
+        ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
+        num_tasks = len(ids)
         attempts = max(attempts, 1) if isinstance(attempts, int) else 1
         num_left = num_tasks * attempts - counts["done"] - counts["num_errors"]
         is_running = num_left > 0 and self._is_recent()
         rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
+        errors = {row["error_class"]: row["rows"] for row in classes}
+        agent = {"name": settings.get("agent.name", "")}
+        checked = {"tasks": {"task_ids": ids}, "attempts": attempts, "agent": agent}
         return {
             "id": self.id,
             "name": settings.get("run_id") or self.id,
@@ -183,8 +188,9 @@ class Run:
             "attempts": attempts,
             "planned": num_tasks * attempts,
             **counts,
-            "error_classes": {row["error_class"]: row["rows"] for row in classes},
+            "error_classes": errors,
             "estimates": self._estimates(),
+            "caveats": [*run_caveats(checked, _scores(self.by_task()), Counter(errors))],
             "running": is_running,
             "rate_per_min": rate,
             "eta_s": 60 * num_left / rate if rate else None,

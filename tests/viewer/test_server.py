@@ -77,6 +77,7 @@ def test_numbers_of_a_run_are_those_of_its_report(client: Any, folder: Path) -> 
         expected = {end: getattr(estimate, end) for end in ENDS}
         assert shown["estimates"][name] == pytest.approx(expected)
     assert shown["error_classes"] == made.error_classes
+    assert shown["caveats"] == [c for c in made.caveats if "could not be loaded" not in c]
     rows = RunFolder.open(folder / "first").rows().values()
     assert shown["cost"] == pytest.approx(sum(row.cost or 0 for row in rows))
     assert (shown["indexed"], shown["running"], shown["planned"]) == (1, False, 80)
