@@ -111,6 +111,22 @@ def test_the_transcript_can_be_followed_by_a_person(env: CodingRepairEnv) -> Non
     assert "submitted after 3 turns: resolved" in text
 
 
+def test_a_new_reset_starts_from_a_clean_tree(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(shell("echo x > new; rm -rf shapes.py .git"))
+    env.reset()
+    info = env.step(shell("git status --porcelain; ls"))[4]
+    assert info["text"].split() == ["shapes.py", "test_shapes.py"]
+
+
+def test_a_command_ends_after_the_envs_timeout(make_env: MakeEnv) -> None:
+    env = make_env(command_timeout_s=0.3)
+    env.reset()
+    _, _, terminated, truncated, info = env.step(shell("sleep 60"))
+    assert (terminated, truncated, info["error"]) == (False, False, "")
+    assert "timed out" in info["text"]
+
+
 def test_edits_of_an_info_do_not_reach_the_record(env: CodingRepairEnv) -> None:
     _, info = env.reset()
     before = env.episode.trajectory().to_json()

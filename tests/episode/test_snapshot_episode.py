@@ -1,9 +1,9 @@
 """Which snapshots an episode refuses, and what becomes of one that it cannot open."""
 
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
-from faults import raising
 from moves import SUBMIT, call, shell
 
 from coding_gym.episode import Episode, lifecycle
@@ -63,11 +63,12 @@ def test_a_branch_without_sandbox_is_stillborn(
     episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moment = episode.snapshot()
-    monkeypatch.setattr(lifecycle, "open_sandbox", raising(SandboxError("no memory")))
+    fail = mock.Mock(side_effect=SandboxError("no memory"))
+    monkeypatch.setattr(lifecycle, "open_sandbox", fail)
     branch = make()
     assert branch.restore(moment) == moment.outcome
     assert branch.step(SUBMIT).stop_reason is StopReason.SANDBOX_ERROR
-    assert branch.error == "no memory"
+    assert (branch.error, fail.call_count) == ("no memory", 2)
 
 
 def test_a_snapshot_goes_back_into_the_backend_that_auto_chose(make: Make) -> None:

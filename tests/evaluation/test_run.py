@@ -58,7 +58,16 @@ def test_records_say_who_played_and_what_it_used(tmp_path: Path) -> None:
 
 
 def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
-    return lambda _: Answer({"error": {"message": text}}, status)
+    return lambda _: Answer({"error": {"message": text}}, status, headers={"retry-after-ms": "1"})
+
+
+def test_busy_servers_and_malformed_calls_do_not_end_the_episode(tmp_path: Path) -> None:
+    broken = message(calls={"shell": {}})
+    broken["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"] = '{"cmd": '
+    answers = iter([refuse(429), refuse(500), lambda _: Answer(broken), look_then_submit])
+    (record,) = played(lambda body: next(answers)(body), tmp_path / "run").trajectories()
+    assert (record.stop_reason, record.usage["num_retries"]) == ("submitted", 2)
+    assert record.turns[0].calls[0].error
 
 
 @pytest.mark.parametrize(
@@ -66,6 +75,7 @@ def refuse(status: int, text: str = "no") -> Callable[[dict[str, Any]], Answer]:
     [
         (refuse(401), "refused"),
         (refuse(404), "refused"),
+        (refuse(500), "model"),
         (lambda _: Answer({"choices": []}), "model"),
         (lambda _: Answer(message("no", finish_reason="content_filter")), "refused"),
         (lambda _: Answer(LOOK, delay_s=60), "timeout"),

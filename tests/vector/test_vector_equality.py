@@ -39,6 +39,7 @@ def play(env: VectorEnv[Any, Any, Any], num_episodes: int) -> tuple[list[Any], s
     while num_episodes > 0:
         batch = env.step([ACTIONS[int(i)] for i in rng.integers(len(ACTIONS), size=NUM_ENVS)])
         seen.append(batch)
+        assert len(batch[4]) <= 40  # a graded step's, too
         num_episodes -= int(np.sum(batch[2] | batch[3]))
         reasons |= set(batch[4]["stop_reason"])
     return seen, reasons
