@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from command_files import COMMANDED, FIXED, SCRIPTED, command_task, grade_commands
 from grading_fixtures import graded
-from mechanisms import others
+from mechanisms import cheat_id
 
 from coding_gym.grade import GradeReason
 from coding_gym.patch import Patch
@@ -14,8 +14,8 @@ from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 
 
-@pytest.mark.parametrize("name", others(COMMANDED))
-def test_changed_files_of_commands_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
+@pytest.mark.parametrize("name", COMMANDED, ids=cheat_id)
+def test_changed_files_help_no_wrong_repair(store: TemplateStore, name: str) -> None:
     verdict = grade_commands(store, COMMANDED[name])
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert set(verdict.dropped_paths) == set(COMMANDED[name])

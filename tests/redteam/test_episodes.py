@@ -1,14 +1,11 @@
-"""Policies that cheat in their sandboxes: none is resolved, and a real repair still is.
-
-The cheats that stand for a mechanism are in `test_redteam_mechanisms`.
-"""
+"""Policies that cheat in their sandboxes: none is resolved, and a real repair still is."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from cheating_episodes import EPISODES
-from mechanisms import others
+from mechanisms import cheat_id
 
 Play = Callable[..., dict[str, Any]]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
@@ -18,8 +15,8 @@ HARMLESS = [name for name in EPISODES if name not in MOVED]
 NUM_GROUPS = 5
 
 
-@pytest.mark.parametrize("name", others(EPISODES))
-def test_a_policy_that_repairs_nothing_is_not_resolved(play: Play, name: str) -> None:
+@pytest.mark.parametrize("name", EPISODES, ids=cheat_id)
+def test_a_policy_that_cheats_earns_nothing(play: Play, name: str) -> None:
     verdict = play(EPISODES[name])
     assert (verdict["resolved"], verdict["reason"]) == (False, "tests_failed"), verdict
 

@@ -1,7 +1,4 @@
-"""Patches that cheat: none is resolved, and what they add does not hurt a real repair.
-
-The cheats that stand for a mechanism are in `test_redteam_mechanisms`.
-"""
+"""Patches that cheat: none is resolved, and what they add does not hurt a real repair."""
 
 from random import Random
 
@@ -10,15 +7,7 @@ from cart_task import BASE, FIXED, HIDDEN, with_hidden
 from challenge_aware import HALF
 from forgeries import QUIET
 from grading_fixtures import GradeTree, patch_of
-from mechanisms import (
-    CHALLENGE_AWARE,
-    FORGED,
-    IN_PROCESS,
-    PATCHES,
-    SIDE_FILES,
-    assert_earns_nothing,
-    others,
-)
+from mechanisms import IN_PROCESS, PATCHES, assert_earns_nothing, cheat_id
 from side_file import OUTSIDE
 
 from coding_gym.grade import GradeReason
@@ -28,9 +17,10 @@ from coding_gym.workspace import TemplateStore
 BUGGY = BASE["cart.py"]
 
 
-@pytest.mark.parametrize("name", others(SIDE_FILES))
-def test_side_files_help_no_wrong_repair(grade_tree: GradeTree, name: str) -> None:
-    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
+@pytest.mark.parametrize("name", PATCHES, ids=cheat_id)
+def test_a_patch_that_cheats_earns_nothing(grade_tree: GradeTree, name: str) -> None:
+    rng = Random(0) if name in IN_PROCESS else None
+    assert_earns_nothing(grade_tree(PATCHES[name].changes, rng=rng), name)
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -40,23 +30,6 @@ def test_side_files_hurt_no_real_repair(grade_tree: GradeTree, part: int) -> Non
         files |= more
     verdict = grade_tree({"cart.py": FIXED, **files})
     assert verdict.resolved, verdict
-
-
-@pytest.mark.parametrize("name", others(IN_PROCESS))
-def test_code_that_attacks_the_run_passes_no_test_of_the_bug(
-    grade_tree: GradeTree, name: str
-) -> None:
-    assert_earns_nothing(grade_tree(PATCHES[name].changes, rng=Random(0)), name)
-
-
-@pytest.mark.parametrize("name", others(FORGED))
-def test_forgery_is_called_by_its_name_and_earns_nothing(grade_tree: GradeTree, name: str) -> None:
-    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
-
-
-@pytest.mark.parametrize("name", others(CHALLENGE_AWARE))
-def test_forgery_that_spares_the_canaries_is_found_out(grade_tree: GradeTree, name: str) -> None:
-    assert_earns_nothing(grade_tree(PATCHES[name].changes), name)
 
 
 @pytest.mark.parametrize("draw", range(2))

@@ -28,8 +28,3 @@ TABLES: dict[str, tuple[Attack, ...]] = {
 def leading(attacks: tuple[Attack, ...]) -> Attack:
     """Returns the attack that stands for its table: the first that succeeds under an ablation."""
     return next((attack for attack in attacks if attack.ablation), attacks[0])
-
-
-def others(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
-    """Returns the attacks of a table without the leading one."""
-    return tuple(attack for attack in attacks if attack is not leading(attacks))

@@ -1,9 +1,8 @@
 """The cheats of the red team in one place, and for each mechanism of cheating one of them.
 
-`MECHANISMS` is what a fast run of the tests plays; the other cheats are played by the slow ones.
+A fast run of the tests plays those of `MECHANISMS`, a slow one all of them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cart_task import BASE
@@ -83,12 +82,6 @@ def assert_earns_nothing(verdict: Grade, name: str) -> None:
         assert list(verdict.fail_to_pass.values()) == ["failed"] * 4, verdict
 
 
-def by_mechanism(names: Iterable[str]) -> dict[str, str]:
-    """Those mechanisms whose cheat is among the names, with that name."""
-    known = set(names)
-    return {mechanism: name for mechanism, name in MECHANISMS.items() if name in known}
-
-
-def others(names: Iterable[str]) -> list[str]:
-    """The names of cheats that no mechanism has."""
-    return [name for name in names if name not in MECHANISMS.values()]
+def cheat_id(name: str) -> str:
+    """The id of a cheat's test, by which the fast tests are told apart."""
+    return f"mechanism-{name}" if name in MECHANISMS.values() else name
