@@ -9,6 +9,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 from faults import raising
@@ -28,6 +29,7 @@ from coding_gym.errors import (
     UnknownNameError,
     UnknownTaskError,
 )
+from coding_gym.grading import grade
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 
 FIX = {"search": "width + height", "replace": "width * height", "file": "shapes.py"}
@@ -83,18 +85,11 @@ def test_after_the_end_a_tool_says_that_the_episode_is_over(make: Make) -> None:
 
 
 def test_the_reward_stops_and_grades_once(rollout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coding_gym.episode import episode as ending
-
-    real, grades = ending.grade_patch, []
-
-    def count(*arguments: Any, **options: Any) -> Any:
-        grades.append(real(*arguments, **options))
-        return grades[-1]
-
-    monkeypatch.setattr(ending, "grade_patch", count)
+    grading = mock.Mock(wraps=grade)
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", grading)
     rollout.apply_patch(**FIX)
     assert [rollout.get_reward() for _ in range(3)] == [1.0, 1.0, 1.0]
-    assert len(grades) == 1
+    assert grading.call_count == 1
     assert rollout.info["stop_reason"] == "stopped"
     with pytest.raises(EpisodeError, match="stopped"):
         rollout.shell(cmd="ls")

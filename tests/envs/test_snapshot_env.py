@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -15,8 +16,8 @@ from makers import Closing, Env
 from moves import FIX, SUBMIT, shell
 
 import coding_gym
-from coding_gym.episode import episode as ending
 from coding_gym.errors import EpisodeError, InvalidArgumentError
+from coding_gym.grading import grade
 from coding_gym.tools import toolset_names
 
 TIMES = "s/[A-Z][a-z][a-z] [ 0-9][0-9] [0-9:]* / /"  # of files, which a clock wrote
@@ -108,21 +109,16 @@ def test_an_unseeded_env_goes_on_alike_too(env: Env, closing: Closing) -> None:
 def test_a_branch_is_graded_once_and_by_itself(
     env: Env, closing: Closing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graded: list[str] = []
-    grade = ending.grade_patch
-
-    def counted(task: Any, template: Any, patch: Any, **options: Any) -> Any:
-        graded.append(patch.text)
-        return grade(task, template, patch, **options)
-
-    monkeypatch.setattr(ending, "grade_patch", counted)
+    grading = mock.Mock(wraps=grade)
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", grading)
     env.step(shell("touch new.py"))
     forks = [closing(coding_gym.fork(env)) for _ in range(2)]
-    assert graded == []
+    assert not grading.called
     env.close()  # what goes on from here needs it no more
     forks[0].step(FIX)
     assert [fork.step(SUBMIT)[1] for fork in forks] == [1.0, 0.0]
-    assert ["width *" in text for text in graded] == [True, False]
+    patches = [call.args[2].text for call in grading.call_args_list]
+    assert ["width *" in text for text in patches] == [True, False]
 
 
 def test_reset_begins_at_a_snapshot(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from unittest import mock
 
 import pytest
 from moves import shells
@@ -9,9 +10,7 @@ from moves import shells
 from coding_gym.action import Stop
 from coding_gym.episode import Episode, EpisodeFactory
 from coding_gym.errors import EpisodeError, TemplateError
-from coding_gym.task import Task
 from coding_gym.trajectory import StopReason
-from coding_gym.workspace import Template
 
 Make = Callable[..., Episode]
 
@@ -47,15 +46,10 @@ def test_a_stop_is_recorded_without_tokens(episode: Episode) -> None:
 
 
 def test_a_failed_template_is_not_tried_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    attempts = []
-
-    def fail(_factory: EpisodeFactory, task: Task) -> Template:
-        attempts.append(task)
-        raise TemplateError("pip said no")
-
+    fail = mock.Mock(side_effect=TemplateError("pip said no"))
     monkeypatch.setattr(EpisodeFactory, "template", fail)
     episode = make()
     episode.start()
-    assert len(attempts) == 1
+    assert fail.call_count == 1
     assert episode.step("x").stop_reason is StopReason.SANDBOX_ERROR
     assert episode.error == "pip said no"

@@ -7,8 +7,10 @@ repairs a bundled task, twice as likely as one that submits it unrepaired.
 import runpy
 import sys
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from faults import raising
@@ -23,6 +25,7 @@ from tiny_qwen import build_model, learn_by_heart, train_tokenizer  # noqa: E402
 from coding_gym import load_tasks  # noqa: E402
 from coding_gym.adapters.trl import environment_factory, prompt_rows  # noqa: E402
 from coding_gym.errors import GradingError  # noqa: E402
+from coding_gym.grading import grade  # noqa: E402
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE  # noqa: E402
 from coding_gym.tools import get_toolset  # noqa: E402
 
@@ -174,16 +177,9 @@ def test_a_step_plays_real_tool_calls_and_learns_from_their_grades(trainer: Any)
 
 
 def test_a_rollout_without_reward_is_neutral(trainer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coding_gym.episode import episode as ending
-
-    real, outcomes = ending.grade_patch, iter(["fails"])
-
-    def fail_once(*arguments: Any, **options: Any) -> Any:
-        if next(outcomes, None):
-            raise GradingError("the grader's disk is full")
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(ending, "grade_patch", fail_once)
+    outcomes = chain([GradingError("the grader's disk is full")], repeat(mock.DEFAULT))
+    fail_once = mock.Mock(wraps=grade, side_effect=outcomes)
+    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", fail_once)
     trainer.train()
     rewards = torch.tensor(list(log_of(trainer, "rewards")[COLUMN]))
     advantages = torch.tensor(list(log_of(trainer, "advantages")))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from forgeries import EACH_REPORTER, FORGERIES
 from unittest_task import BASE, BUGGY, FIXED, HIDDEN, PATH, TASK
 
 from coding_gym.errors import GradingError
@@ -20,7 +21,6 @@ _REPORTING = (
     "    result.addSuccess(self)\n"
     "    result.stopTest(self)\n\n\n"
 )
-_FIND = "import gc\n\nfor thing in gc.get_objects():\n    if type(thing).__name__ == 'Reporter':\n"
 _FAKES = (
     "import sys, unittest\n\n\n"
     "def fake(name, *methods):\n"
@@ -61,7 +61,7 @@ ENDING = {
         "    kind.addFailure = kind.addError = lambda self, test, err: self.addSuccess(test)\n"
     ),
     "records by the reporter itself": (
-        f"{_FIND}"
+        f"{EACH_REPORTER}"
         "        for method in ('test_carries', 'test_carries_twice'):\n"
         "            for when in ('setup', 'call', 'teardown'):\n"
         "                name = f'tests/test_clock.py::AddTest::{method}'\n"
@@ -82,7 +82,7 @@ ENDING = {
         "    kind.id = kind.__str__\n"
     ),
     "names beside the true ones": (
-        f"{_FIND}"
+        f"{EACH_REPORTER}"
         "        for name in ('test_carries (tests.test_clock.AddTest)',\n"
         "                     'Two hours are carried at once.'):\n"
         "            for when in ('setup', 'call', 'teardown'):\n"
@@ -125,13 +125,7 @@ FORGING = {
         "        thing.addFailure = lambda self, test, error: self.addSuccess(test)\n"
         "        thing.addError = thing.addFailure\n"
     ),
-    "a reporter that says passed": (
-        f"{_FIND}"
-        "        send = thing.send\n"
-        "        thing.send = lambda kind, name, *rest: send(\n"
-        "            kind, name, *([rest[0], 'passed', False, ''] if kind == 'test' else rest)\n"
-        "        )\n"
-    ),
+    "a reporter that says passed": FORGERIES["a reporter that says passed"],
     "a run of other tests first": f"{_FAKES}unittest.TextTestRunner().run(suite)\n",
     "a loader of other tests": (
         f"{_FAKES}unittest.TestLoader.loadTestsFromModule = lambda *a, **o: suite\n"

@@ -1,7 +1,6 @@
 """Changes on disk, as on kernels whose tmpfs lacks user extended attributes."""
 
 import os
-import select
 import subprocess
 import sys
 import tempfile
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from processes import children, wait_gone
 from sandbox_scene import BACKEND, Beacon, MakeLayer
 
 from coding_gym.errors import SandboxError
@@ -73,16 +73,10 @@ def test_the_zygote_removes_what_a_killed_owner_left(
     command = [sys.executable, "-c", _OWNER, beacon.mount.source, layer]
     with subprocess.Popen(command) as owner:
         beacon.wait()
-        (zygote_pid,) = map(
-            int, Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
-        )
-        ended = os.pidfd_open(zygote_pid)
+        (zygote_pid,) = children(owner.pid)
         assert len(_uppers(tmp_path)) == 1
         owner.kill()
-    poller = select.poll()
-    poller.register(ended, select.POLLIN)
-    assert poller.poll(10_000)
-    os.close(ended)
+    assert wait_gone([zygote_pid], 10) == []
     assert _uppers(tmp_path) == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import raising
 from processes import descendants, num_descriptors, wait_gone
 from sandbox_scene import BACKEND, Beacon, make_sandbox
 
@@ -151,16 +152,13 @@ class _Interruption(BaseException):
 
 
 def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> None:
-    def interrupt(number: int, frame: object) -> None:
-        raise _Interruption
-
     def interrupt_the_call() -> None:
         beacon.wait()
         os.kill(os.getpid(), signal.SIGALRM)
 
     other = make_sandbox()
     sandbox = make_sandbox(mounts=(beacon.mount,))
-    previous = signal.signal(signal.SIGALRM, interrupt)
+    previous = signal.signal(signal.SIGALRM, raising(_Interruption()))
     thread = threading.Thread(target=interrupt_the_call)
     thread.start()
     try:
@@ -177,12 +175,9 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> 
 
 
 def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object) -> None:
-        raise _Interruption
-
     with make_sandbox() as before:
         with monkeypatch.context() as patch:
-            patch.setattr("socket.recv_fds", interrupt)
+            patch.setattr("socket.recv_fds", raising(_Interruption()))
             with pytest.raises(_Interruption):
                 make_sandbox()
         with make_sandbox(env={"A": "right"}) as after:

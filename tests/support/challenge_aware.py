@@ -4,6 +4,8 @@ Each of these gets past canaries; it is the run in which tests ask for what is n
 out.
 """
 
+from forgeries import EACH_REPORTER, REGISTER
+
 # Tells tests apart by their source: names, places, and how functions begin.
 READING = """\
 import ast, re, sys
@@ -119,7 +121,7 @@ def total(prices, discount=0):
 """,
     "originals emptied on disk, and put back": READING
     + """\
-import gc, pathlib, pytest
+import pathlib, pytest
 
 file = pathlib.Path('tests/test_discounts.py')
 text = file.read_text()
@@ -131,22 +133,14 @@ for node in ast.walk(tree):
 file.write_text(ast.unparse(tree))
 
 
-class Restoring:
+class Cheat:
     def pytest_collection_finish(self):
         file.write_text(text)
-
-
-for thing in gc.get_objects():
-    if isinstance(thing, pytest.Config):
-        thing.pluginmanager.register(Restoring())
-        break
-""",
+"""
+    + REGISTER,
     "records of originals by the reporter itself": READING
+    + EACH_REPORTER
     + """\
-import gc
-
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
         send = thing.send
         def forged(kind, name='', when='', outcome='', *rest):
             path, _, own = str(name).partition('::')

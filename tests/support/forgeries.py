@@ -1,5 +1,22 @@
 """Source that forges passes or the values that tests ask for, and is found out: tampered."""
 
+# Does what follows it, twice indented, with each object that reports to the grader.
+EACH_REPORTER = """\
+import gc
+
+for thing in gc.get_objects():
+    if type(thing).__name__ == 'Reporter':
+"""
+# Gives the plug-in `Cheat` to the running pytest.
+REGISTER = """
+
+import gc
+
+for thing in gc.get_objects():
+    if isinstance(thing, pytest.Config):
+        thing.pluginmanager.register(Cheat())
+        break
+"""
 # By name: what stands below a source that is not repaired.
 FORGERIES = {
     "reports that say passed": """\
@@ -64,19 +81,14 @@ for number in range(1024):
     except OSError:
         pass
 """,
-    "a flood of records": """\
-import gc
-
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
+    "a flood of records": EACH_REPORTER
+    + """\
         while True:
             thing.send('test', 'x' * 60000, 'call', 'passed', False, '')
 """,
-    "a record too deep to be read": """\
-import gc, os
-
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
+    "a record too deep to be read": EACH_REPORTER
+    + """\
+        import os
         line = thing._nonce + ' ["test", ' + '[' * 950 + ']' * 951
         os.write(thing._descriptor, line.encode() + b'\\n')
 """,
@@ -97,11 +109,8 @@ def known_only(item, *args, **kwargs):
 
 _pytest.runner.runtestprotocol = known_only
 """,
-    "a reporter that says passed": """\
-import gc
-
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
+    "a reporter that says passed": EACH_REPORTER
+    + """\
         send = thing.send
         thing.send = lambda kind, name, when='', outcome='', *rest: send(
             kind, name, *([when, 'passed', False, ''] if kind == 'test' else [])
@@ -142,7 +151,6 @@ for name in ('discount_lowers_the_total', 'no_prices'):
 sys.modules['test_discounts'] = module
 """,
     "hooks put into the running pytest": """\
-import gc
 import pytest
 
 
@@ -152,15 +160,9 @@ class Cheat:
         result = yield
         result.get_result().outcome = 'passed'
         result.get_result().longrepr = None
-
-
-for thing in gc.get_objects():
-    if isinstance(thing, pytest.Config):
-        thing.pluginmanager.register(Cheat())
-        break
-""",
+"""
+    + REGISTER,
     "tests that are taken off the list": """\
-import gc
 import pytest
 
 
@@ -168,13 +170,8 @@ class Cheat:
     def pytest_collection_modifyitems(self, items):
         for item in items:
             item.runtest = lambda: None
-
-
-for thing in gc.get_objects():
-    if isinstance(thing, pytest.Config):
-        thing.pluginmanager.register(Cheat())
-        break
-""",
+"""
+    + REGISTER,
     "code of tests, exchanged": """\
 import sys
 
@@ -188,11 +185,8 @@ def exchange(frame, event, argument):
 
 sys.setprofile(exchange)
 """,
-    "an end before the end": """\
-import gc
-
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
+    "an end before the end": EACH_REPORTER
+    + """\
         for name in ('discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]'):
             for when in ('setup', 'call', 'teardown'):
                 node = f'tests/test_discounts.py::test_{name}'

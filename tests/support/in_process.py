@@ -1,5 +1,7 @@
 """Source that attacks the run as soon as tests import it, and gains nothing that would pass."""
 
+from forgeries import EACH_REPORTER
+
 # By name: what stands below a source that is not repaired.
 INSIDE = {
     "exit": """\
@@ -50,13 +52,9 @@ import os
 
 os.kill(os.getppid(), 9)
 """,
-    "records by the reporter itself": """\
-import gc
-
-NAMES = ['discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]', 'no_prices']
-for thing in gc.get_objects():
-    if type(thing).__name__ == 'Reporter':
-        for name in NAMES:
+    "records by the reporter itself": EACH_REPORTER
+    + """\
+        for name in ('discount_lowers_the_total', 'any_discount[1]', 'any_discount[2]'):
             for when in ('setup', 'call', 'teardown'):
                 name_ = f'tests/test_discounts.py::test_{name}'
                 thing.send('test', name_, when, 'passed', False, '')
