@@ -47,6 +47,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture(autouse=True)
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing is looked up on a network, announced, or written to the home folder; no key."""
+    asyncio.set_event_loop(None)  # else LiteLLM's synchronous calls open one, and leave it open
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         patch.setenv("MSWEA_SILENT_STARTUP", "1")
