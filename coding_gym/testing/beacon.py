@@ -35,7 +35,7 @@ class Beacon:
         Raises:
             AssertionError: None came in time.
         """
-        if not self._events(_PATIENCE_S) & select.POLLIN or not os.read(self._descriptor, 100):
+        if not self._events(_PATIENCE_S) & select.POLLIN or not os.read(self._descriptor, 1):
             raise AssertionError("the command did not start in time")
 
     def is_out(self, within_s: float) -> bool:

@@ -5,10 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from sandbox_scene import BACKEND, Beacon, MakeLayer, make_sandbox
+from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 from snapshot_scenes import BACKENDS
 
 from coding_gym.sandbox import Sandbox, SandboxBackend, default_interpreter
+from coding_gym.testing.beacon import Beacon
+from coding_gym.testing.beacon import beacon as sign_of_life
 
 
 @pytest.fixture
@@ -30,10 +32,9 @@ def make_layer(tmp_path: Path) -> MakeLayer:
 
 
 @pytest.fixture
-def beacon(tmp_path: Path) -> Iterator[Beacon]:
-    lit = Beacon(tmp_path / "beacon", BACKEND.owner())
-    yield lit
-    lit.close()
+def beacon() -> Iterator[Beacon]:
+    with sign_of_life(BACKEND) as lit:
+        yield lit
 
 
 @pytest.fixture

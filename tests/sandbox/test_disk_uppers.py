@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import children, wait_gone
-from sandbox_scene import BACKEND, Beacon, MakeLayer
+from sandbox_scene import BACKEND, MakeLayer
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter, disk_uppers
@@ -17,6 +17,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
+from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.debug import repeat_what_is_done_once
 
 _OWNER = """
@@ -27,7 +28,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
 spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
 sandbox = NamespaceBackend(changes="disk").open(spec)
-sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/fifo; sleep 60")
+sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/pipe; sleep 60")
 """
 
 
@@ -72,7 +73,7 @@ def test_the_zygote_removes_what_a_killed_owner_left(
     layer = make_layer({"folder/file": "x"})
     command = [sys.executable, "-c", _OWNER, beacon.mount.source, layer]
     with subprocess.Popen(command) as owner:
-        beacon.wait()
+        beacon.wait_lit()
         (zygote_pid,) = children(owner.pid)
         assert len(_uppers(tmp_path)) == 1
         owner.kill()

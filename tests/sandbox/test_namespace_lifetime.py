@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from faults import raising
 from processes import descendants, num_descriptors, wait_gone
-from sandbox_scene import BACKEND, Beacon, make_sandbox
+from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 from coding_gym.sandbox.options import Shell
 from coding_gym.sandbox.zygote_process import Zygote
 from coding_gym.sandbox.zygotes import stop_zygotes
+from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.debug import first_pid, helper_pid
 
 _OWNER = """
@@ -29,7 +30,7 @@ from coding_gym.sandbox import Mount, SandboxSpec, open_sandbox
 
 mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
 opened = [open_sandbox(SandboxSpec(mounts=(mount,))) for _ in range(8)]
-command = "trap '' TERM HUP; (setsid sleep 98765 &); echo > /opt/beacon/fifo; sleep 98765"
+command = "trap '' TERM HUP; (setsid sleep 9876 &); exec 3> /opt/beacon/pipe; echo >&3; sleep 9876"
 for sandbox in opened[:4]:
     threading.Thread(target=sandbox.run, args=(command,), daemon=True).start()
 for sandbox in opened[4:]:
@@ -47,13 +48,14 @@ def test_killing_the_owner_leaves_nothing(beacon: Beacon, tmp_path: Path) -> Non
         env={**os.environ, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary)},
     )
     with owner:
-        beacon.wait(4)
+        for _ in range(4):
+            beacon.wait_lit()
         processes = descendants(owner.pid)
         owner.kill()
     # Two of the zygote, eight first processes, and of four commands bash and its two children.
     assert len(processes) >= 2 + 8 + 4 * 2
     assert wait_gone(processes, 10) == []
-    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+    assert str(beacon.mount.source) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
     assert list(temporary.iterdir()) == []
 
 
@@ -99,8 +101,8 @@ def test_a_sandbox_that_dies_under_a_command_says_so_then_and_always(beacon: Bea
     sandbox = make_sandbox(mounts=(beacon.mount,))
     first, taken = first_pid(sandbox), sandbox.snapshot()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"{beacon.light}; sleep 60")
-        beacon.wait()
+        running = pool.submit(sandbox.run, f"echo > {beacon.pipe()}; sleep 60")
+        beacon.wait_lit()
         os.kill(first, signal.SIGKILL)
         with pytest.raises(SandboxError, match="died"):
             running.result(10)
@@ -120,8 +122,8 @@ def test_closing_from_another_thread_ends_whatever_runs(beacon: Beacon, shell: S
     sandbox.run("(trap '' TERM HUP; setsid sleep 300 &)")
     first = first_pid(sandbox)
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, f"{beacon.light}; sleep 60")
-        beacon.wait()
+        running = pool.submit(sandbox.run, f"echo > {beacon.pipe()}; sleep 60")
+        beacon.wait_lit()
         processes = descendants(first)
         sandbox.close()
         with pytest.raises(SandboxError, match=r"^the sandbox is closed$"):
@@ -153,7 +155,7 @@ class _Interruption(BaseException):
 
 def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> None:
     def interrupt_the_call() -> None:
-        beacon.wait()
+        beacon.wait_lit()
         os.kill(os.getpid(), signal.SIGALRM)
 
     other = make_sandbox()
@@ -163,7 +165,7 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> 
     thread.start()
     try:
         with pytest.raises(_Interruption):
-            sandbox.run(f"{beacon.light}; sleep 60")
+            sandbox.run(f"echo > {beacon.pipe()}; sleep 60")
     finally:
         thread.join()
         signal.signal(signal.SIGALRM, previous)
