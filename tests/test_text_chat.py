@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faults import raising
 from small_tokenizers import TEMPLATE, CountingTokenizer, register_bytes, save_tokenizer
 
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError
@@ -208,10 +209,7 @@ def test_a_schema_that_spells_a_control_token_is_refused(saved: Any) -> None:
 
 def test_without_jinja_the_error_names_it(saved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = saved(TEMPLATE)
-
-    def apply_chat_template(*args: Any, **kwargs: Any) -> str:
-        raise ImportError("apply_chat_template requires jinja2")
-
-    monkeypatch.setattr(tokenizer.backend, "apply_chat_template", apply_chat_template)
+    fails = raising(ImportError("apply_chat_template requires jinja2"))
+    monkeypatch.setattr(tokenizer.backend, "apply_chat_template", fails)
     with pytest.raises(MissingDependencyError, match=r"pip install .*jinja2"):
         chat_of(tokenizer)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import tiktoken
+from faults import raising
 from small_tokenizers import register_bytes, register_encoding
 
 from coding_gym.errors import InvalidArgumentError, TokenizerError, UnknownNameError
@@ -108,10 +109,7 @@ def test_any_tiktoken_encoding_loads_by_name(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_failed_download_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_network() -> None:
-        raise ConnectionError("unreachable")
-
-    register_encoding(monkeypatch, "far_away", no_network)
+    register_encoding(monkeypatch, "far_away", raising(ConnectionError("unreachable")))
     with pytest.raises(TokenizerError, match=r"far_away.*ConnectionError.*TIKTOKEN_CACHE_DIR"):
         get_tokenizer("far_away")
 

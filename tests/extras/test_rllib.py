@@ -110,20 +110,14 @@ def test_no_transition_is_lost_between_episodes(algorithm: Any, env_config: dict
         infos = episode.get_infos()
         assert [info["turn"] for info in infos] == list(range(len(episode) + 1))
         observation, info = env.reset()
-        assert_same(episode.get_observations(0), observation)
+        np.testing.assert_equal(episode.get_observations(0), observation)
         for turn, action in enumerate(episode.get_actions(), 1):
             observation, reward, terminated, truncated, info = env.step(action)
-            assert_same(episode.get_observations(turn), observation)
+            np.testing.assert_equal(episode.get_observations(turn), observation)
             assert reward == episode.get_rewards(turn - 1)
             assert info["stop_reason"] == infos[turn]["stop_reason"]
             assert (terminated or truncated) == (turn == len(episode))
     env.close()
-
-
-def assert_same(sampled: dict[str, Any], played: dict[str, Any]) -> None:
-    assert sampled.keys() == played.keys()
-    for key, value in played.items():
-        np.testing.assert_array_equal(sampled[key], value, err_msg=key)
 
 
 def test_episodes_cut_by_a_fragment_go_on_in_the_next(algorithm: Any) -> None:

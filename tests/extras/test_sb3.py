@@ -48,19 +48,13 @@ def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
     return {key: values[index] for key, values in observations.items()}
 
 
-def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one.keys() == other.keys()
-    for key, values in one.items():
-        np.testing.assert_array_equal(values, other[key], err_msg=key)
-
-
 def test_the_next_episode_begins_in_the_step_that_ends_one(make: Make) -> None:
     env = make()
     first = env.reset()
     observations, rewards, dones, infos = env.step(np.array([SUBMIT, LOCATE]))
     assert dones.tolist() == [True, False]
     assert rewards.dtype == np.float32
-    assert_equal(slot(observations, 0), slot(first, 0))
+    np.testing.assert_equal(slot(observations, 0), slot(first, 0))
     assert infos[0]["stop_reason"] == "submitted"
     assert infos[0]["grade"].reason == "empty_patch"
     assert env.reset_infos[0]["turn"] == 0
@@ -114,14 +108,14 @@ def test_a_slot_plays_as_a_single_env_does(make: Make, make_env: MakeEnv) -> Non
     vec = make()
     single = MenuActions(make_env(max_obs_tokens=32, max_turns=6), K)
     observation, info = single.reset(seed=0)
-    assert_equal(slot(vec.reset(), 0), observation)
+    np.testing.assert_equal(slot(vec.reset(), 0), observation)
     assert vec.reset_infos[0] == info
     for action in (LOCATE, FIRST, RUN_TESTS, SUBMIT):
         observations, rewards, dones, infos = vec.step(np.array([action, LOCATE]))
         observation, reward, terminated, truncated, info = single.step(action)
         ended = terminated or truncated
         final = infos[0].pop("terminal_observation") if ended else slot(observations, 0)
-        assert_equal(final, observation)
+        np.testing.assert_equal(final, observation)
         assert (rewards[0], dones[0]) == (reward, ended)
         assert infos[0].pop("TimeLimit.truncated") is False
         assert infos[0] == info
@@ -158,7 +152,7 @@ def test_actions_may_be_token_ids(make: Make) -> None:
     observations, _, dones, infos = env.step(np.ones((2, 4), np.int64))
     assert dones.all()
     assert [info["stop_reason"] for info in infos] == ["max_turns"] * 2
-    assert_equal(slot(observations, 1), slot(first, 1))
+    np.testing.assert_equal(slot(observations, 1), slot(first, 1))
 
 
 def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:

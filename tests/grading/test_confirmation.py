@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from unittest import mock
 
 import pytest
 from cart_task import BASE, FIXED, TASK, with_hidden
@@ -13,7 +13,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading import grade, tries
 from coding_gym.grading.canaries import Turned
 from coding_gym.patch import Patch
-from coding_gym.sandbox import Sandbox, open_sandbox
+from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
@@ -147,18 +147,13 @@ def test_grades_with_equal_random_sources_make_equal_draws(grade_tree: GradeTree
 
 
 def test_golds_take_fewer_runs(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-
-    def counted(*arguments: Any, **options: Any) -> Sandbox:
-        opened.append("sandbox")
-        return open_sandbox(*arguments, **options)
-
-    monkeypatch.setattr("coding_gym.grading.tries.open_sandbox", counted)
+    opening = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr("coding_gym.grading.tries.open_sandbox", opening)
     task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     template = store.get(task)
     assert grade(task, template, Patch(TASK.gold_patch)).resolved
-    assert len(opened) == 3
+    assert opening.call_count == 3
     gold = grade(task, template, Patch(TASK.gold_patch), is_gold=True)
-    assert (gold.resolved, len(opened)) == (True, 5)
+    assert (gold.resolved, opening.call_count) == (True, 5)
     none = grade(task, template, _patch(BASE["cart.py"] + "\n"), is_gold=True)
-    assert (none.reason, len(opened)) == (GradeReason.TESTS_FAILED, 6)
+    assert (none.reason, opening.call_count) == (GradeReason.TESTS_FAILED, 6)

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 from cart_task import BASE, HIDDEN, TASK
+from faults import raising
 
 from coding_gym.errors import PatchError
 from coding_gym.grading.pytest_config import collection_patterns
@@ -110,11 +111,7 @@ def test_configuration_that_cannot_be_read_leaves_the_default_patterns(text: str
 
 def test_no_change_is_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy can make a hundred thousand files; grading is not to take hours for it."""
-
-    def refuse(*_: object) -> bool:
-        raise AssertionError("two changes were compared")
-
-    monkeypatch.setattr(FileChange, "__eq__", refuse)
+    monkeypatch.setattr(FileChange, "__eq__", raising(AssertionError("two changes were compared")))
     assert dropped("a.py", "test_a.py", "b.py", "test_b.py") == ["test_a.py", "test_b.py"]
 
 

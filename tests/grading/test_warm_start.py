@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import unittest_task
 from cart_task import BASE, TASK
+from faults import raising
 
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
@@ -139,11 +140,8 @@ def test_only_so_many_wait_in_one_process(store: TemplateStore, waiting: list[Wa
 def test_a_sandbox_that_cannot_be_opened_leaves_no_trace(
     store: TemplateStore, waiting: list[WarmStart], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any, **__: Any) -> Sandbox:
-        raise SandboxError("no room")
-
     with monkeypatch.context() as broken:
-        broken.setattr(warm_start, "open_sandbox", fail)
+        broken.setattr(warm_start, "open_sandbox", raising(SandboxError("no room")))
         assert {start_ahead(TASK, store.get(TASK)) for _ in range(16)} == {None}
     waiting.append(_start(TASK, store))
 

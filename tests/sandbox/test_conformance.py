@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
+from faults import raising
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Promise, SandboxBackend, get_backend
@@ -59,10 +60,8 @@ def test_a_backend_is_held_to_what_it_declares(
 
 
 def test_an_error_of_a_backend_is_not_taken_for_a_missing_promise() -> None:
-    def run(_: SandboxBackend) -> None:
-        raise InvalidArgumentError("ours")
-
-    check = SandboxCheck("a_claim", run, Promise.NO_NETWORK)
+    fails = raising(InvalidArgumentError("ours"))
+    check = SandboxCheck("a_claim", fails, Promise.NO_NETWORK)
     with pytest.raises(InvalidArgumentError):
         hold(check, ProcessBackend(), missing=(Promise.NO_NETWORK,))
 

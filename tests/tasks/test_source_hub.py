@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import git
 import pytest
+from faults import raising
 from rows import refusal, row
 
 from coding_gym.errors import MissingDependencyError, UnknownTaskError
@@ -73,11 +74,8 @@ def test_a_split_that_is_not_there_is_named_with_those_that_are(hub: Path):
 
 def test_a_dataset_that_cannot_be_reached_is_one_clear_error(monkeypatch: pytest.MonkeyPatch):
     datasets = pytest.importorskip("datasets")
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise ConnectionError(f"Couldn't reach {DATASET!r} on the Hub\nsecond line")
-
-    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    unreachable = ConnectionError(f"Couldn't reach {DATASET!r} on the Hub\nsecond line")
+    monkeypatch.setattr(datasets, "load_dataset", raising(unreachable))
     with pytest.raises(UnknownTaskError) as refused:
         load_tasks(f"{DATASET}:test")
     assert str(refused.value) == (

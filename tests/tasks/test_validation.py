@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import replace
+from unittest import mock
 
 import git
 import pytest
 from cart_task import BASE, FIXED, HIDDEN, TASK
+from faults import raising
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.grade import Grade, GradeReason
@@ -87,14 +89,10 @@ def test_counts_below_one_are_refused(store):
 
 
 def test_the_base_is_graded_by_the_time_that_the_gold_patch_took(store, monkeypatch):
-    known = []
-
-    def recorded(task, *arguments, **options):
-        known.append(task.gold_duration_s)
-        return grade(task, *arguments, **options)
-
-    monkeypatch.setattr("coding_gym.tasks.validation.grade", recorded)
+    grading = mock.Mock(wraps=grade)
+    monkeypatch.setattr("coding_gym.tasks.validation.grade", grading)
     report = validate_task(replace(TASK, gold_duration_s=7.5), store, Checks(repeats=2))
+    known = [call.args[0].gold_duration_s for call in grading.call_args_list]
     assert known == [7.5, 7.5, *[max(report.gold_durations_s)] * 2]
 
 
@@ -139,10 +137,8 @@ def test_a_readable_repair_is_named(store):
 
 
 def test_a_look_for_leaks_that_failed_is_no_pass(store, monkeypatch):
-    def failing(*_, **__):
-        raise SandboxError("cannot look for the gold patch in /workspace: git: command not found")
-
-    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", failing)
+    failing = SandboxError("cannot look for the gold patch in /workspace: git: command not found")
+    monkeypatch.setattr("coding_gym.tasks.validation.find_leaks", raising(failing))
     report = validate_task(TASK, store, ONCE)
     assert (report.ok, report.leaks) == (False, ())
     assert "git: command not found; without this check: --no-leaks" in report.leak_error

@@ -1,6 +1,6 @@
 """What is mended keeps every string as it was written, and half a call is none."""
 
-from typing import Any
+from unittest import mock
 
 import json_repair
 import pytest
@@ -65,30 +65,25 @@ def test_what_would_lose_or_invent_something_is_not_mended() -> None:
 
 
 @pytest.fixture
-def repaired(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that json_repair was given so far."""
-    texts: list[str] = []
-    original = json_repair.loads
-
-    def loads(text: str, **options: Any) -> Any:
-        texts.append(text)
-        return original(text, **options)
-
+def repairing(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """Knows the texts that json_repair is given."""
+    loads = mock.Mock(wraps=json_repair.loads)
     monkeypatch.setattr(json_repair, "loads", loads)
-    return texts
+    return loads
 
 
-def test_a_text_is_repaired_once_for_all_formats(repaired: list[str]) -> None:
+def test_a_text_is_repaired_once_for_all_formats(repairing: mock.Mock) -> None:
     text = '{"name" "run" "arguments" {"cmd" "ls"}, 1 2}'
     assert read(text) == []
-    assert repaired == [text]
+    assert [call.args[0] for call in repairing.call_args_list] == [text]
 
 
-def test_what_json_repair_is_given_for_one_reply_is_bounded(repaired: list[str]) -> None:
+def test_what_json_repair_is_given_for_one_reply_is_bounded(repairing: mock.Mock) -> None:
     for size in [400, json_text.MAX_REPAIRED_CHARS - 100]:
         for unit in ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"]:
             for head in ("{", '{"name": "run", "arguments": {"cmd": ', "<tool_call>{name: "):
-                repaired.clear()
+                repairing.reset_mock()
                 parse_action(f"{head}{unit * (size // len(unit))} }}", "auto", SCHEMAS)
-                work = (len(t) * sum(map(t.count, MARKS)) for t in repaired)
+                texts = [call.args[0] for call in repairing.call_args_list]
+                work = (len(t) * sum(map(t.count, MARKS)) for t in texts)
                 assert sum(work) <= json_text.MAX_REPAIR_WORK

@@ -6,9 +6,9 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from faults import raising
 from workspace_scene import Refused, make_task
 
 from coding_gym.errors import MissingDependencyError, TemplateError
@@ -187,10 +187,8 @@ def test_no_such_python(refused: Refused) -> None:
 
 
 def test_a_full_disk(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(checkout, "write_tree", full)
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(checkout, "write_tree", raising(full))
     said = refused(make_task(), TemplateError)
     assert re.search(r"below .*/store: No space left on device; free space there", said)
 

@@ -5,6 +5,7 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from comparison import play
@@ -12,8 +13,8 @@ from faults import raising
 from makers import Closing
 from shelf_menu import LOCATE, ROW, RUN_TESTS, TRY, make, play_seeded
 
-import coding_gym
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox import open_sandbox
 from coding_gym.wrappers import menu_actions
 
 ROOT = Path(__file__).parents[2]
@@ -40,13 +41,8 @@ def test_the_same_actions_give_the_same_in_another_process(closing: Closing) -> 
 
 
 def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Any] = []
-
-    def open_sandbox(*arguments: Any, **options: Any) -> Any:
-        opened.append(arguments)
-        return coding_gym.sandbox.open_sandbox(*arguments, **options)
-
-    monkeypatch.setattr(menu_actions, "open_sandbox", open_sandbox)
+    opening = mock.Mock(wraps=open_sandbox)
+    monkeypatch.setattr(menu_actions, "open_sandbox", opening)
     tasks = [program_of_its_own("threads")]
     seen: list[list[str]] = []
 
@@ -60,7 +56,7 @@ def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.Monk
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(opened) == 1
+    assert opening.call_count == 1
     assert len(seen) == 4
     assert all(one == seen[0] for one in seen)
 

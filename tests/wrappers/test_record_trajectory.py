@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from faults import raising
 from makers import MakeEnv
 from moves import SUBMIT, shell
 
@@ -188,10 +189,8 @@ def test_a_full_disk_leaves_whole_lines_and_a_clear_error(path: Path) -> None:
 
 
 def test_without_locks_a_file_is_appended_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(descriptor: int, operation: int) -> None:
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", flock)
+    missing = OSError(errno.ENOSYS, "Function not implemented")
+    monkeypatch.setattr(fcntl, "flock", raising(missing))
     for name in ("one", "two"):
         append_trajectory(path, Trajectory(task_id=name))
     assert [t.task_id for t in read_trajectories(path)] == ["one", "two"]
