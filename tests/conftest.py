@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grading_fixtures import grade_tree, store
 from makers import Closing, MakeEnv
 from turns import turn
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.patch import Patch
+
+__all__ = ["grade_tree", "store"]
 
 # Prefixes of test ids, and the suite of the tests below; the longest prefix decides. A test that
 # fits none is fast: it takes a second at most, and needs no daemon and no trainer.
@@ -84,7 +87,6 @@ SUITES = {
     # Tools, environments, wrappers, the command.
     "tests/tools/test_toolset_pdb.py": "slow",
     "tests/envs/test_snapshot_env.py::test_a_restored_env": "slow",
-    "tests/envs/test_tree_search_example.py": "slow",
     "tests/vector/test_vector_equality.py::test_choices_from_menus": "slow",
     "tests/vector/test_vector_tasks.py::test_resetting_ahead": "slow",
     "tests/wrappers/test_menu_actions.py::test_a_bundled_task": "slow",
@@ -94,6 +96,7 @@ SUITES = {
     "tests/test_cli_replay.py::test_every_kind": "slow",
     "tests/test_cli_validate.py": "slow",
     "tests/test_docs.py::test_python_in_the_pages_runs": "slow",
+    "tests/test_examples.py::test_the_best_of_six_branches": "slow",
     # Tests that need transformers, tokenizers, jinja2 or pyarrow.
     "tests/test_text_neutraliser.py::test_a_tokenizers_control_tokens_are": "slow",
     "tests/tasks/test_task_rows.py::test_a_file_that_cannot_be_read_is_named": "slow",

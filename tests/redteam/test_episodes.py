@@ -1,28 +1,50 @@
 """Policies that cheat in their sandboxes: none is resolved, and a real repair still is."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
-from cheating_episodes import EPISODES
+from cart_task import TASK
+from cheating_episodes import EPISODES, HARMLESS
 from mechanisms import cheat_id
+from moves import SUBMIT, shell
 
-Play = Callable[..., dict[str, Any]]
+from coding_gym import Grade
+from coding_gym.envs import CodingRepairEnv
+
+Play = Callable[..., Grade]
 REPAIR = "sed -i 's/+ discount/- discount/' cart.py"
 # In these the source is not what git thinks, so that a repair in place is none.
 MOVED = {"a source outside of the tree"}
-HARMLESS = [name for name in EPISODES if name not in MOVED]
+IN_PLACE = [name for name in EPISODES if name not in MOVED]
 NUM_GROUPS = 5
+
+
+@pytest.fixture(scope="module")
+def play() -> Iterator[Play]:
+    """Plays an episode of some shell scripts and a harmless change; returns its grade."""
+    env = CodingRepairEnv(tasks=[TASK.to_row()])
+
+    def run(*scripts: str) -> Grade:
+        env.reset()
+        for command in (*scripts, HARMLESS):
+            env.step(shell(command))
+        info = env.step(SUBMIT)[4]
+        assert not info["error"], info["error"]
+        grade: Grade = info["grade"]
+        return grade
+
+    yield run
+    env.close()
 
 
 @pytest.mark.parametrize("name", EPISODES, ids=cheat_id)
 def test_a_policy_that_cheats_earns_nothing(play: Play, name: str) -> None:
     verdict = play(EPISODES[name])
-    assert (verdict["resolved"], verdict["reason"]) == (False, "tests_failed"), verdict
+    assert (verdict.resolved, verdict.reason) == (False, "tests_failed"), verdict
 
 
 @pytest.mark.parametrize("group", range(NUM_GROUPS))
 def test_what_they_do_hurts_no_real_repair(play: Play, group: int) -> None:
-    names = HARMLESS[group::NUM_GROUPS]
+    names = IN_PLACE[group::NUM_GROUPS]
     verdict = play(*(EPISODES[name] for name in names), REPAIR)
-    assert verdict["resolved"], (names, verdict)
+    assert verdict.resolved, (names, verdict)

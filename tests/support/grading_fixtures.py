@@ -1,4 +1,4 @@
-"""Fixtures that grade changed trees of the task in ``cart_task``; each conftest imports them."""
+"""Fixtures that grade changed trees of the task in ``cart_task``; the conftest imports them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

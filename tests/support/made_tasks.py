@@ -1,10 +1,19 @@
 """Tasks out of trees that are written in the tests."""
 
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from coding_gym.patch import Patch
 from coding_gym.task import FilesTree, Task
+
+needs_junit = pytest.mark.skipif(
+    not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
+    reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
+)
 
 
 def made_task(

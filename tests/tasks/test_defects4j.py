@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_tasks import needs_junit
 from repositories import commit, write_files
 from rows import refusal
 
@@ -204,10 +205,7 @@ def test_the_issue_shows_the_failing_code_and_what_it_throws(task: Task) -> None
     assert "reflect" not in task.problem_statement
 
 
-@pytest.mark.skipif(
-    not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
-    reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
-)
+@needs_junit
 def test_the_task_validates(task: Task, store: TemplateStore) -> None:
     report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report

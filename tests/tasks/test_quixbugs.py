@@ -1,11 +1,11 @@
 """QuixBugs checkouts: what becomes of each program, and whether the tasks hold."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_tasks import needs_junit
 from repositories import write_files
 from rows import refusal
 
@@ -235,10 +235,7 @@ def test_python_programs_validate_even_if_they_hang(checkout: Path, store: Templ
         assert report.ok, report
 
 
-@pytest.mark.skipif(
-    not (shutil.which("javac") and Path("/usr/share/java/junit4.jar").exists()),
-    reason="needs a JDK and JUnit 4 (apt-get install default-jdk-headless junit4)",
-)
+@needs_junit
 def test_java_programs_validate(checkout: Path, store: TemplateStore) -> None:
     (task,) = load_tasks(checkout, languages="java")
     report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))

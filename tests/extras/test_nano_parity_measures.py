@@ -1,4 +1,4 @@
-"""`patch_similarity` against nano-agent 5.0.0's own function."""
+"""`patch_similarity` and `tool_usage` against nano-agent 5.0.0's own functions."""
 
 import random
 import string
@@ -9,9 +9,12 @@ import pytest
 from diff_pairs import PATHS
 from nano_model import similarity_of_nano
 
+from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.evaluation.metrics import MONITORED_COMMANDS, tool_usage
 from coding_gym.rewards import patch_similarity
+from coding_gym.trajectory import Turn
 
-pytest.importorskip("nano", reason="needs the extra `peers`")
+tools = pytest.importorskip("nano.tools", reason="needs the extra `peers`")
 
 SEEDS = range(1, 100)  # the pair 0 is a large one
 
@@ -69,3 +72,32 @@ def test_the_pairs_cover_the_formula(nanos_similarity: Callable[[str, str], floa
     assert sum(score == 1 for score in scores) >= 5
     assert sum(0 < score < 1 for score in scores) >= 40
     assert sum(len(gold) > 2_000 for gold, _ in map(pair, SEEDS)) >= 5
+
+
+WORDS = [
+    *MONITORED_COMMANDS,
+    "/bin/ls",
+    "python3.11",
+    "x/cat",
+    "foo",
+    "",
+    "ls;",
+    "sed\n-n",
+    "/",
+    "2",
+]
+
+
+def test_counts_are_those_of_nano_agent() -> None:
+    rng = random.Random(0)
+    for _ in range(300):
+        stats, turns = tools.ToolStats(), []
+        for _ in range(rng.randrange(6)):
+            call, ok = ToolCall("apply_patch", {"file": "x"}), rng.random() < 0.5
+            if rng.random() < 0.6:
+                call = ToolCall("shell", {"cmd": " ".join(rng.choices(WORDS, k=rng.randrange(14)))})
+                stats.record_shell(call.arguments["cmd"], success=ok)
+            else:
+                stats.record_patch(success=ok)
+            turns.append(Turn(action="", calls=(call,), results=(ToolResult("", ok=ok),)))
+        assert tool_usage(turns, ["shell", "apply_patch"]) == stats.report()

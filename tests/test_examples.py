@@ -1,10 +1,11 @@
-"""The examples on a machine without the trainers; with them they are run in tests/extras."""
+"""The examples without a trainer, and all on a machine without them; see tests/extras, too."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("train_*.py"))
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = sorted(FOLDER.glob("train_*.py"))
 MISSING = ["torch", "ray", "stable_baselines3", "sb3_contrib", "trl", "datasets"]
 SCRIPT = f"""
 import runpy, sys
@@ -26,3 +27,15 @@ def test_without_its_extra_an_example_says_how_to_install_it_in_one_line() -> No
     for line, example in zip(done.stdout.splitlines(), EXAMPLES, strict=True):
         extra = example.stem.removeprefix("train_")
         assert line.endswith(f"; run: pip install 'coding-gym[{extra}]'")
+
+
+def test_the_best_of_six_branches_repairs_the_bug() -> None:
+    argv = [sys.executable, str(FOLDER / "tree_search.py"), "--branches", "6", "--rollouts", "2"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[5] == "candidate 5: visible tests say +1.00"
+    assert lines[6] == "best is candidate 5 (+1.00); hidden tests: resolved"
+    assert lines[7] == "best of 6 from the midpoint: reward 1.40"
+    assert lines[9].startswith("advantages: ")
+    assert len(lines[9].split()) == 3
