@@ -15,6 +15,7 @@ compressed in the file, and ``beyond_mb`` all the rest of it.
 import argparse
 import base64
 import json
+import os
 import re
 import socket
 import subprocess
@@ -51,6 +52,7 @@ def main() -> None:
     figures: dict[str, Any] = {"machine": machine()}
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
+        os.environ["XDG_CACHE_HOME"] = name  # the indexes go with the runs
         browser = playwright.chromium.launch(
             executable_path=options.chromium, args=["--no-sandbox"]
         )

@@ -1,37 +1,33 @@
-"""The index of one run: a sqlite database beside the run's files, filled while it is used.
+"""The index of one run: a sqlite database in the user's cache, filled while it is used.
 
 `RunIndex.update` copies new rows of ``index.jsonl``, so that every episode can be listed at once.
 `RunIndex.enrich` then reads the records, each once, and adds the fields that rows lack and the text
 of the turns for searching. Both work in small steps and remember in the database how far they are,
 so that any number of viewers may fill one index and a restarted viewer continues.
 
-A run folder may be hostile. Files are opened by fixed names only, never through symbolic links; a
-database that is no regular file, is damaged or has other tables is replaced; an episode whose
-record cannot be read is marked as unreadable.
+A run folder may be hostile, or on a disk on which sqlite cannot work, so nothing is written there.
+Its files are opened by fixed names only, never through symbolic links; an episode whose record
+cannot be read is marked as unreadable.
 """
 
+import hashlib
 import json
 import math
 import os
 import re
-import shutil
 import sqlite3
-import stat
-import tempfile
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from datetime import datetime
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
+
+from platformdirs import user_cache_path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import run_folder
 from coding_gym.trajectory import Trajectory
 
-DATABASE = "view.sqlite"
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 """A control sequence of a terminal; strings such as window titles could hide any text."""
 UNREADABLE = "unreadable"
@@ -40,9 +36,8 @@ UNREADABLE = "unreadable"
 _MAX_RECORD_BYTES = 128 << 20
 _MAX_SEARCHED = 2_000_000  # characters of an episode
 _ROWS_BYTES, _RECORDS, _STEP_S = 512 << 10, 50, 0.1  # of one step
-_VERSION = 3  # of the tables
-# Errors that a new database would not help against; after all others the old one is damaged.
-_PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+_VERSION = 4  # of the tables
+_NO_FILE = (0.0, 0, 0)  # its `version`
 _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(run_folder.ERRORS)}")
 
 STARTED = "coalesce(started_at, '~')"
@@ -53,7 +48,7 @@ STARTED = "coalesce(started_at, '~')"
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 BEGIN IMMEDIATE;
-PRAGMA user_version = {_VERSION};
+PRAGMA user_version = 1;
 CREATE TABLE IF NOT EXISTS progress (end INTEGER, first BLOB);
 CREATE TABLE IF NOT EXISTS tasks (task TEXT PRIMARY KEY, repo TEXT, difficulty TEXT);
 CREATE TABLE IF NOT EXISTS episodes (
@@ -61,7 +56,7 @@ CREATE TABLE IF NOT EXISTS episodes (
     file TEXT, offset INTEGER, length INTEGER,
     outcome TEXT, error_class TEXT, tokens INTEGER, cost REAL,
     indexed INTEGER DEFAULT 0, stop_reason TEXT DEFAULT '', reason TEXT DEFAULT '', turns INTEGER,
-    duration_s REAL, reward REAL, started_at TEXT, ended_at REAL,
+    duration_s REAL, reward REAL, started_at TEXT,
     UNIQUE (task, attempt)
 );
 CREATE INDEX IF NOT EXISTS waiting ON episodes (id) WHERE NOT indexed;
@@ -77,7 +72,6 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT EXISTS
     (SELECT * FROM episodes WHERE task = ?1 AND attempt = ?2 AND outcome != 'error')
 """
 
-Result = TypeVar("Result")
 Row = dict[str, Any]
 
 
@@ -87,31 +81,35 @@ class RunIndex:
     Every call opens a connection of its own, so that all methods may be called from any thread.
 
     Args:
-        folder: The run's folder. Where it cannot be written, the database is a temporary one.
+        folder: The run's folder.
+        identity: Tells the run from others that were or will be in the same folder.
 
     Attributes:
-        listed: The state of ``index.jsonl`` when all of its rows were copied; () before.
+        listed: The `version` of ``index.jsonl`` when all of its rows were copied.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *identity: object) -> None:
         self.folder = folder
-        self.listed: tuple[int, ...] = ()
-        self._path = folder / DATABASE
-        self.query("SELECT * FROM progress")  # makes the tables
+        self.listed = _NO_FILE
+        key = hashlib.sha256(repr((_VERSION, str(folder.resolve()), *identity)).encode())
+        self._place = user_cache_path("coding_gym") / "views" / key.hexdigest()[:24]
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Returns the rows of a query as dictionaries."""
-
-        def run(connection: sqlite3.Connection) -> list[Row]:
+        with self._connected() as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(sql, [*map(storable, parameters)])]
 
-        return self._use(run)
+    def list_all(self) -> None:
+        """Copies all rows of ``index.jsonl``."""
+        while self.update():
+            pass
 
     def complete(self) -> None:
         """Fills the whole index."""
-        while self.update() or self.enrich() or self.update():
-            pass  # the last `update` follows an `enrich` that found a damaged database
+        self.list_all()
+        while self.enrich():
+            pass
 
     def update(self) -> bool:
         """Copies some new rows of ``index.jsonl``; returns whether the file has changed.
@@ -119,17 +117,16 @@ class RunIndex:
         A later row of an attempt replaces an earlier one that is an error. If the file became
         shorter or begins differently, the index is built anew.
         """
-        try:
-            with open_regular(self.folder, run_folder.INDEX) as file:
-                status = os.fstat(file.fileno())
-                state = status.st_ino, status.st_size, status.st_mtime_ns
-                if state == self.listed:
-                    return False
-                if not self._use(lambda connection: _copy_rows(connection, file), write=True):
-                    self.listed = state
-                return True
-        except OSError:  # there is none yet
+        state = version(self.folder / run_folder.INDEX)
+        if state == self.listed:
             return False
+        try:
+            with open_regular(self.folder, run_folder.INDEX) as file, self._written() as index:
+                if not _copy_rows(index, file):
+                    self.listed = state
+        except OSError:  # it is a link, or no file
+            return False
+        return True
 
     def enrich(self) -> bool:
         """Reads some records that were not read yet, the oldest first; returns whether any were."""
@@ -141,77 +138,33 @@ class RunIndex:
             if time.monotonic() - start > _STEP_S:
                 break
         if read:
-            self._use(lambda connection: _add_facts(connection, read), write=True)
+            with self._written() as connection:
+                _add_facts(connection, read)
         return bool(read)
 
     def set_tasks(self, labels: Iterable[tuple[str, str, str]]) -> None:
         """Keeps task ids with their repository and difficulty."""
         rows = [[*map(storable, row)] for row in labels]
-        sql = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)"
-        self._use(lambda connection: connection.executemany(sql, rows), write=True)
+        with self._written() as connection:
+            connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", rows)
 
-    def _use(self, work: Callable[[sqlite3.Connection], Result], *, write: bool = False) -> Result:
-        """Calls a function with a connection.
-
-        A damaged database is removed and built anew; a temporary one is used if that fails too.
-        With ``write``, the function's changes are one transaction, which no other one overlaps.
-        """
-        for recover in (self._remove, self._use_temporary, None):
-            try:
-                with closing(self._connect()) as connection:
-                    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                    result = work(connection)
-                    connection.execute("COMMIT")
-                    return result
-            except sqlite3.Error as problem:
-                code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_NOTADB)
-                if recover is None or code & 0xFF in _PASSING:
-                    raise
-                recover()
-        raise AssertionError("the loop returns or raises")
-
-    def _connect(self) -> sqlite3.Connection:
-        """Opens the database and makes the tables where there are none."""
-        for file in self._files():
-            with suppress(FileNotFoundError):
-                if not stat.S_ISREG(file.lstat().st_mode):
-                    raise sqlite3.DatabaseError(f"{file} is a link, or no file")
-        connection = sqlite3.connect(self._path, timeout=10, isolation_level=None)
-        try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if not version:
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Opens the database, and makes it where there is none."""
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._place / "view.sqlite"
+        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
+            if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 connection.executescript(_SCHEMA)
-            elif version != _VERSION or _tables(connection) != _wanted_tables():
-                raise sqlite3.DatabaseError(f"{self._path} is of another version")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+                self.listed = _NO_FILE  # the rows that were copied are gone
+            yield connection
 
-    def _files(self) -> list[Path]:
-        return [self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm")]
-
-    def _remove(self) -> None:
-        self.listed = ()
-        with suppress(OSError):
-            for file in self._files():
-                file.unlink(missing_ok=True)
-
-    def _use_temporary(self) -> None:
-        folder = tempfile.mkdtemp(prefix="coding-gym-view-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._path = Path(folder) / DATABASE
-
-
-def _tables(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
-    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2").fetchall()
-
-
-@cache
-def _wanted_tables() -> list[tuple[str, ...]]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
-        return _tables(connection)
+    @contextmanager
+    def _written(self) -> Iterator[sqlite3.Connection]:
+        """Opens the database for one transaction, which no other one overlaps."""
+        with self._connected() as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
 
 
 def read_record(
@@ -250,6 +203,15 @@ def open_regular(folder: Path, name: str) -> BinaryIO:
     """
     # Without O_NONBLOCK a named pipe would wait for its writer.
     return os.fdopen(os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+
+
+def version(path: Path) -> tuple[float, int, int]:
+    """Returns when a file was modified, its inode and its size; zeros where there is none."""
+    try:
+        status = path.lstat()
+    except (OSError, ValueError):
+        return _NO_FILE
+    return status.st_mtime, status.st_ino, status.st_size
 
 
 def storable(value: Any) -> Any:
@@ -322,9 +284,6 @@ def _facts(folder: Path, row: Row) -> tuple[Row, str]:
     except InvalidArgumentError:
         why = dict.fromkeys(("reason", "error_class"), UNREADABLE)
         return {"id": row["id"], "outcome": "error", **why}, ""
-    ended_at = None
-    with suppress(ValueError, OverflowError, OSError):
-        ended_at = datetime.fromisoformat(record.started_at).timestamp() + record.duration_s
     facts = {
         "id": row["id"],
         "outcome": outcome(record),
@@ -337,7 +296,6 @@ def _facts(folder: Path, row: Row) -> tuple[Row, str]:
         "duration_s": record.duration_s,
         "reward": record.total_reward,
         "started_at": record.started_at[:40] or None,
-        "ended_at": ended_at,
     }
     text = ESCAPE.sub("", storable("\n".join(_searched(record))))[:_MAX_SEARCHED]
     return {name: storable(value) for name, value in facts.items()}, text

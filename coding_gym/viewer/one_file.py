@@ -59,8 +59,7 @@ def _fill(runs: Runs) -> int:
         raise InvalidArgumentError(f"no run in {', '.join(map(str, runs.paths))}")
     num_episodes = 0
     for run in runs.by_id.values():
-        while run.index.update():
-            pass
+        run.index.list_all()
         num_episodes += run.episodes(limit=0)["total"]
     if num_episodes > MAX_EPISODES:
         raise InvalidArgumentError(
@@ -93,11 +92,10 @@ def _run_pages(run: Run, place: str) -> Iterator[tuple[str, Json]]:
             episode = run.episode(**key)
             yield f"{place}/episode?{urlencode(key)}", episode
             for start in range(MAX_TURNS, episode["num_turns"], MAX_TURNS):
-                query = urlencode(key | {"start": start, "count": MAX_TURNS})
+                query = urlencode(key | {"start": start})
                 yield f"{place}/turns?{query}", run.turns(**key, start=start)
             if episode["has_gold"]:
-                query = urlencode({"task": row["task"]})
-                yield f"{place}/gold?{query}", run.gold(row["task"])
+                yield f"{place}/gold?{urlencode(key)}", run.gold(**key)
 
 
 def _document(embedded: str) -> str:

@@ -7,12 +7,10 @@ larger than a browser can take; `Run.text` gives the rest piece by piece.
 import hashlib
 import json
 import re
-import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain, count, takewhile, zip_longest
 from pathlib import Path
@@ -37,6 +35,7 @@ from coding_gym.viewer.index import (
     place,
     read_record,
     thoughts,
+    version,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ MAX_TURNS, MAX_EPISODES = 50, 500
 _MAX_TEXT, _MAX_MORE = 20_000, 50_000  # characters of a text on a page, and of a further piece
 _MAX_CONFIG_BYTES = 64 << 20
 _RUNNING_S, _RATE_S, _REFRESH_S = 120, 600, 5
+_REPORT = "report.json"  # the command writes it once the run has ended
 
 _COLUMNS = """task, attempt, ifnull(repo, '') AS repo, ifnull(difficulty, '') AS difficulty,
 outcome, reason, stop_reason, error_class, turns, tokens, cost, duration_s, reward, started_at,
@@ -67,7 +67,6 @@ _MODEL = (
 )
 
 _READING = threading.Lock()  # so that the memory of a large record is needed once
-_read_kept = lru_cache(maxsize=2)(read_record)
 
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 _SORTS = "|task|attempt|outcome|reason|turns|tokens|cost|duration_s|reward|started_at"
@@ -85,8 +84,7 @@ class Run:
 
     Attributes:
         tasks: The run's tasks by id; None until `load_tasks` was called.
-        latest: The last summary; empty before the first one.
-        is_settled: Whether the summary stays as it is until the index grows.
+        latest: The summary that `refresh` made last; empty before the first one.
 
     Raises:
         InvalidArgumentError: The folder holds no run that can be read.
@@ -101,13 +99,11 @@ class Run:
             self._settings = dict(flat(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(f"{folder} holds no run: {problem!s:.300}") from None
-        self.index = RunIndex(folder)
+        self.index = RunIndex(folder, *map(self._settings.get, ("run_id", "created_at")))
         self.tasks: Mapping[str, Task] | None = None
-        self.is_settled = False
         self._tasks_problem = "the tasks are still being loaded"
         self.latest: Json = {}
-        self._summing = threading.Lock()
-        self._summed: object = None  # the state that the summary describes
+        self._is_changed = True  # since the last summary
         self._due = 0.0
 
     def load_tasks(self) -> None:
@@ -125,40 +121,27 @@ class Run:
             tasks, self._tasks_problem = (), f"the tasks cannot be loaded: {problem!s:.300}"
         self.tasks = {task.task_id: task for task in tasks}
 
-    def summary(self) -> Json:
-        """Returns the run with its counts, sums, estimates and progress.
+    def refresh(self) -> bool:
+        """Continues the index by a small step, and sums the run up where it has changed.
 
-        They are computed again after a change, for a tenth of a processor's time at most, and by
-        one thread; the others take the last ones.
+        Sums take a tenth of a processor's time at most. Returns whether there may be more to do.
         """
-        if self._summing.acquire(blocking=not self.latest):
-            try:
-                self._sum_up()
-            finally:
-                self._summing.release()
-        return self.latest
-
-    def _sum_up(self) -> None:
-        sql = "SELECT max(id), (SELECT count(*) FROM episodes WHERE NOT indexed) FROM episodes"
+        is_busy = self.index.update() or (self._is_changed and self.index.enrich())
+        self._is_changed |= is_busy
+        late_s = time.monotonic() - self._due
         # The rate of a run that goes on falls while no attempt ends.
-        state = self.index.query(sql), self._is_recent() and time.monotonic() // _REFRESH_S
-        if state != self._summed and time.monotonic() >= self._due:
+        is_old = self._is_changed or (self.latest["running"] and late_s > _REFRESH_S)
+        if is_old and late_s > 0:
             start = time.thread_time()
-            self.latest, self._summed = self._summarise(), state
+            self.latest, self._is_changed = self._sum_up(), is_busy
             self._due = time.monotonic() + 10 * (time.thread_time() - start)
-        is_final = not self.latest["running"] and self.latest["indexed"] == 1
-        self.is_settled = is_final and state == self._summed
+        return is_busy
 
-    def _is_recent(self) -> bool:
-        """Returns whether an attempt was added a short while ago, for the run's attempts."""
-        mean_s = self.latest["estimates"]["duration_s"] if self.latest else None
-        within_s = max(_RUNNING_S, 5 * ((mean_s and mean_s["value"]) or 0))
-        try:
-            return time.time() - (self.folder / INDEX).lstat().st_mtime < within_s
-        except OSError:
-            return False
+    def summary(self) -> Json:
+        """Returns the run with its counts, sums, estimates and progress."""
+        return self.latest or self._sum_up()
 
-    def _summarise(self) -> Json:
+    def _sum_up(self) -> Json:
         counts = self.index.query(
             "SELECT count(*) FILTER (WHERE outcome != 'error') AS done, "
             "count(*) FILTER (WHERE outcome = 'resolved') AS num_resolved, "
@@ -169,28 +152,29 @@ class Run:
             "SELECT error_class, count(*) AS rows FROM episodes WHERE outcome = 'error' "
             "GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
         )
+        errors = Counter({row["error_class"]: row["rows"] for row in classes})
         settings = {name: argument_text(value) for name, value in self._settings.items()}
         ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
         ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
-        num_tasks = len(ids)
         attempts = max(attempts, 1) if isinstance(attempts, int) else 1
-        num_left = num_tasks * attempts - counts["done"] - counts["num_errors"]
-        is_running = num_left > 0 and self._is_recent()
-        rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
-        errors = {row["error_class"]: row["rows"] for row in classes}
         agent = {"name": settings.get("agent.name", "")}
         checked = {"tasks": {"task_ids": ids}, "attempts": attempts, "agent": agent}
+        tasks = self.by_task()
+        estimates = _estimates(tasks)
+        num_left = len(ids) * attempts - counts["done"]  # a resumed run repeats errors
+        is_running = num_left > 0 and self._is_growing(estimates["duration_s"]["value"] or 0)
+        rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
         return {
             "id": self.id,
             "name": settings.get("run_id") or self.id,
             **{name: settings.get(setting, "") for name, setting in _SETTINGS.items()},
-            "num_tasks": num_tasks,
+            "num_tasks": len(ids),
             "attempts": attempts,
-            "planned": num_tasks * attempts,
+            "planned": len(ids) * attempts,
             **counts,
             "error_classes": errors,
-            "estimates": self._estimates(),
-            "caveats": [*run_caveats(checked, _scores(self.by_task()), Counter(errors))],
+            "estimates": estimates,
+            "caveats": [*run_caveats(checked, _scores(tasks), errors)],
             "running": is_running,
             "rate_per_min": rate,
             "eta_s": 60 * num_left / rate if rate else None,
@@ -201,17 +185,14 @@ class Run:
             ],
         }
 
-    def _estimates(self) -> Json:
-        """Returns the means over tasks; a measure that no attempt has is null."""
-        tasks = self.by_task().values()
-        found: Json = {"resolved": None}
-        if tasks:
-            rates = [task["num_resolved"] / task["rows"] for task in tasks]
-            found["resolved"] = statistics.rate_estimate(rates, sum(t["rows"] for t in tasks))
-        for name in ("tokens", "turns", "duration_s"):
-            means = [task[name] for task in tasks if task[name] is not None]
-            found[name] = statistics.mean_estimate(means) if means else None
-        return {name: _estimate(estimate) for name, estimate in found.items()}
+    def _is_growing(self, attempt_s: float) -> bool:
+        """Returns whether an attempt ended a short while ago, and no report was written since.
+
+        Args:
+            attempt_s: How long an attempt takes on average.
+        """
+        added_at, reported_at = (version(self.folder / name)[0] for name in (INDEX, _REPORT))
+        return added_at > max(reported_at, time.time() - max(_RUNNING_S, 5 * attempt_s))
 
     def by_task(self) -> dict[str, Json]:
         """Returns the attempts with a verdict at each task, and their means."""
@@ -229,8 +210,9 @@ class Run:
         """Returns the attempts per minute of the last ten minutes; None below two."""
         now = time.time()
         sql = (
-            "SELECT count(*) FILTER (WHERE ended_at > ?) AS rows, "
-            "min(ended_at - duration_s) AS first FROM episodes"
+            "SELECT count(*) AS rows, min(began) AS first FROM (SELECT duration_s, "
+            "86400 * (julianday(started_at) - 2440587.5) AS began FROM episodes) "
+            "WHERE began + duration_s > ?"
         )
         row = self.index.query(sql, [now - _RATE_S])[0]
         if row["rows"] < 2:
@@ -298,10 +280,10 @@ class Run:
             UnknownNameError: The run has no such episode.
             InvalidArgumentError: Its record cannot be read.
         """
-        row, record = self._record(task, attempt)
+        record = self._record(task, attempt)
         same = ("agent", "model", "toolset", "seed", "error_class", "cost", "duration_s")
         return {
-            "task": row["task"],
+            "task": task,
             "attempt": attempt,
             "run": self.id,
             **{name: getattr(record, name) for name in (*same, "started_at", "num_prefix_breaks")},
@@ -311,21 +293,25 @@ class Run:
             "usage": dict(record.usage),
             "prompt": [{"role": m["role"], "content": cut(m["content"])} for m in _prompt(record)],
             "num_turns": len(record.turns),
-            "turns": _turns(record, 0, MAX_TURNS),
+            "turns": _turns(record, 0),
             "timeline": _timeline(record),
             "patch": cut(record.patch),
             "has_gold": None if self.tasks is None else bool(self._gold(record)),
             "grade": _grade(record),
-            "neighbours": self._neighbours(row),
+            "neighbours": self._neighbours(self._row(task, attempt)),
         }
 
-    def _record(self, task: str, attempt: int) -> tuple[Row, Trajectory]:
+    def _row(self, task: str, attempt: int) -> Row:
         sql = "SELECT * FROM episodes WHERE task = ? AND attempt = ?"
         rows = self.index.query(sql, [task, attempt])
         if not rows:
             raise UnknownNameError(f"the run has no attempt {attempt} at {task!r:.100}")
+        return rows[0]
+
+    def _record(self, task: str, attempt: int) -> Trajectory:
+        row = self._row(task, attempt)
         with _READING:
-            return rows[0], _read_kept(self.folder, *place(rows[0]))
+            return _read_kept(self.folder, place(row), version(self.folder / row["file"]))
 
     def _neighbours(self, row: Row) -> Json:
         """Returns the attempts at the same task, and the episodes that started next."""
@@ -342,15 +328,9 @@ class Run:
         return found
 
     @validate_call
-    def turns(
-        self,
-        task: str,
-        attempt: _Number = 0,
-        start: _Number = 0,
-        count: Annotated[int, Field(ge=1, le=MAX_TURNS)] = MAX_TURNS,
-    ) -> Json:
-        """Returns some turns of an episode; see `episode` for the errors."""
-        return {"turns": _turns(self._record(task, attempt)[1], start, count)}
+    def turns(self, task: str, attempt: _Number = 0, start: _Number = 0) -> Json:
+        """Returns up to 50 turns of an episode; see `episode` for the errors."""
+        return {"turns": _turns(self._record(task, attempt), start)}
 
     @validate_call
     def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
@@ -366,7 +346,7 @@ class Run:
         Raises:
             UnknownNameError: There is no such text.
         """
-        record = self._record(task, attempt)[1]
+        record = self._record(task, attempt)
         node: Any = {
             "patch": record.patch,
             "error": record.error,
@@ -384,15 +364,13 @@ class Run:
         return {"text": node[offset : offset + _MAX_MORE], "total": len(node)}
 
     @validate_call
-    def gold(self, task: str) -> Json:
-        """Returns the gold patch of a task.
+    def gold(self, task: str, attempt: _Number = 0) -> Json:
+        """Returns the gold patch of the task of an episode; see `episode` for other errors.
 
         Raises:
             UnknownNameError: It is not known; the message says why.
         """
-        sql = "SELECT attempt FROM episodes WHERE task = ? AND reason != 'unreadable' LIMIT 1"
-        attempts = self.index.query(sql, [task])
-        gold = attempts and self._gold(self._record(task, attempts[0]["attempt"])[1])
+        gold = self._gold(self._record(task, attempt))
         if not gold:
             raise UnknownNameError(f"no gold patch of {task!r:.100}: {self._tasks_problem}")
         return {"patch": cut(gold, len(gold))}
@@ -429,32 +407,26 @@ class Runs:
         self.paths = paths
         self.by_id: dict[str, Run] = {}
         self.problems: dict[Path, str] = {}
-        self._ids: dict[object, str] = {}  # by folder and version of the settings
+        self._found: dict[Path, tuple[float, int, int]] = {}  # versions of the settings
         self.refresh()
 
     def refresh(self) -> None:
         """Finds runs that are new or have other settings, and forgets those that are gone."""
-        configs: dict[object, Path] = {}
-        for path in self.paths:
-            for config in sorted([path / CONFIG, *path.glob(f"*/{CONFIG}")]):
-                with suppress(OSError):
-                    folder, status = config.parent.resolve(), config.stat()
-                    configs[folder, status.st_ino, status.st_size, status.st_mtime_ns] = folder
-        for key in self._ids.keys() - configs.keys():
-            self.by_id.pop(self._ids.pop(key), None)
-        for key, folder in configs.items():
-            if key not in self._ids:
+        configs = [c for path in self.paths for c in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
+        found = {c.parent.resolve(): version(c) for c in sorted(configs) if c.exists()}
+        same = {folder for folder, state in found.items() if state == self._found.get(folder)}
+        by_id = {run.id: run for run in self.by_id.values() if run.folder in same}
+        for folder in found:
+            if folder not in same:
                 name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.name).strip(".") or "run"
                 names = chain([name], (f"{name}~{number}" for number in count(2)))
-                run_id = next(name for name in names if name not in self.by_id)
+                run_id = next(name for name in names if name not in by_id)
+                self.problems.pop(folder, None)
                 try:
-                    self.by_id[run_id] = Run(folder, run_id)
-                    self.problems.pop(folder, None)
-                except (InvalidArgumentError, sqlite3.Error) as problem:
+                    by_id[run_id] = Run(folder, run_id)
+                except InvalidArgumentError as problem:
                     self.problems[folder] = str(problem)
-                    if isinstance(problem, sqlite3.Error):  # the next call tries again
-                        continue
-                self._ids[key] = run_id
+        self.by_id, self._found = by_id, found
 
     def __getitem__(self, run_id: str) -> Run:
         """Returns a run.
@@ -468,10 +440,7 @@ class Runs:
 
     def page(self) -> Json:
         """Returns all runs, the newest first."""
-        runs = []
-        for run in [*self.by_id.values()]:
-            with suppress(sqlite3.Error):  # of one run
-                runs.append(run.summary())
+        runs = [run.summary() for run in self.by_id.values()]
         return {"runs": sorted(runs, key=lambda run: run["created_at"], reverse=True)}
 
 
@@ -488,13 +457,10 @@ def compare(a: Run, b: Run) -> Json:
     for task in first.keys() & second.keys():
         repo = first[task]["repo"] or second[task]["repo"] or "unknown"
         by_repo.setdefault(repo, []).append(task)
-    names = ("p_value", "cohens_d", "num_better", "num_worse")
     return {
         "a": a.summary(),
         "b": b.summary(),
-        **{name: _estimate(getattr(paired, name)) for name in ("rate_a", "rate_b", "difference")},
-        **{name: getattr(paired, name) for name in names},
-        "num_common": paired.difference.num_tasks,
+        **paired.to_json(),
         "num_only_a": len(first.keys() - second.keys()),
         "num_only_b": len(second.keys() - first.keys()),
         "flips": [{"task": task, "a": x, "b": y} for task, (x, y) in paired.flips.items()],
@@ -503,7 +469,7 @@ def compare(a: Run, b: Run) -> Json:
                 "repo": repo,
                 "num_tasks": len(tasks),
                 **{
-                    name: _estimate(statistics.resolved_rate({task: of[task] for task in tasks}))
+                    name: statistics.resolved_rate({task: of[task] for task in tasks}).to_json()
                     for name, of in (("a", scores_a), ("b", scores_b))
                 },
             }
@@ -511,6 +477,15 @@ def compare(a: Run, b: Run) -> Json:
         ],
         "warnings": setting_differences(a.config, b.config),
     }
+
+
+def _estimates(tasks: Mapping[str, Json]) -> dict[str, Json]:
+    """Returns the means over tasks; those of a measure that no attempt has are null."""
+    found = {"resolved": statistics.resolved_rate(_scores(tasks)) if tasks else None}
+    for name in ("tokens", "turns", "duration_s"):
+        means = [task[name] for task in tasks.values() if task[name] is not None]
+        found[name] = statistics.mean_estimate(means) if means else None
+    return {name: one.to_json() if one else {"value": None} for name, one in found.items()}
 
 
 def _scores(tasks: Mapping[str, Json]) -> dict[str, list[float]]:
@@ -534,8 +509,10 @@ def cut(text: str, most: int = _MAX_TEXT) -> Json:
     return {"text": text[:most], "total": len(text)}
 
 
-def _estimate(estimate: statistics.Estimate | None) -> Json:
-    return {name: getattr(estimate, name, None) for name in ("value", "low", "high")}
+@lru_cache(maxsize=2)
+def _read_kept(folder: Path, where: tuple[str, int, str, int, int], _version: object) -> Trajectory:
+    """Returns a record, from memory where its file is as it was."""
+    return read_record(folder, *where)
 
 
 def _prompt(record: Trajectory) -> Iterator[Json]:
@@ -543,9 +520,9 @@ def _prompt(record: Trajectory) -> Iterator[Json]:
     return takewhile(lambda message: message["role"] != "assistant", record.messages)
 
 
-def _turns(record: Trajectory, start: int, count: int) -> list[Json]:
+def _turns(record: Trajectory, start: int) -> list[Json]:
     turns = [*enumerate(zip(record.turns, thoughts(record), strict=True))]
-    return [_turn(number, *turn, cut) for number, turn in turns[start : start + count]]
+    return [_turn(number, *turn, cut) for number, turn in turns[start : start + MAX_TURNS]]
 
 
 def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) -> Json:
@@ -607,12 +584,10 @@ def _grade(record: Trajectory) -> Json | None:
     if record.grade is None:
         return None
     grade = record.grade.to_json()
-    return {
-        **{name: grade[name] for name in ("resolved", "reason", "detail", "duration_s")},
-        "dropped_paths": grade["dropped_paths"],
-        "tests": [
-            {"test": test, "list": name, "status": status, "why": _WHY.get(status, "")}
-            for name in ("fail_to_pass", "pass_to_pass")
-            for test, status in grade[name].items()
-        ],
-    }
+    lists = {name: grade.pop(name) for name in ("fail_to_pass", "pass_to_pass")}
+    tests = [
+        {"test": test, "list": name, "status": status, "why": _WHY.get(status, "")}
+        for name, statuses in lists.items()
+        for test, status in statuses.items()
+    ]
+    return {**grade, "tests": tests}

@@ -11,7 +11,6 @@ import ipaddress
 import logging
 import re
 import socket
-import sqlite3
 import sys
 import threading
 import time
@@ -25,7 +24,7 @@ from pydantic import ValidationError
 from coding_gym.errors import CodingGymError, UnknownNameError
 from coding_gym.evaluation.statistics import mean_estimate
 from coding_gym.optional import import_optional
-from coding_gym.viewer.pages import Json, Run, Runs, compare, dumps
+from coding_gym.viewer.pages import Json, Runs, compare, dumps
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -43,35 +42,25 @@ _PAUSE_S = 0.01  # between steps of the indexes
 _log = logging.getLogger(__name__)
 
 
-def _fill_indexes(runs: Runs, stop: threading.Event) -> None:
+def _refresh(runs: Runs, stop: threading.Event) -> None:
     """Finds runs, fills their indexes and sums them up, until it is stopped."""
-    refreshed = 0.0
     while not stop.is_set():
-        if time.monotonic() - refreshed > 1:
-            with suppress(OSError, sqlite3.Error):  # a run that is being made or removed
-                runs.refresh()
-            refreshed = time.monotonic()
-        busy = [_fill_some(run) for run in [*runs.by_id.values()]]
-        stop.wait(_PAUSE_S if any(busy) else 1)
-
-
-def _fill_some(run: Run) -> bool:
-    """Continues a run's index by a small step; returns whether there may be more to do."""
-    try:
-        is_busy = run.index.update() or (not run.is_settled and run.index.enrich())
-        if is_busy or not run.is_settled:
-            run.summary()
-    except Exception:  # noqa: BLE001 - a broken run must not stop the others
-        _log.debug("the index of %s cannot be filled", run.folder, exc_info=True)
-        return False
-    return is_busy
+        with suppress(OSError):  # a run that is being made or removed
+            runs.refresh()
+        is_busy = False
+        for run in runs.by_id.values():
+            try:
+                is_busy |= run.refresh()
+            except Exception:  # noqa: BLE001 - a broken run must not stop the others
+                _log.debug("the index of %s cannot be filled", run.folder, exc_info=True)
+        stop.wait(_PAUSE_S if is_busy else 1)
 
 
 def _load_tasks(runs: Runs, stop: threading.Event) -> None:
     """Loads the tasks of runs whose episodes are listed, until it is stopped."""
     while not stop.wait(0.2):
-        for run in [*runs.by_id.values()]:
-            if run.tasks is None and run.index.listed and not stop.is_set():
+        for run in runs.by_id.values():
+            if run.tasks is None and any(run.index.listed) and not stop.is_set():
                 run.load_tasks()
 
 
@@ -128,8 +117,7 @@ class Guard:
 
     def _is_permitted(self, request: Any) -> bool:
         """Returns whether a request has the token, if one is needed."""
-        kind, _, value = request.headers.get("authorization", "").partition(" ")
-        given = [request.cookies.get(self._cookie, ""), value if kind.lower() == "bearer" else ""]
+        given = [request.cookies.get(self._cookie, "")]
         if request.scope["path"] == "/":
             given.append(request.query_params.get("token", ""))
         return not self._token or any(
@@ -163,7 +151,7 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         stop = threading.Event()
-        for work in (_fill_indexes, _load_tasks):
+        for work in (_refresh, _load_tasks):
             threading.Thread(target=work, args=(runs, stop), daemon=True).start()
         yield
         stop.set()
@@ -205,10 +193,14 @@ async def _events(runs: Runs, is_ending: Callable[[], bool]) -> AsyncIterator[st
     sent: dict[str, Json] = {}
     sent_at = 0.0
     while not is_ending():
-        for run in [*runs.by_id.values()]:
-            if run.latest and sent.get(run.id) is not run.latest:
-                sent[run.id] = run.latest
-                yield f"event: run\ndata: {dumps(run.latest)}\n\n"
+        latest = {run.id: run.latest for run in runs.by_id.values() if run.latest}
+        for run_id in sent.keys() - runs.by_id.keys():
+            gone = {"gone": True, "running": False, "caveats": ["The folder of this run is gone."]}
+            latest[run_id] = sent[run_id] | gone
+        for run_id, summary in latest.items():
+            if sent.get(run_id) != summary:
+                yield f"event: run\ndata: {dumps(summary)}\n\n"
+        sent |= latest
         if time.monotonic() - sent_at > _KEEP_ALIVE_S:
             yield ": still here\n\n"
             sent_at = time.monotonic()

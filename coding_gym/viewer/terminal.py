@@ -41,8 +41,7 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
         InvalidArgumentError: The folder holds no run, or its record cannot be read.
     """
     run = Run(folder, folder.name)
-    while run.index.update():
-        pass
+    run.index.list_all()
     rows = run.index.query("SELECT task, min(attempt) AS attempt FROM episodes GROUP BY task")
     first = {row["task"]: row["attempt"] for row in rows}
     if task not in first:

@@ -24,6 +24,7 @@ KINDS = {
     "mirrors": "clones of repositories",
     "downloads": "what environments that could not be built have downloaded",
     "logs": "logs of environments that could not be built",
+    "views": "the viewer's indexes of runs",
 }
 
 

@@ -3,19 +3,19 @@
 import json
 import math
 import os
-import sqlite3
+import shutil
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
-from coding_gym.viewer.index import DATABASE, UNREADABLE, Row, RunIndex, place, read_record
+from coding_gym.viewer.index import UNREADABLE, Row, RunIndex, place, read_record
 from coding_gym.viewer.pages import Run
 
 INDEX = "index.jsonl"
@@ -115,41 +115,22 @@ def test_a_verdict_replaces_an_error_and_nothing_replaces_a_verdict(tmp_path: Pa
     assert (found(index, "early"), found(index, "late")) == ([], ["a"])
 
 
-def garble(path: Path) -> None:
-    path.write_bytes(b"no database" * 1000)
-
-
-def tear(path: Path) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[:8192] + bytes(len(content) - 8192))
-
-
-def outdate(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
-def forge_tables(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TRIGGER t AFTER INSERT ON tasks BEGIN DELETE FROM tasks; END")
-
-
-def pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize("damage", [garble, tear, outdate, forge_tables, pipe, Path.unlink])
-def test_a_damaged_or_foreign_database_is_made_anew(run: Path, damage) -> None:  # type: ignore[no-untyped-def]
-    expected = keys(complete(run))
-    damage(run / DATABASE)
+def test_nothing_is_written_into_a_folder_and_a_lost_index_is_made_anew(run: Path) -> None:
+    files = sorted(run.iterdir())
     index = complete(run)
-    assert keys(index) == expected
-    damage(run / DATABASE)  # while it is in use
-    (run / INDEX).touch()
+    expected = keys(index)
+    assert sorted(run.iterdir()) == files
+    for database in user_cache_path("coding_gym").glob("views/*"):
+        assert database.stat().st_mode & 0o077 == 0
+        shutil.rmtree(database)
+    assert keys(index) == set()
     index.complete()
     assert keys(index) == expected
-    assert index.query("SELECT * FROM sqlite_master WHERE type = 'trigger'") == []
+
+
+def test_runs_that_follow_in_one_folder_have_indexes_of_their_own(run: Path) -> None:
+    assert len(keys(complete(run))) == 12
+    assert keys(RunIndex(run, "another run")) == set()
 
 
 def test_two_viewers_fill_one_index_without_doubles(run: Path) -> None:
@@ -163,24 +144,6 @@ def test_two_viewers_fill_one_index_without_doubles(run: Path) -> None:
     assert len(rows) == len(keys(indexes[1])) == 12
     assert all(row["indexed"] for row in rows)
     assert len(found(indexes[0], "area")) == 12
-
-
-def test_a_folder_that_cannot_be_written_gets_a_temporary_database(run: Path) -> None:
-    (run / DATABASE / "in the way").mkdir(parents=True)
-    index = complete(run)
-    assert len(keys(index)) == 12
-    assert [path.name for path in (run / DATABASE).iterdir()] == ["in the way"]
-
-
-@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"])
-def test_a_database_that_is_a_link_leaves_its_target_alone(run: Path, name: str) -> None:
-    for content in (b"mine", b""):
-        target = run.parent / "precious"
-        target.write_bytes(content)
-        (run / name).unlink(missing_ok=True)
-        (run / name).symlink_to(target)
-        assert len(keys(complete(run))) == 12
-        assert target.read_bytes() == content
 
 
 FILES = ("../secret.jsonl", "config.json", "trajectories-1.jsonl/../x", "", "\0", "\ud800")
@@ -231,6 +194,18 @@ def test_a_record_that_cannot_be_read_is_marked(run: Path, record: bytes) -> Non
     row = row_of(index, "forged")
     assert row["indexed"]
     assert row["reason"] == UNREADABLE or (row["reward"] is None and found(index, "odd"))
+
+
+def test_a_record_that_was_replaced_is_read_again(run: Path) -> None:
+    shown = Run(run, "run")
+    shown.index.complete()
+    (row,) = shown.index.query("SELECT * FROM episodes WHERE outcome != 'error' LIMIT 1")
+    assert shown.episode(row["task"], row["attempt"])["seed"] == 0
+    shard = run / row["file"]
+    changed = shard.read_bytes().replace(b'"seed": 0', b'"seed": 7')
+    shard.unlink()
+    shard.write_bytes(changed)
+    assert shown.episode(row["task"], row["attempt"])["seed"] == 7
 
 
 def test_named_pipes_are_not_waited_for(run: Path) -> None:

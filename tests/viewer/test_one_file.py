@@ -32,7 +32,7 @@ def test_a_report_holds_every_page_of_its_runs(tmp_path: Path) -> None:
     pages = embedded(written(tmp_path, a, b))
     task = "task=alder__parser-000000"
     expected = {"api/runs", "api/runs/a", "api/runs/a/episodes", "api/compare?a=b&b=a"}
-    expected |= {f"api/runs/a/episode?{task}&attempt=1", f"api/runs/b/gold?{task}"}
+    expected |= {f"api/runs/a/episode?{task}&attempt=1", f"api/runs/b/gold?{task}&attempt=0"}
     assert expected <= pages.keys()
     table = pages["api/runs/a/episodes"]
     assert isinstance(table, dict)

@@ -3,13 +3,11 @@
 import json
 import shutil
 import socket
-import sqlite3
 import time
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -29,7 +27,6 @@ from coding_gym.viewer.server import make_app  # noqa: E402
 
 HERE = "http://127.0.0.1:7575"
 TASK = "birch__ledger-000001"
-ENDS = ("value", "low", "high")
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +71,8 @@ def test_numbers_of_a_run_are_those_of_its_report(client: Any, folder: Path) -> 
     names, overall = ("num_resolved", "num_errors"), made.overall.to_json()
     assert [shown[name] for name in names] == [overall[name] for name in names]
     for name, estimate in (("resolved", made.overall.resolved), ("turns", made.metrics["turns"])):
-        expected = {end: getattr(estimate, end) for end in ENDS}
-        assert shown["estimates"][name] == pytest.approx(expected)
+        assert estimate is not None
+        assert shown["estimates"][name] == pytest.approx(estimate.to_json())
     assert shown["error_classes"] == made.error_classes
     assert shown["caveats"] == [c for c in made.caveats if "could not be loaded" not in c]
     rows = RunFolder.open(folder / "first").rows().values()
@@ -87,11 +84,11 @@ def test_a_comparison_is_that_of_evaluation(client: Any, folder: Path) -> None:
     expected = compare(folder / "first", folder / "second").resolved
     shown = get(client, "compare", a="first", b="second")
     for name in ("rate_a", "rate_b", "difference"):
-        of = getattr(expected, name).to_json()
-        assert shown[name] == pytest.approx({end: of[end] for end in ENDS})
+        assert shown[name] == pytest.approx(getattr(expected, name).to_json())
     assert shown["p_value"] == pytest.approx(expected.p_value)
     assert {f["task"]: (f["a"], f["b"]) for f in shown["flips"]} == expected.flips
-    assert (shown["num_common"], shown["num_only_a"], shown["num_only_b"]) == (30, 10, 0)
+    numbers = shown["difference"]["num_tasks"], shown["num_only_a"], shown["num_only_b"]
+    assert numbers == (30, 10, 0)
     assert sum(repo["num_tasks"] for repo in shown["repositories"]) == 30
     assert any("seed" in w or "tasks" in w for w in shown["warnings"])
 
@@ -152,8 +149,7 @@ def test_long_texts_are_cut_and_read_piece_by_piece(client: Any) -> None:
         piece = get(client, "runs/hostile/text", path=path, offset=len(whole), **hostile)
         whole += piece["text"]
     assert whole == "y" * 200_000
-    turns = get(client, "runs/hostile/turns", start=1, count=1, **hostile)["turns"]
-    assert turns == page["turns"][1:2]
+    assert get(client, "runs/hostile/turns", start=1, **hostile)["turns"] == page["turns"][1:]
 
 
 CONFIGS = (5, {"tasks": [], "agent": 7, "attempts": "x", "episode": None, "run_id": {}})
@@ -176,14 +172,9 @@ def test_settings_that_no_runner_wrote_do_no_harm(tmp_path: Path, config: object
         assert get(client, f"runs/{one['id']}/episodes")["total"] in (0, 2)
 
 
-def test_changed_settings_and_removed_runs_are_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_settings_and_removed_runs_are_noticed(tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs" / "one", num_tasks=2)
-    with monkeypatch.context() as patch:
-        patch.setattr("coding_gym.viewer.pages.RunIndex", Mock(side_effect=sqlite3.Error))
-        runs = Runs([tmp_path / "runs"])
-    runs.refresh()  # its database was locked
+    runs = Runs([tmp_path / "runs"])
     client = TestClient(make_app(runs), base_url=HERE)
     config = json.loads((run / "config.json").read_text(encoding="utf-8"))
     assert get(client, "runs/one")["planned"] == 2
@@ -265,8 +256,6 @@ def test_a_token_is_asked_for_and_kept_in_a_cookie(runs: Runs) -> None:
     client = TestClient(app, base_url="http://192.0.2.1:7575")
     for path in ("", "api/runs", "assets/main.js", "?token=", "?token=no", "api/runs?token=secret"):
         assert client.get(f"/{path}").status_code == 401
-    for scheme, status in (("Bearer secret", 200), ("bearer secre", 401), ("Basic secret", 401)):
-        assert client.get("/api/runs", headers={"Authorization": scheme}).status_code == status
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
     cookie = client.get("/?token=secret").headers["set-cookie"].lower()
     assert "httponly" in cookie
@@ -278,6 +267,9 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
     config = {"tasks": {"source": "bundled", "task_ids": ["a", "b", "c"]}, "created_at": "now"}
     run = RunFolder.create(tmp_path / "runs" / "live", config)
     added = count()
+    failed = Trajectory(task_id="a", error="lost", error_class="sandbox")
+    with run.writer():
+        run.add(failed)
     with served(tmp_path / "runs") as address, httpx.stream("GET", f"{address}api/events") as live:
         with run.writer():
             lines = (line for line in live.iter_lines() if line.startswith("data: "))
@@ -285,9 +277,23 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
                 deadline = time.monotonic() + 60
                 while (seen := json.loads(next(lines)[6:]))["done"] != done or seen["indexed"] != 1:
                     assert time.monotonic() < deadline
-                assert seen["running"] == (done in (1, 2))
-                assert bool(seen["rate_per_min"]) == (done == 2)
+                assert (seen["running"], seen["num_errors"]) == (done < 3, int(done == 0))
+                assert bool(seen["rate_per_min"]) == bool(seen["eta_s"]) == (done == 2)
                 if done < 3:
                     now = datetime.now(UTC).isoformat()
                     run.add(Trajectory(task_id="abc"[next(added)], started_at=now, duration_s=0.1))
         assert httpx.get(f"{address}api/runs").json()["runs"][0]["done"] == 3
+        shutil.rmtree(run.path)
+        assert "gone" in json.loads(next(lines)[6:])["caveats"][0]
+
+
+def test_a_run_with_a_newer_report_has_ended(tmp_path: Path) -> None:
+    config = {"tasks": {"source": "bundled", "task_ids": ["a"]}, "created_at": "now"}
+    run = RunFolder.create(tmp_path / "run", config)
+    with run.writer():
+        run.add(Trajectory(task_id="a", error="lost", error_class="sandbox"))
+    (shown,) = Runs([run.path]).by_id.values()
+    shown.index.complete()
+    assert shown.summary()["running"]
+    (run.path / "report.json").touch()
+    assert not shown.summary()["running"]

@@ -32,15 +32,15 @@ export async function comparePage({ params }) {
 }
 
 function comparisonView(result) {
-  const { p_value: p, num_common: common, num_only_a: onlyA, num_only_b: onlyB } = result;
+  const { p_value: p, difference: diff, num_only_a: inA, num_only_b: inB } = result;
   const tiles = [
     ["A resolved", estimate(result.rate_a, percent)],
     ["B resolved", estimate(result.rate_b, percent)],
-    ["B − A, points", estimate(result.difference, points)],
+    ["B − A, points", estimate(diff, points)],
     ["p, McNemar’s exact test", p < 0.0001 ? "< 0.0001" : number(p, 4)],
     ["Cohen’s d", number(result.cohens_d, 2)],
     ["Tasks better, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
-    ["Tasks in both, only A, only B", [common, onlyA, onlyB].map((n) => number(n)).join(", ")],
+    ["Tasks in both, only A, only B", [diff.num_tasks, inA, inB].map((n) => number(n)).join(", ")],
   ];
   const rows = result.repositories.map((row) => ({
     label: [row.repo, el("small", ` ${number(row.num_tasks)} tasks`)],

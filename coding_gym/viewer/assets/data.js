@@ -141,7 +141,7 @@ async function hasText(run, { task, attempt }, phrase) {
   for (let start = 0; turns.length > 0; ) {
     if (phrase.test(turns.map(searchedText).join("\n"))) return true;
     start += turns.length;
-    const next = withParams(`${run}/turns`, { task, attempt, start, count: 50 });
+    const next = withParams(`${run}/turns`, { task, attempt, start });
     turns = start < episode.num_turns ? ((await decoded(next))?.turns ?? []) : [];
   }
   return false;

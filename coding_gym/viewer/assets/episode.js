@@ -19,7 +19,7 @@ export function loadEpisode({ run, task, attempt }) {
 
 /** The turns of an episode from the number `start` on. */
 export async function loadTurns({ run, task, attempt }, start) {
-  return (await loadRun(run, "turns", { task, attempt, start, count: TURNS })).turns;
+  return (await loadRun(run, "turns", { task, attempt, start })).turns;
 }
 
 /** A block for a text of an episode; `path` is its name in the data. */
@@ -167,7 +167,7 @@ function patchSection(place, episode) {
   const name = `Patch of the episode, ${number(total)} characters`;
   const patch = () => patchBlock(place, episode);
   const gold = folded("Gold patch", async () => {
-    const found = await loadRun(place.run, "gold", { task: place.task });
+    const found = await loadRun(place.run, "gold", { task: place.task, attempt: place.attempt });
     return textBlock(found.patch, null, "whole");
   });
   gold.firstElementChild.dataset.shortcut = "g";

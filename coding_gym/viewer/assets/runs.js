@@ -9,7 +9,7 @@ const PLOTTED = 12; // runs in the plots when none are named
 
 /** Progress of a run in words: attempts, speed and time left. */
 export function progressText(run) {
-  const counts = `${number(run.done + run.num_errors)} of ${number(run.planned)}`;
+  const counts = `${number(run.done)} of ${number(run.planned)}`;
   if (!run.running) return counts;
   const speed = run.rate_per_min ? ` · ${number(run.rate_per_min, 1)} per min` : "";
   return `${counts}${speed}${run.eta_s === null ? "" : ` · ${duration(run.eta_s)} left`}`;
@@ -54,7 +54,7 @@ export async function runsPage() {
     crumbs: [],
     node: [el("h1", "Runs"), el("div.row", field, compare, plots), results],
     live: (run) => {
-      runs = withRun(runs, run);
+      runs = withRun(runs, run).filter((other) => !other.gone);
       draw();
     },
   };
