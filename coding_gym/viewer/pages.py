@@ -268,7 +268,7 @@ class Run:
         return {
             "total": total,
             "offset": offset,
-            "episodes": [{**row, "indexed": bool(row["indexed"])} for row in rows],
+            "episodes": rows,
             "facets": self._facets(),
         }
 
@@ -336,12 +336,8 @@ class Run:
     def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
         """Returns the piece of a text that begins at a character; see `episode` for other errors.
 
-        Args:
-            task: The task's id.
-            path: Where the text stands in the page of the episode, such as ``patch`` or
-                ``turns/3/calls/0/arguments/cmd``.
-            attempt: The attempt.
-            offset: The character.
+        The path says where the text stands in the page of the episode, such as ``patch`` or
+        ``turns/3/calls/0/arguments/cmd``.
 
         Raises:
             UnknownNameError: There is no such text.
@@ -559,16 +555,14 @@ def _turn(number: int, turn: Turn, thought: str, written: Callable[[str], Any]) 
 def _timeline(record: Trajectory) -> Json:
     """Returns tokens and seconds up to the end of each turn, rewards, and the limits."""
     limits = record.settings.get("limits")
+    limits = limits if isinstance(limits, dict) else {}
     calls = [turn.model_call for turn in record.turns]
     tokens = [((c.prompt_tokens or 0) + (c.completion_tokens or 0)) if c else 0 for c in calls]
     return {
         "tokens": [*accumulate(tokens)] if any(tokens) else [],
         "seconds": [*accumulate(turn.duration_s for turn in record.turns)],
         "rewards": [turn.reward for turn in record.turns],
-        "limits": {
-            name: limits.get(name) if isinstance(limits, dict) else None
-            for name in ("max_turns", "max_tokens", "max_seconds")
-        },
+        "limits": {name: limits.get(name) for name in ("max_turns", "max_tokens", "max_seconds")},
     }
 
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 
@@ -42,9 +42,9 @@ _PAUSE_S = 0.01  # between steps of the indexes
 _log = logging.getLogger(__name__)
 
 
-def _refresh(runs: Runs, stop: threading.Event) -> None:
-    """Finds runs, fills their indexes and sums them up, until it is stopped."""
-    while not stop.is_set():
+def _refresh(runs: Runs) -> None:
+    """Finds runs, fills their indexes and sums them up, again and again."""
+    while True:
         with suppress(OSError):  # a run that is being made or removed
             runs.refresh()
         is_busy = False
@@ -53,14 +53,15 @@ def _refresh(runs: Runs, stop: threading.Event) -> None:
                 is_busy |= run.refresh()
             except Exception:  # noqa: BLE001 - a broken run must not stop the others
                 _log.debug("the index of %s cannot be filled", run.folder, exc_info=True)
-        stop.wait(_PAUSE_S if is_busy else 1)
+        time.sleep(_PAUSE_S if is_busy else 1)
 
 
-def _load_tasks(runs: Runs, stop: threading.Event) -> None:
-    """Loads the tasks of runs whose episodes are listed, until it is stopped."""
-    while not stop.wait(0.2):
+def _load_tasks(runs: Runs) -> None:
+    """Loads the tasks of runs whose episodes are listed, again and again."""
+    while True:
+        time.sleep(0.2)
         for run in runs.by_id.values():
-            if run.tasks is None and any(run.index.listed) and not stop.is_set():
+            if run.tasks is None and any(run.index.listed):
                 run.load_tasks()
 
 
@@ -148,14 +149,6 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
     staticfiles = import_optional("fastapi.staticfiles", "'coding-gym[serve]'")
     assets = resources.files(__package__) / "assets"
 
-    @asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        stop = threading.Event()
-        for work in (_refresh, _load_tasks):
-            threading.Thread(target=work, args=(runs, stop), daemon=True).start()
-        yield
-        stop.set()
-
     def page(request: Any) -> Any:
         name, run = request.path_params.get("page", "summary"), request.path_params["run"]
         if name not in _PAGES:
@@ -170,7 +163,7 @@ def make_app(runs: Runs, *, host: str = "127.0.0.1", port: int = 7575, token: st
         stream = _events(runs, lambda: getattr(app.state.server, "should_exit", False))
         return fastapi.responses.StreamingResponse(stream, media_type="text/event-stream")
 
-    app = fastapi.FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.server = None
     app.add_route("/", lambda _: fastapi.responses.FileResponse(assets / "index.html"))
     app.mount("/assets", staticfiles.StaticFiles(directory=str(assets)))
@@ -208,14 +201,9 @@ async def _events(runs: Runs, is_ending: Callable[[], bool]) -> AsyncIterator[st
 
 
 def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[], None]) -> None:
-    """Serves the viewer until Ctrl-C.
+    """Serves the viewer until Ctrl-C, with the `token` that every request needs; "" for none.
 
-    Args:
-        runs: The runs to display.
-        host: The address to listen on.
-        port: The port.
-        token: The token that every request needs; "" for none.
-        on_start: Is called once the server listens.
+    ``on_start`` is called once the server listens.
 
     Raises:
         MissingDependencyError: FastAPI or uvicorn is not installed.
@@ -228,6 +216,8 @@ def serve(runs: Runs, *, host: str, port: int, token: str, on_start: Callable[[]
     app = make_app(runs, host=host, port=port, token=token)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
+        for work in (_refresh, _load_tasks):
+            threading.Thread(target=work, args=(runs,), daemon=True).start()
         on_start()
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
         app.state.server = uvicorn.Server(config)

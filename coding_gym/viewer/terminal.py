@@ -5,7 +5,6 @@ only colours reach the terminal; the others are left out. All other control char
 visible marks, and so do those of sequences in what the model wrote.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -15,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
+from coding_gym.arguments import nearest
 from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation.report import number
 from coding_gym.viewer.index import ESCAPE
@@ -45,8 +45,8 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
     rows = run.index.query("SELECT task, min(attempt) AS attempt FROM episodes GROUP BY task")
     first = {row["task"]: row["attempt"] for row in rows}
     if task not in first:
-        similar = ", ".join(difflib.get_close_matches(task, first, cutoff=0.5)) or "none"
-        raise UnknownNameError(f"{folder} has no task {task!r}; similar: {similar}")
+        near = nearest(task, first)
+        raise UnknownNameError(f"{folder} has no task {task!r}; the nearest is {near!r}")
     attempt = first[task] if attempt is None else attempt
     episode = run.episode(task, attempt)
     turns = list(episode["turns"])
