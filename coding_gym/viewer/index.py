@@ -26,7 +26,7 @@ from platformdirs import user_cache_path
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import run_folder
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 """A control sequence of a terminal; strings such as window titles could hide any text."""
@@ -167,32 +167,25 @@ class RunIndex:
             yield connection
 
 
-def read_record(
-    folder: Path, task: str, attempt: int, file: str, offset: int, length: int
-) -> Trajectory:
-    """Returns the record that stands at a place of a run's folder.
+def read_record(folder: Path, row: Row) -> Trajectory:
+    """Returns the record that a row of the index stands for.
 
     Raises:
         InvalidArgumentError: It cannot be read, or is that of another episode.
     """
     try:
-        if not _FILE.fullmatch(file) or not 0 < length <= _MAX_RECORD_BYTES:
-            raise ValueError(f"{length} bytes of {file!r:.100}")
-        with open_regular(folder, file) as opened:
-            opened.seek(offset)
-            record = Trajectory.from_json(_parsed(opened.read(length).decode()))
-        if (storable(record.task_id), record.attempt) != (task, attempt):
+        if not _FILE.fullmatch(row["file"]) or not 0 < row["length"] <= _MAX_RECORD_BYTES:
+            raise ValueError(f"{row['length']} bytes of {row['file']!r:.100}")
+        with open_regular(folder, row["file"]) as file:
+            file.seek(row["offset"])
+            record = Trajectory.from_json(_parsed(file.read(row["length"]).decode()))
+        if (storable(record.task_id), record.attempt) != (row["task"], row["attempt"]):
             raise ValueError("another episode stands in its place")
     except (OSError, ValueError, RecursionError, MemoryError) as problem:
         raise InvalidArgumentError(
-            f"the record of {task!r:.100} cannot be read: {problem!s:.300}"
+            f"the record of {row['task']!r:.100} cannot be read: {problem!s:.300}"
         ) from None
     return record
-
-
-def place(row: Row) -> tuple[str, int, str, int, int]:
-    """Returns the arguments of `read_record` for a row."""
-    return row["task"], row["attempt"], row["file"], row["offset"], row["length"]
 
 
 def open_regular(folder: Path, name: str) -> BinaryIO:
@@ -224,14 +217,11 @@ def storable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def thoughts(record: Trajectory) -> list[str]:
-    """Returns the text of each action without its calls; "" where it cannot be told."""
+def with_thoughts(record: Trajectory) -> list[tuple[Turn, str]]:
+    """Returns each turn with the text of its action but the calls; "" where it cannot be told."""
     said = [message["content"] for message in record.messages if message["role"] == "assistant"]
-    said += [""] * len(record.turns)
-    return [
-        thought if turn.calls else turn.action
-        for turn, thought in zip(record.turns, said, strict=False)
-    ]
+    pairs = zip(record.turns, [*said, *[""] * len(record.turns)], strict=False)
+    return [(turn, thought if turn.calls else turn.action) for turn, thought in pairs]
 
 
 def argument_text(value: object) -> str:
@@ -280,15 +270,16 @@ def outcome(of: run_folder.Row | Trajectory) -> str:
 def _facts(folder: Path, row: Row) -> tuple[Row, str]:
     """Returns the fields that a record adds to its row or corrects, and the text to search."""
     try:
-        record = read_record(folder, *place(row))
-    except InvalidArgumentError:
+        record = read_record(folder, row)
+        tokens = sum(record.usage.get(name) or 0 for name in run_folder.TOKEN_COUNTS)
+    except (InvalidArgumentError, TypeError):
         why = dict.fromkeys(("reason", "error_class"), UNREADABLE)
         return {"id": row["id"], "outcome": "error", **why}, ""
     facts = {
         "id": row["id"],
         "outcome": outcome(record),
         "error_class": record.error_class,
-        "tokens": run_folder.Row.of(record, *place(row)[2:]).tokens,
+        "tokens": tokens,
         "cost": record.cost,
         "stop_reason": str(record.stop_reason or ""),
         "reason": str(record.grade.reason) if record.grade else record.error[:200],
@@ -303,7 +294,7 @@ def _facts(folder: Path, row: Row) -> tuple[Row, str]:
 
 def _searched(record: Trajectory) -> Iterator[str]:
     """Yields the texts of all turns: thoughts, calls and observations."""
-    for turn, thought in zip(record.turns, thoughts(record), strict=True):
+    for turn, thought in with_thoughts(record):
         yield thought
         for call in turn.calls:
             yield call.name

@@ -32,10 +32,9 @@ from coding_gym.viewer.index import (
     argument_text,
     open_regular,
     outcome,
-    place,
     read_record,
-    thoughts,
     version,
+    with_thoughts,
 )
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ _FACETS = {"repo": "tasks", "difficulty": "tasks"}
 _FACETS |= {"stop_reason": "episodes", "error_class": "episodes"}
 
 _SETTINGS = {"agent": "agent.name", "model": "agent.model"}
-_SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source"}
-_SETTINGS |= {"created_at": "created_at", "settings_hash": "settings_hash"}
+_SETTINGS |= {"toolset": "episode.toolset", "tasks": "tasks.source", "created_at": "created_at"}
 
 _MODEL = (
     *("prompt_tokens", "completion_tokens", "cached_tokens"),
@@ -105,6 +103,7 @@ class Run:
         self.latest: Json = {}
         self._is_changed = True  # since the last summary
         self._due = 0.0
+        self._summing = threading.Lock()  # a request waits for the first sums, and makes no others
 
     def load_tasks(self) -> None:
         """Loads the run's tasks, for repositories, labels and gold patches.
@@ -133,13 +132,17 @@ class Run:
         is_old = self._is_changed or (self.latest["running"] and late_s > _REFRESH_S)
         if is_old and late_s > 0:
             start = time.thread_time()
-            self.latest, self._is_changed = self._sum_up(), is_busy
+            with self._summing:
+                self.latest, self._is_changed = self._sum_up(), is_busy
             self._due = time.monotonic() + 10 * (time.thread_time() - start)
         return is_busy
 
     def summary(self) -> Json:
         """Returns the run with its counts, sums, estimates and progress."""
-        return self.latest or self._sum_up()
+        if self.latest:
+            return self.latest
+        with self._summing:
+            return self.latest or self._sum_up()
 
     def _sum_up(self) -> Json:
         counts = self.index.query(
@@ -311,7 +314,7 @@ class Run:
     def _record(self, task: str, attempt: int) -> Trajectory:
         row = self._row(task, attempt)
         with _READING:
-            return _read_kept(self.folder, place(row), version(self.folder / row["file"]))
+            return _read_kept(self.folder, (*row.items(),), version(self.folder / row["file"]))
 
     def _neighbours(self, row: Row) -> Json:
         """Returns the attempts at the same task, and the episodes that started next."""
@@ -347,7 +350,7 @@ class Run:
             "patch": record.patch,
             "error": record.error,
             "prompt": [message["content"] for message in _prompt(record)],
-            "turns": [*zip(record.turns, thoughts(record), strict=True)],
+            "turns": with_thoughts(record),
         }
         try:
             for name in path.split("/", 5):  # the name of an argument may have slashes
@@ -506,9 +509,9 @@ def cut(text: str, most: int = _MAX_TEXT) -> Json:
 
 
 @lru_cache(maxsize=2)
-def _read_kept(folder: Path, where: tuple[str, int, str, int, int], _version: object) -> Trajectory:
+def _read_kept(folder: Path, row: tuple[tuple[str, Any], ...], _version: object) -> Trajectory:
     """Returns a record, from memory where its file is as it was."""
-    return read_record(folder, *where)
+    return read_record(folder, dict(row))
 
 
 def _prompt(record: Trajectory) -> Iterator[Json]:
@@ -517,7 +520,7 @@ def _prompt(record: Trajectory) -> Iterator[Json]:
 
 
 def _turns(record: Trajectory, start: int) -> list[Json]:
-    turns = [*enumerate(zip(record.turns, thoughts(record), strict=True))]
+    turns = [*enumerate(with_thoughts(record))]
     return [_turn(number, *turn, cut) for number, turn in turns[start : start + MAX_TURNS]]
 
 

@@ -15,7 +15,7 @@ from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.testing.synthetic_runs import make_run
 from coding_gym.trajectory import Trajectory, Turn
-from coding_gym.viewer.index import UNREADABLE, Row, RunIndex, place, read_record
+from coding_gym.viewer.index import UNREADABLE, Row, RunIndex, read_record
 from coding_gym.viewer.pages import Run
 
 INDEX = "index.jsonl"
@@ -74,7 +74,7 @@ def test_every_attempt_is_listed_with_the_facts_of_its_record(run: Path) -> None
         assert (listed["tokens"], listed["cost"]) == (row.tokens, row.cost)
         outcome = "resolved" if record.resolved else "unresolved"
         assert listed["outcome"] == ("error" if record.error_class else outcome)
-        assert read_record(run, *place(listed)) == record
+        assert read_record(run, listed) == record
 
 
 def test_rows_that_are_added_later_are_found_and_torn_lines_wait(run: Path) -> None:
@@ -160,7 +160,7 @@ def test_records_outside_the_shards_are_never_read(run: Path, file: str) -> None
     row = row_of(complete(run), "forged")
     assert (row["reason"], row["outcome"], row["indexed"]) == (UNREADABLE, "error", 1)
     with pytest.raises(InvalidArgumentError, match="cannot be read"):
-        read_record(run, *place(row))
+        read_record(run, row)
 
 
 HUGE = 10**400
@@ -182,6 +182,7 @@ def test_rows_that_no_runner_wrote_do_no_harm(run: Path, row: dict[str, object])
 
 
 RECORDS = [b"[" * 100_000, b"{}", b'"text"', b"\xff", b'{"task_id": "other"}']
+RECORDS += [b'{"task_id": "forged", "usage": {"prompt_tokens": "many"}}']
 TURN = {"action": "\ud800 odd", "reward": HUGE}
 RECORDS += [json.dumps({"task_id": "forged", "started_at": "9" * 99, "turns": [TURN]}).encode()]
 
