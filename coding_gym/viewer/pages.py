@@ -156,24 +156,16 @@ class Run:
             "GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
         )
         errors = Counter({row["error_class"]: row["rows"] for row in classes})
-        settings = {name: argument_text(value) for name, value in self._settings.items()}
-        ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
-        ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
-        attempts = max(attempts, 1) if isinstance(attempts, int) else 1
-        agent = {"name": settings.get("agent.name", "")}
-        checked = {"tasks": {"task_ids": ids}, "attempts": attempts, "agent": agent}
+        head = self._head()
+        agent, wanted = {"name": head["agent"]}, {"task_ids": head.pop("task_ids")}
+        checked = {"agent": agent, "tasks": wanted, "attempts": head["attempts"]}
         tasks = self.by_task()
         estimates = _estimates(tasks)
-        num_left = len(ids) * attempts - counts["done"]  # a resumed run repeats errors
+        num_left = head["planned"] - counts["done"]  # a resumed run repeats errors
         is_running = num_left > 0 and self._is_growing(estimates["duration_s"]["value"] or 0)
         rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
         return {
-            "id": self.id,
-            "name": settings.get("run_id") or self.id,
-            **{name: settings.get(setting, "") for name, setting in _SETTINGS.items()},
-            "num_tasks": len(ids),
-            "attempts": attempts,
-            "planned": len(ids) * attempts,
+            **head,
             **counts,
             "error_classes": errors,
             "estimates": estimates,
@@ -181,6 +173,22 @@ class Run:
             "running": is_running,
             "rate_per_min": rate,
             "eta_s": 60 * num_left / rate if rate else None,
+        }
+
+    def _head(self) -> Json:
+        """Returns what the settings say of the run, whatever their types are."""
+        settings = {name: argument_text(value) for name, value in self._settings.items()}
+        ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
+        ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
+        attempts = max(attempts, 1) if isinstance(attempts, int) else 1
+        return {
+            "id": self.id,
+            "name": settings.get("run_id") or self.id,
+            **{name: settings.get(setting, "") for name, setting in _SETTINGS.items()},
+            "task_ids": ids,
+            "num_tasks": len(ids),
+            "attempts": attempts,
+            "planned": len(ids) * attempts,
             "settings": [
                 [name, value[:300]]
                 for name, value in settings.items()
