@@ -76,14 +76,14 @@ def show(
     ] = None,
 ) -> None:
     """Print one episode turn by turn, or two side by side, with colours and a pager."""
-    episode, turns = read_episode(run, task, attempt)
+    episode = read_episode(run, task, attempt)
     if diff is None:
-        parts = episode_parts(episode, turns)
+        parts = episode_parts(episode)
     else:
         other, _, number = diff.rpartition(":")
         other, number = (other, number) if other and number.isdecimal() else (diff, "")
         second = read_episode(Path(other), task, int(number) if number else None)
-        parts = difference_parts(episode, second[0], turns, second[1])
+        parts = difference_parts(episode, second)
     os.environ.setdefault("LESS", "-FRX")  # colours, and no pager for what fits on the screen
     console = terminal()
     pager: Any = console.pager(styles=True) if console.is_terminal else nullcontext()

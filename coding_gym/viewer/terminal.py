@@ -6,7 +6,7 @@ visible marks, and so do those of sequences in what the model wrote.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -28,8 +28,8 @@ _MARKS = {"resolved": ("✔", "green"), "unresolved": ("✘", "red"), "error": (
 _DIFF = (("+++", "bold"), ("---", "bold"), ("+", "green"), ("-", "red"), ("@@", "cyan"))
 
 
-def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[Json, list[Json]]:
-    """Returns the page of an episode and all of its turns.
+def read_episode(folder: Path, task: str, attempt: int | None = None) -> Json:
+    """Returns the page of an episode with all of its turns.
 
     Args:
         folder: The run's folder.
@@ -49,10 +49,9 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> tuple[J
         raise UnknownNameError(f"{folder} has no task {task!r}; the nearest is {near!r}")
     attempt = first[task] if attempt is None else attempt
     episode = run.episode(task, attempt)
-    turns = list(episode["turns"])
-    while len(turns) < episode["num_turns"]:
-        turns += run.turns(task, attempt, len(turns))["turns"]
-    return episode, turns
+    while (start := len(episode["turns"])) < episode["num_turns"]:
+        episode["turns"] += run.turns(task, attempt, start)["turns"]
+    return episode
 
 
 def coloured(text: str) -> Text:
@@ -74,23 +73,20 @@ def _visible(found: re.Match[str]) -> str:
     return character if character.isprintable() else f"\u2039U+{ord(character):04X}\u203a"
 
 
-def episode_parts(episode: Json, turns: Iterable[Json]) -> Iterator[RenderableType]:
+def episode_parts(episode: Json) -> Iterator[RenderableType]:
     """Yields an episode in parts: heading, prompt, turns, patch and grade."""
     yield _heading(episode)
     for message in episode["prompt"]:
         yield _rule(message["role"])
         yield _body(message["content"], "dim")
-    yield from map(_turn, turns)
+    yield from map(_turn, episode["turns"])
     yield from _end(episode)
 
 
-def difference_parts(
-    first: Json, second: Json, first_turns: Sequence[Json], second_turns: Sequence[Json]
-) -> Iterator[RenderableType]:
+def difference_parts(first: Json, second: Json) -> Iterator[RenderableType]:
     """Yields two episodes side by side, from the first turn on that differs."""
     yield _columns(_heading(first), _heading(second))
-    pairs: list[tuple[Json, Json]]
-    pairs = [*zip_longest(first_turns, second_turns, fillvalue={})]
+    pairs: list[tuple[Json, Json]] = [*zip_longest(first["turns"], second["turns"], fillvalue={})]
     different = (i for i, (a, b) in enumerate(pairs) if a.get("digest") != b.get("digest"))
     same = next(different, len(pairs))
     yield _rule(f"{same} equal turns" + (", then the first difference" if pairs[same:] else ""))
