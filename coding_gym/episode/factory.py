@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from pathlib import PurePath
 from typing import Any, Self
 
 from coding_gym.arguments import positive_seconds, unknown_name
@@ -196,12 +197,18 @@ class Settings(JsonRecord):
 
 
 def task_digest(task: Task) -> str:
-    """Returns a digest of a task's problem, patches and tests."""
-    parts = [
+    """Returns a digest of a task's problem, patches, tests and environment.
+
+    An image counts by its name, so that a copy in another folder is the same.
+    """
+    parts: list[Any] = [
         task.base_commit,
         task.problem_statement,
         task.gold_patch,
         task.test_patch,
         [*task.fail_to_pass, "", *task.pass_to_pass],
     ]
+    environment = [task.interpreter, PurePath(task.image).name, *task.install_commands]
+    if environment != ["base", ""]:  # without one the digest is that of older records
+        parts.append(environment)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -217,8 +217,8 @@ def _episodes(
         episodes.append(labels | episode_metrics(record, task))
     if changed:
         caveats.append(
-            f"{len(changed)} tasks changed since the run, such as {min(changed)}: attempts at them "
-            "are not compared with gold patches."
+            f"{len(changed)} tasks changed since the run, such as {min(changed)}, or an older "
+            "version recorded it: attempts at them are not compared with gold patches."
         )
     if ungraded:
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
