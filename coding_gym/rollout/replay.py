@@ -16,7 +16,7 @@ import gymnasium as gym
 
 from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
-from coding_gym.agents.simple import FixedAgent
+from coding_gym.agents.registry import FixedAgent
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.episode.factory import Settings, task_digest
@@ -99,7 +99,8 @@ def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
         if trajectory.stop_reason is not None and trajectory.stop_reason.is_machinery:
             return Replay(task_id, skipped=f"our own side failed in it: {trajectory.error}")
         if trajectory.settings["task_digest"] != task_digest(task):
-            there = Difference("the task", "as it was recorded", "another one of the same name")
+            another = "another one of the same name, or an older version recorded it"
+            there = Difference("the task", "as it was recorded", another)
             return Replay(task_id, difference=there)
         now = play_episode(env, FixedAgent("record", list(_actions(trajectory))), seed=0)
     compared = ((name, _text(old), _text(new)) for name, old, new in _pairs(trajectory, now, notes))
