@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,6 +17,8 @@ from coding_gym.agents.live_episode import ModelError, PromptTooLongError, publi
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_optional
 from coding_gym.trajectory import ModelCall
+
+_log = logging.getLogger(__name__)
 
 _LLM_EXTRA = "'coding-gym[llm]'"
 _TOKEN_FLAGS = {"return_token_ids": True, "logprobs": True}  # vLLM's names, read by SGLang too
@@ -68,7 +72,7 @@ class Prices:
 
 
 @dataclass
-class ModelClient:
+class ModelClient(ABC):
     """Asks a model for replies, in the form of OpenAI's chat completions.
 
     API keys are read from environment variables only, so that no record can hold one.
@@ -90,6 +94,10 @@ class ModelClient:
     prices: Prices | None = None
     _key = ""
 
+    def __post_init__(self) -> None:
+        """Imports the client; nothing is sent yet."""
+        self._openai = import_optional("openai", _LLM_EXTRA)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments: keys and connections stay in their process."""
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
@@ -101,7 +109,7 @@ class ModelClient:
             PromptTooLongError: The prompt is longer than the model's context.
             ModelError: There is no reply, after all retries.
         """
-        openai, server = import_optional("openai", _LLM_EXTRA), self.base_url or "LiteLLM"
+        openai, server = self._openai, self.base_url or "LiteLLM"
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -123,12 +131,13 @@ class ModelClient:
             said = said.replace(self._key, "[key]")
         raise type(failure)(f"{server}: {public_text(said):.1000}", failure.error_class)
 
+    @abstractmethod
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
         """Returns the JSON of the response, and the number of retries."""
-        raise NotImplementedError
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; idempotent."""
+        return
 
 
 @dataclass
@@ -144,7 +153,7 @@ class OpenAIClient(ModelClient):
 
     def __post_init__(self) -> None:
         """Checks the address and the key; nothing is sent yet."""
-        self._openai = import_optional("openai", _LLM_EXTRA)
+        super().__post_init__()
         address = urlsplit(self.base_url)
         if address.username or address.query:
             raise InvalidArgumentError(
@@ -209,26 +218,48 @@ class LiteLLMClient(ModelClient):
     """Other providers, named by the model's prefix as in ``"anthropic/…"``, through LiteLLM.
 
     LiteLLM reads keys from each provider's own environment variables. Without ``prices`` the cost
-    is that of LiteLLM's own table.
+    is that of LiteLLM's own table. The first failure is logged as a warning, before all retries.
     """
 
     def __post_init__(self) -> None:
         """Imports LiteLLM."""
         hint = "; or give base_url (--base-url), the address of the model's server"
         self._litellm = quiet_litellm(_LLM_EXTRA + hint)
+        super().__post_init__()
+        self._has_warned = False
 
     async def _send(self, request: Mapping[str, Any]) -> tuple[Any, int]:
-        response = await self._litellm.acompletion(
-            **request,
-            timeout=self.timeout_s,
-            num_retries=self.max_retries,
-            drop_params=True,  # such as a seed, where a provider takes none
-        )
+        """Sends a request, again after failures: LiteLLM's own retries are silent."""
+        num_retries = 0
+        while True:
+            try:
+                response = await self._litellm.acompletion(
+                    **request,
+                    timeout=self.timeout_s,
+                    num_retries=0,
+                    drop_params=True,  # such as a seed, where a provider takes none
+                )
+                break
+            except self._openai.APIError as problem:
+                await self._back_off(problem, self.max_retries - num_retries)
+            num_retries += 1
         data = response.model_dump()
         if self.prices is None:
             cost = getattr(response, "_hidden_params", {}).get("response_cost")
             data["usage"] = {"cost": cost, **(data.get("usage") or {})}
-        return data, 0
+        return data, num_retries
+
+    async def _back_off(self, problem: Exception, retries_left: int) -> None:
+        """Waits before a request is sent again; raises the problem where it would be in vain."""
+        if retries_left <= 0 or getattr(problem, "status_code", 500) in _REFUSALS:
+            raise problem
+        if not self._has_warned:
+            self._has_warned = True
+            said = f"{public_text(str(problem)):.300}"
+            _log.warning("%s; the request is sent again %d times", said, retries_left)
+        headers = getattr(problem, "litellm_response_headers", None)
+        wait = self._litellm.utils.calculate_retry_after
+        await asyncio.sleep(wait(retries_left, self.max_retries, headers))
 
 
 def check_local_server(base_url: str) -> None:

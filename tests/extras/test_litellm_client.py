@@ -14,12 +14,14 @@ from coding_gym.testing.chat_server import Answer, ChatServer, message
 pytestmark = pytest.mark.filterwarnings("ignore")  # what litellm warns of is its own
 
 
-def ask(answer: Answer, **options: Any) -> Reply:
-    with ChatServer(lambda _: answer) as server, pytest.MonkeyPatch.context() as patch:
+def ask(*answers: Answer, **options: Any) -> Reply:
+    """Returns the reply of a server that sends these answers, and no more of them."""
+    script = iter(answers)
+    with ChatServer(lambda _: next(script)) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "sk-the-key")
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         chat = [{"role": "user", "content": "?"}]
-        client = LiteLLMClient(max_retries=0, **options)
+        client = LiteLLMClient(**{"max_retries": 0} | options)
         return asyncio.run(client.complete({"model": "openai/gpt-4o-mini", "messages": chat}))
 
 
@@ -43,3 +45,14 @@ def test_fault_has_its_class_and_names_no_key(answer: Answer, error_class: str) 
         ask(answer, timeout_s=2.0)
     assert raised.value.error_class == error_class
     assert "sk-the-key" not in str(raised.value)
+
+
+def test_failures_are_told_at_once_and_tried_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = Answer({"error": {"message": "no"}}, 500)
+    monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)
+    reply = ask(down, down, Answer(message("Fine.")), max_retries=2)
+    assert (reply.text, reply.call.num_retries) == ("Fine.", 2)
+    (told,) = [one.message for one in caplog.records if one.name.startswith("coding_gym")]
+    assert "the request is sent again 2 times" in told
