@@ -7,6 +7,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import MofNCompleteColumn, Progress
 from rich.segment import Segment
 
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as shells have it."""
+
 _LINE_EVERY_S = 30.0
 _SPEED_PERIOD_S = 600.0
 

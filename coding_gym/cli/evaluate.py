@@ -14,7 +14,7 @@ from coding_gym.agents.model_client import Prices
 from coding_gym.agents.players import get_player, player_names
 from coding_gym.agents.predictions import GoldenAgent
 from coding_gym.cli import options
-from coding_gym.cli.console import LineProgress, terminal
+from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.cli.options import LIMITS, MODEL, RUN, SAMPLING, TASKS, option
 from coding_gym.cli.runs import print_result
 from coding_gym.errors import InvalidArgumentError
@@ -26,8 +26,6 @@ from coding_gym.rollout.runner import Runner
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
-
-_INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
 
 _PLAYER = ("base_url", "max_retries", "history", "script")
 _SAMPLING = ("temperature", "top_p", "top_k", "min_p", "reasoning_effort", "thinking")
@@ -177,11 +175,11 @@ def play_run(
             )
     except KeyboardInterrupt:
         console.print(f"interrupted; {to_continue}")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     is_success = show(folder)
     if progress.runner.stop_reason and not progress.finished:
         console.print(f"stopped: {progress.runner.stop_reason}; {to_continue}")
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
     if not is_success:
         raise typer.Exit(1)
 

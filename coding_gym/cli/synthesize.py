@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from coding_gym.cli import options
-from coding_gym.cli.console import LineProgress, terminal
+from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.task import Task
 from coding_gym.tasks.synthesis import (
@@ -28,7 +28,6 @@ from coding_gym.tasks.synthesis.writing import Output
 _INSTALL_PYPI = "python -m pip install --quiet pytest --editable ."
 _GRADE_EVERY = {"all": 1, "sample": 10, "none": 0}
 _Make = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
-_STOPPED = 130  # as shells have it for what Ctrl-C ended
 
 
 def synthesize_tasks(
@@ -123,7 +122,7 @@ def _written(make: _Make, output: Output, n: int, begin: str) -> tuple[tuple[Tas
                 output.write(made)
     except KeyboardInterrupt:
         errors.print("stopped; nothing was written")
-        raise typer.Exit(_STOPPED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if not made:
         errors.print(f"no tasks, and nothing was written: {summary(last)}")
         raise typer.Exit(1)

@@ -4,31 +4,22 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import Progress
 
 from coding_gym.cli import options
-from coding_gym.cli.console import terminal
+from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
-
-_INTERRUPTED = 130  # as in shells, for a program that Ctrl-C ended
-_NO_GOLD, _ONLY_BASE = "no gold patch", "only the base was checked"
-# The kind of a base that does not just fail its tests.
-_ODD_BASES: dict[str, str] = {
-    GradeReason.RESOLVED: "base passes",
-    GradeReason.TIMEOUT: "base timed out",
-    GradeReason.TAMPERED: "base tampered",
-}
 
 
 def validate(
@@ -85,20 +76,19 @@ def validate(
         leaves_out_tests=exclude is not None,
     )
     console = terminal()
-    columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
     with ExitStack() as stack:
         file = None
         if report is not None:
             file = stack.enter_context(report.open("a", encoding="utf-8"))
-        progress = stack.enter_context(Progress(*columns, console=console, transient=True))
+        progress = stack.enter_context(LineProgress(console, len(tasks)))
         keys = {checks.key(one) for one in tasks}
         done = len({one.key for one in known if not (one.error or one.skipped)} & keys)
         if resume:
             console.print(f"kept {done} of {len(known)} verdicts in {report}")
-        bar = progress.add_task("tasks", total=len(tasks), completed=done)
+        progress.advance(progress.bar, done)
 
         def show(result: ValidationReport) -> None:
-            progress.advance(bar)
+            progress.advance(progress.bar)
             at = "" if console.is_terminal else f"{_done(progress)} "  # no bar says it there
             progress.console.print(at + line_of(result))
             if file is not None:
@@ -114,10 +104,10 @@ def validate(
             )
         except KeyboardInterrupt:
             console.print(f"stopped after {_done(progress, ' of ')}; {_way_on(report)}")
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     if exclude is not None:
         _write_exclusions(exclude, reports)
-    summarise(console, reports, {one.task_id for one in tasks if not one.gold_patch.strip()})
+    summarise(console, reports)
     if not all(r.ok or r.skipped for r in reports):
         raise typer.Exit(1)
 
@@ -174,52 +164,39 @@ def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
-def summarise(
-    console: Console, reports: Sequence[ValidationReport], without_gold: Collection[str]
-) -> None:
-    """Prints why tasks cannot be trusted, the most frequent kinds of reasons first."""
-    skipped = sum(bool(r.skipped) for r in reports)
-    bad = [r for r in reports if not (r.ok or r.skipped)]
-    if bad:
-        kinds_by_key = {r.key: kind_of(r, lacks_gold=r.task_id in without_gold) for r in bad}
-        kinds = Counter(kinds_by_key.values())
-        for kind, _ in kinds.most_common():
-            console.print(f"\n{kind}:")
-            for one in sorted(bad, key=lambda r: r.task_id):
-                if kinds_by_key[one.key] == kind:
-                    found = _ONLY_BASE if kind == _NO_GOLD else one.error or one.detail
-                    console.print(f"  {one.task_id}  {found}")
-        console.print("\n" + "; ".join(f"{kind}: {count}" for kind, count in kinds.most_common()))
-        if _NO_GOLD in kinds:
-            console.print(f"{_NO_GOLD}: {_ONLY_BASE}")
+def summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
+    """Prints why tasks cannot be trusted, how often for each kind of reason, and how many can."""
+    bad = sorted(
+        (kind_of(one), one.task_id, one.error or one.detail)
+        for one in reports
+        if not (one.ok or one.skipped)
+    )
+    for reason in bad:
+        console.print("  ".join(reason))
+    if kinds := Counter(kind for kind, *_ in bad).most_common():
+        console.print("\n" + "; ".join(f"{kind}: {count}" for kind, count in kinds))
     num_excluded = sum(len(r.excluded_tests) for r in reports)
     if num_excluded:
         console.print(f"{num_excluded} expected tests left out")
-    num_valid, num_looked_at = sum(r.ok for r in reports), len(reports) - skipped
+    num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
     console.print(
-        f"valid {num_valid}/{num_looked_at}" + (f", {skipped} skipped" if skipped else "")
+        f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
     )
 
 
-def kind_of(report: ValidationReport, *, lacks_gold: bool = False) -> str:
-    """Returns in a word or two why a task cannot be trusted."""
+def kind_of(report: ValidationReport) -> str:
+    """Returns in a word or two why a task cannot be trusted, in the words of `GradeReason`."""
     if report.error:
         return "not built"
-    if lacks_gold:
-        return _base_kind(report) or _NO_GOLD
-    if report.flaky_tests:
-        return "flaky tests"
-    if any(reason != GradeReason.RESOLVED for reason in report.gold_reasons):
-        return "gold fails"
-    return _base_kind(report) or ("leak" if report.leaks else "leaks unknown")
-
-
-def _base_kind(report: ValidationReport) -> str:
-    """Returns what is wrong with how the base was graded; "" where nothing is."""
-    odd = [reason for reason in report.noop_reasons if reason != GradeReason.TESTS_FAILED]
-    if odd:
-        return _ODD_BASES.get(odd[0], f"base: {odd[0]}")
-    return "base passes" if report.passing_tests else ""
+    for tree, reasons, expected in (
+        ("base", report.noop_reasons, GradeReason.TESTS_FAILED),
+        ("gold", report.gold_reasons, GradeReason.RESOLVED),
+    ):
+        if odd := [reason for reason in reasons if reason != expected]:
+            return f"{tree} {odd[0]}"
+    if report.passing_tests:
+        return "tests pass at base"
+    return "leak" if report.leaks else "leaks unknown"
 
 
 def line_of(report: ValidationReport) -> str:
