@@ -4,7 +4,7 @@ import pytest
 from makers import Env, MakeEnv
 from moves import shell
 
-from coding_gym.agents.registry import agent_factory, read_script
+from coding_gym.agents.registry import get_agent, read_script
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
@@ -19,14 +19,14 @@ def env(make_env: MakeEnv) -> Env:
 
 def test_the_random_agent_ends_by_submitting(env: Env) -> None:
     env.action_space.seed(0)
-    trajectory = play_episode(env, agent_factory("random"))
+    trajectory = play_episode(env, get_agent("random"))
     assert trajectory.stop_reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
 def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
-    trajectory = play_episode(env, agent_factory("scripted", script=str(script)))
+    trajectory = play_episode(env, get_agent("scripted", script=str(script)))
     assert [t.action for t in trajectory.turns][1] == "just text"
     assert trajectory.total_reward == 1.0
 
@@ -34,7 +34,7 @@ def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: P
 def test_an_agent_that_runs_dry_is_stopped_and_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text('{"name": "shell", "arguments": {"cmd": "true"}}\n')
-    trajectory = play_episode(env, agent_factory("scripted", script=str(script)))
+    trajectory = play_episode(env, get_agent("scripted", script=str(script)))
     assert trajectory.stop_reason is StopReason.STOPPED
     assert trajectory.grade is not None
 
@@ -52,14 +52,14 @@ def test_a_bad_script_is_refused_with_its_line(tmp_path: Path, text: str, messag
 
 def test_a_missing_script_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="No such file"):
-        agent_factory("scripted", script=str(tmp_path / "none.jsonl"))
+        get_agent("scripted", script=str(tmp_path / "none.jsonl"))
     with pytest.raises(InvalidArgumentError, match="needs a script"):
-        agent_factory("scripted")
+        get_agent("scripted")
     with pytest.raises(InvalidArgumentError, match="'noop' takes no script"):
-        agent_factory("noop", script=str(tmp_path / "none.jsonl"))
+        get_agent("noop", script=str(tmp_path / "none.jsonl"))
     (tmp_path / "latin").write_bytes(b"\xff")
     with pytest.raises(InvalidArgumentError, match="not UTF-8"):
-        agent_factory("scripted", script=str(tmp_path / "latin"))
+        get_agent("scripted", script=str(tmp_path / "latin"))
 
 
 ROW_TOOLSETS = [
@@ -75,8 +75,8 @@ SHELLESS = ["nano[apply_patch,submit]", "editor[str_replace_editor,submit]", "pd
 @pytest.mark.parametrize("toolset", ROW_TOOLSETS)
 def test_only_gold_resolves_on_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     env = make_env(toolset=toolset)
-    assert play_episode(env, agent_factory("gold")).total_reward == 1.0
-    assert play_episode(env, agent_factory("noop")).total_reward == 0.0
+    assert play_episode(env, get_agent("gold")).total_reward == 1.0
+    assert play_episode(env, get_agent("noop")).total_reward == 0.0
 
 
 @pytest.mark.parametrize("toolset", SHELLESS)
@@ -84,10 +84,10 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str
     env = make_env(toolset=toolset)
     for name in ("gold", "template-repair"):
         with pytest.raises(InvalidArgumentError, match=f"agent '{name}' needs a tool that runs"):
-            play_episode(env, agent_factory(name))
-    assert play_episode(env, agent_factory("noop")).total_reward == 0.0
+            play_episode(env, get_agent(name))
+    assert play_episode(env, get_agent("noop")).total_reward == 0.0
     env.action_space.seed(0)
-    assert play_episode(env, agent_factory("random")).grade is not None
+    assert play_episode(env, get_agent("random")).grade is not None
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str
 )
 def test_agents_write_calls_in_the_envs_format(make_env: MakeEnv, tool_format: str) -> None:
     env = make_env(tool_format=tool_format)
-    assert play_episode(env, agent_factory("gold")).total_reward == 1.0
+    assert play_episode(env, get_agent("gold")).total_reward == 1.0

@@ -6,8 +6,9 @@ import pytest
 from makers import MakeEnv
 from shelf_menu import ROW
 
-from coding_gym.agents.registry import agent_factory
-from coding_gym.agents.template_repair import TemplateRepairAgent
+from coding_gym.agents.registry import get_agent
+from coding_gym.agents.template_repair import template_repair
+from coding_gym.agents.tool_use import ToolUse
 from coding_gym.rollout import play_episode
 from coding_gym.tools import toolset_names
 
@@ -65,7 +66,7 @@ def play(
     }
     env = make_env(tasks=[row])
     _, info = env.reset(seed=0)
-    agent = TemplateRepairAgent().play(info)
+    agent = template_repair(ToolUse())
     calls, seen = [json.loads(next(agent))], [info["text"]]
     while calls[-1]["name"] != "submit":
         *_, info = env.step(json.dumps(calls[-1]))
@@ -112,7 +113,7 @@ def test_the_same_program_gives_the_same_calls(make_env: MakeEnv) -> None:
 
 
 def test_it_submits_when_the_shell_says_nothing_useful() -> None:
-    agent = TemplateRepairAgent().play({"text": "a problem"})
+    agent = template_repair(ToolUse())
     names = [json.loads(next(agent))["name"]]
     while names[-1] != "submit":
         names.append(json.loads(agent.send({"text": "command failed with exit code 127"}))["name"])
@@ -123,6 +124,6 @@ def test_it_submits_when_the_shell_says_nothing_useful() -> None:
 def test_it_repairs_with_every_toolset(make_env: MakeEnv, toolset: str) -> None:
     row = {**ROW, "FAIL_TO_PASS": ["test_small.py::test_it"]}
     env = make_env(tasks=[row], toolset=toolset)
-    trajectory = play_episode(env, agent_factory("template-repair"), seed=0)
+    trajectory = play_episode(env, get_agent("template-repair"), seed=0)
     assert "+        if len(self.things) >= self.size:" in trajectory.patch
     assert len(trajectory.turns) <= 40

@@ -13,8 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import coding_gym
 from coding_gym.action import Completion, Stop
-from coding_gym.agents.protocol import Info, Seat, next_action
-from coding_gym.agents.registry import AgentFactory
+from coding_gym.agents.protocol import Agent, Info, Seat, next_action
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode, Outcome
 from coding_gym.errors import CodingGymError
@@ -190,25 +189,20 @@ class Player(Protocol):
 
 
 class GeneratorPlayer(Player):
-    """Plays an agent that is a generator of actions, such as ``gold``.
-
-    Args:
-        name: The agent's name.
-        factory: Makes an agent for an episode that was just started; see `agent_factory`.
-    """
+    """Plays an agent that is a generator of actions, such as ``gold``."""
 
     model = ""
 
-    def __init__(self, name: str, factory: AgentFactory) -> None:
-        self.name = name
-        self._factory = factory
+    def __init__(self, agent: Agent) -> None:
+        self.name = agent.name
+        self._agent = agent
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays the actions that the generator yields."""
         episode = live.episode
         toolset, form = episode.toolset, episode.tool_format
         seat = Seat(live.task, toolset, form, ActionText(toolset.name, form, live.seed))
-        play = self._factory(seat).play({**episode.info(), "text": live.task.problem_statement})
+        play = self._agent.play(seat)
         info: Info | None = None
         while not live.ended:
             action = await live.in_thread(next_action, play, info)

@@ -13,7 +13,7 @@ from coding_gym.agents.model_client import (
     check_local_server,
 )
 from coding_gym.agents.nano_agent import nano_agent
-from coding_gym.agents.registry import agent_factory, agent_names
+from coding_gym.agents.registry import agent_names, get_agent
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 
@@ -70,7 +70,7 @@ def get_player(
                 f"agent {agent!r} asks no model, got model={model!r} and base_url={base_url!r}; "
                 "use the agent 'chat'"
             )
-        return GeneratorPlayer(agent, agent_factory(agent, script=script))
+        return GeneratorPlayer(get_agent(agent, script=script))
     if not model:
         raise InvalidArgumentError(f"agent {agent!r} needs a model; name one (--model)")
     if agent == "hf":

@@ -1,8 +1,8 @@
-"""The protocol of agents: a generator that yields actions and receives the info of each step."""
+"""Agents without a model: generators that yield actions and receive the info of each step."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from coding_gym.task import Task
 from coding_gym.tools import Toolset
@@ -13,7 +13,7 @@ Play = Generator[str, Info, None]
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What an agent for an episode is made from; a `CodingRepairEnv` has the same attributes.
+    """What an agent of an episode sees; a `CodingRepairEnv` has the same attributes.
 
     Attributes:
         task: The task that is played.
@@ -28,25 +28,19 @@ class Seat:
     action_space: Any
 
 
-class Agent(Protocol):
-    """Plays episodes by the texts that a policy sees."""
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Plays episodes by the texts that a policy sees.
 
-    @property
-    def name(self) -> str:
-        """The name that ``--agent`` takes."""
-        ...
+    Attributes:
+        name: The name that ``--agent`` takes.
+        play: Returns the actions of an episode that was just started; each ``yield`` gives the info
+            of that step. Where they end before the episode has ended, it is stopped and graded.
+            Raises `InvalidArgumentError` where a tool is missing.
+    """
 
-    def play(self, info: Info) -> Play:
-        """Plays one episode.
-
-        Args:
-            info: What ``reset`` returned; ``info["text"]`` is the problem statement.
-
-        Yields:
-            Actions; each ``yield`` gives the info of that step. An agent that returns before the
-            episode has ended has nothing more to say: the episode is stopped and graded.
-        """
-        ...
+    name: str
+    play: Callable[[Seat], Play]
 
 
 def next_action(play: Play, info: Info | None) -> str | None:

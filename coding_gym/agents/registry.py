@@ -2,12 +2,11 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
-from coding_gym.agents.protocol import Agent, Info, Play, Seat
-from coding_gym.agents.template_repair import TemplateRepairAgent
+from coding_gym.agents.protocol import Agent, Play, Seat
+from coding_gym.agents.template_repair import template_repair
 from coding_gym.agents.tool_use import ToolUse
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
@@ -16,79 +15,53 @@ from coding_gym.tasks.rows import read_jsonl
 _NUM_RANDOM_ACTIONS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class FixedAgent:
-    """Plays actions that do not depend on results.
-
-    Attributes:
-        name: The name that ``--agent`` takes.
-        actions: The actions, as ``step`` takes them.
-    """
-
-    name: str
-    actions: Iterable[str]
-
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - an agent's signature
-        """Plays the actions, one after the other."""
-        for action in self.actions:  # noqa: UP028 - a tuple's iterator cannot be sent anything
-            yield action
+def fixed(actions: Iterable[str]) -> Play:
+    """Plays actions that do not depend on results, one after the other."""
+    for action in actions:  # noqa: UP028 - a list's iterator cannot be sent anything
+        yield action
 
 
-def gold_agent(seat: Seat) -> FixedAgent:
-    """Returns an agent that applies the gold patch by one call and submits; the upper bound.
-
-    Raises:
-        InvalidArgumentError: No tool runs a shell command or applies a patch.
-    """
+def _gold(seat: Seat) -> Play:
+    """Applies the gold patch by one call and submits; the upper bound."""
     tools, patch = ToolUse.of(seat), seat.task.gold_patch
     encoded = base64.b64encode(patch.encode("utf-8", "surrogateescape")).decode()
     command = f"echo {encoded} | base64 -d | git apply --whitespace=nowarn -"
     action = tools.shell(command) or tools.patch(patch)
     if action is None:
         raise tools.refusal("gold", "runs a shell command or applies a patch")
-    return FixedAgent("gold", [action, *tools.submission()])
+    return fixed([action, *tools.submission()])
 
 
-def noop_agent(seat: Seat) -> FixedAgent:
-    """Returns an agent that submits the tree as it is; a task that it resolves is not broken."""
-    return FixedAgent("noop", ToolUse.of(seat).submission())
+def _noop(seat: Seat) -> Play:
+    """Submits the tree as it is; a task that it resolves is not broken."""
+    return fixed(ToolUse.of(seat).submission())
 
 
-def random_agent(seat: Seat) -> FixedAgent:
-    """Returns an agent that draws ten valid calls from the action space; the lower bound."""
-
-    def actions() -> Iterator[str]:
-        for _ in range(_NUM_RANDOM_ACTIONS):
-            yield seat.action_space.sample()
-        yield from ToolUse.of(seat).submission()
-
-    return FixedAgent("random", actions())
+def _random(seat: Seat) -> Play:
+    """Draws ten valid calls from the action space and submits; the lower bound."""
+    for _ in range(_NUM_RANDOM_ACTIONS):
+        yield seat.action_space.sample()
+    yield from fixed(ToolUse.of(seat).submission())
 
 
-AgentFactory = Callable[[Seat], Agent]
-"""Makes an agent for an env that was just reset.
-
-Raises `InvalidArgumentError` where the agent needs a tool that the env's toolset does not have.
-"""
-
-_AGENTS: dict[str, AgentFactory] = {
-    "template-repair": lambda env: TemplateRepairAgent(ToolUse.of(env)),
-    "gold": gold_agent,
-    "noop": noop_agent,
-    "random": random_agent,
+_AGENTS = {
+    "template-repair": lambda seat: template_repair(ToolUse.of(seat)),
+    "gold": _gold,
+    "noop": _noop,
+    "random": _random,
 }
 _SCRIPTED = "scripted"
 
 
 def agent_names() -> tuple[str, ...]:
-    """Returns the names that `agent_factory` takes."""
+    """Returns the names that `get_agent` takes."""
     return (*_AGENTS, _SCRIPTED)
 
 
-def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
-    """Returns a function that makes an agent for an env that was reset.
+def get_agent(name: str, *, script: str | None = None) -> Agent:
+    """Returns an agent without a model.
 
-    ``gold`` reads the patch of the env's task, ``random`` draws from its action space.
+    ``gold`` reads the patch of the task, ``random`` draws from the action space of the episode.
 
     Args:
         name: One of `agent_names`.
@@ -102,12 +75,12 @@ def agent_factory(name: str, *, script: str | None = None) -> AgentFactory:
         if script is None:
             raise InvalidArgumentError("agent 'scripted' needs a script: a JSONL file of actions")
         actions = read_script(Path(script))
-        return lambda _env: FixedAgent(name, actions)
+        return Agent(name, lambda _: fixed(actions))
     if name not in _AGENTS:
         raise unknown_name("agent", name, agent_names())
     if script is not None:
         raise InvalidArgumentError(f"agent {name!r} takes no script; use the agent 'scripted'")
-    return _AGENTS[name]
+    return Agent(name, _AGENTS[name])
 
 
 def read_script(path: Path) -> list[str]:

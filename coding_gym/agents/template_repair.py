@@ -18,8 +18,8 @@ _BATCH_SIZE = 250  # candidates per tool call
 _Steps = Generator[str, Info, Any]
 
 
-class TemplateRepairAgent:
-    """Repairs by search, through tool calls only; it sees what any policy sees.
+def template_repair(tools: ToolUse) -> Play:
+    """Repairs by search, through tool calls only, in at most 40 turns; sees what any policy sees.
 
     It writes a small driver to /tmp, which runs the visible tests on a copy of the tree and reports
     what failed and which lines ran; ranks the lines by Ochiai; has the driver try the edits of the
@@ -30,52 +30,42 @@ class TemplateRepairAgent:
     fails, or nothing is found, it submits the tree unchanged.
 
     Args:
-        tools: The tools of the env.
+        tools: The tools of the episode.
 
     Raises:
         InvalidArgumentError: No tool runs a shell command.
     """
+    candidate = yield from _find(tools)
+    if candidate is not None:
+        edits = sorted(candidate.edits, reverse=True)  # from the end of each file to its start
+        places = [[e.path, e.start, e.end, e.replacement] for e in edits]
+        yield from _through_shell(tools, driver.ask("apply", {"edits": places}))
+        yield _shell(tools, _TESTS)
+    yield from tools.submission()
 
-    name = "template-repair"
 
-    def __init__(self, tools: ToolUse | None = None) -> None:
-        self._tools = tools or ToolUse()
-        self._shell("true")
+def _find(tools: ToolUse) -> _Steps:
+    found = yield from _through_shell(tools, localise())
+    if found is None or not found.baseline.failing:
+        return None
+    search = Search(found.sources, len(found.baseline.failing), _MAX_SEARCH_S, _BATCH_SIZE)
+    commands = search.run(found.candidates(), _MAX_CANDIDATES, _MAX_PAIRS)
+    return (yield from _through_shell(tools, commands))
 
-    def play(self, info: Info) -> Play:  # noqa: ARG002 - it reads the tests, not the report
-        """Plays one episode, in at most 40 turns."""
-        candidate = yield from self._find()
-        if candidate is not None:
-            edits = sorted(candidate.edits, reverse=True)  # from the end of each file to its start
-            places = [[e.path, e.start, e.end, e.replacement] for e in edits]
-            yield from self._through_shell(driver.ask("apply", {"edits": places}))
-            yield self._shell(_TESTS)
-        yield from self._tools.submission()
 
-    def _find(self) -> _Steps:
-        found = yield from self._through_shell(localise())
-        if found is None or not found.baseline.failing:
-            return None
-        num_failing = len(found.baseline.failing)
-        search = Search(found.sources, num_failing, _MAX_SEARCH_S, _BATCH_SIZE)
-        return (
-            yield from self._through_shell(
-                search.run(found.candidates(), _MAX_CANDIDATES, _MAX_PAIRS)
-            )
-        )
+def _through_shell(tools: ToolUse, commands: Generator[str, str, Any]) -> _Steps:
+    """Runs the commands that a generator yields, sends it their output, returns its value."""
+    try:
+        command = next(commands)
+        while True:
+            info = yield _shell(tools, command)
+            command = commands.send(output_of(info))
+    except StopIteration as end:
+        return end.value
 
-    def _through_shell(self, commands: Generator[str, str, Any]) -> _Steps:
-        """Runs the commands that a generator yields, sends it their output, returns its value."""
-        try:
-            command = next(commands)
-            while True:
-                info = yield self._shell(command)
-                command = commands.send(output_of(info))
-        except StopIteration as end:
-            return end.value
 
-    def _shell(self, command: str) -> str:
-        action = self._tools.shell(command)
-        if action is None:
-            raise self._tools.refusal(self.name, f"runs this shell command: {command[:80]}")
-        return action
+def _shell(tools: ToolUse, command: str) -> str:
+    action = tools.shell(command)
+    if action is None:
+        raise tools.refusal("template-repair", f"runs this shell command: {command[:80]}")
+    return action

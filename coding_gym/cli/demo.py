@@ -11,19 +11,19 @@ from rich.progress import Progress
 from rich.syntax import Syntax
 
 from coding_gym.agents.live_episode import GeneratorPlayer
-from coding_gym.agents.registry import agent_factory
+from coding_gym.agents.registry import get_agent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
-from coding_gym.rollout import Runner, append_trajectory
+from coding_gym.rollout import Runner
 from coding_gym.task import Task
 from coding_gym.tasks.curriculum import difficulty_rank
 from coding_gym.trajectory import Trajectory
 
-_NOTES = {
-    "template-repair": "This agent has no model: it tries\nsmall edits where visible tests fail. "
-    "Bugs that need more, or that no visible test shows, are left to yours.",
-}
+_NOTE = (
+    "This agent has no model: it tries\nsmall edits where visible tests fail. "
+    "Bugs that need more, or that no visible test shows, are left to yours."
+)
 _SHOWN_FIRST = "ledgerline-month-overlap"  # short enough for one screen
 _NUM_SHOWN = 12
 
@@ -34,17 +34,12 @@ def demo(
     ] = "template-repair",
     workers: options.Workers = None,
     sandbox: options.Sandbox = "auto",
-    out: options.Trajectories = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="All bundled tasks, not just one of each of 12 programs.")
-    ] = False,
 ) -> None:
-    """Let an agent repair bundled tasks: the first one turn by turn, then all the others."""
-    player = GeneratorPlayer(agent, agent_factory(agent))
-    options.check_writable(out)
+    """Let an agent repair a task of each of 12 programs, the first one turn by turn."""
+    player = GeneratorPlayer(get_agent(agent))
     chosen = options.parse_sandbox(sandbox)
     factory = EpisodeFactory.from_config(tasks="bundled", sandbox=chosen)
-    tasks = _chosen(factory.tasks, every=every)
+    tasks = _chosen(factory.tasks)
     console = terminal()
     played: list[Trajectory] = []
     console.rule(f"{agent} on {tasks[0].task_id}")
@@ -68,24 +63,19 @@ def demo(
 
         runner = Runner(factory=factory, player=player, concurrency=workers or os.cpu_count() or 1)
         asyncio.run(runner.run([(task, 0) for task in tasks[1:]], show))
-    if out is not None:
-        for trajectory in played:
-            append_trajectory(out, trajectory)
-    console.print(
-        f"\nEvery verdict is by hidden tests in a second, clean sandbox. {_NOTES.get(agent, '')}"
-    )
+    note = _NOTE if agent == "template-repair" else ""
+    console.print(f"\nEvery verdict is by hidden tests in a second, clean sandbox. {note}")
     console.print(f"resolved {sum(one.resolved for one in played)}/{len(played)}")
     if any(one.error for one in played):
         raise typer.Exit(1)
 
 
-def _chosen(bundled: Sequence[Task], *, every: bool) -> list[Task]:
-    """Returns the tasks to show: without ``every`` the easiest of some programs."""
-    tasks = sorted(bundled, key=lambda task: task.task_id != _SHOWN_FIRST)
-    if every:
-        return tasks
-    by_program = {tasks[0].repo: tasks[0]}
-    for task in sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)):
+def _chosen(bundled: Sequence[Task]) -> list[Task]:
+    """Returns the easiest task of each of some programs."""
+    by_program: dict[str, Task] = {}
+    for task in sorted(
+        bundled, key=lambda one: (one.task_id != _SHOWN_FIRST, difficulty_rank(one.difficulty))
+    ):
         by_program.setdefault(task.repo, task)
     return list(by_program.values())[:_NUM_SHOWN]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import gymnasium as gym
 import typer
 
-from coding_gym.agents.registry import agent_factory, agent_names
+from coding_gym.agents.registry import agent_names, get_agent
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.rollout import append_trajectory, play_episode
@@ -30,7 +30,7 @@ def play(
     out: options.Trajectories = None,
 ) -> None:
     """Play one episode and print its transcript."""
-    player = agent_factory(agent, script=script)
+    player = get_agent(agent, script=script)
     options.check_writable(out)
     chosen = options.parse_sandbox(sandbox)
     tasks: Any = source

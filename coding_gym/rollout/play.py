@@ -7,14 +7,13 @@ import gymnasium as gym
 
 from coding_gym.action import Stop
 from coding_gym.agents.protocol import Agent, Info, next_action
-from coding_gym.agents.registry import AgentFactory
 from coding_gym.trajectory import Trajectory
 from coding_gym.wrappers.record_trajectory import with_seen_rewards
 
 
 def play_episode(
     env: gym.Env[Any, str],
-    agent: Agent | AgentFactory,
+    agent: Agent,
     *,
     task_id: str | None = None,
     seed: int | None = None,
@@ -23,26 +22,25 @@ def play_episode(
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
-        agent: An agent, or what makes one after the reset; see `agent_factory` for agents by name.
+        agent: The agent; see `coding_gym.agents.registry.get_agent`.
         task_id: The task; the env's sampler picks where it is None.
         seed: As for ``reset``.
     """
     options = None if task_id is None else {"task_id": task_id}
-    _, start = env.reset(seed=seed, options=options)
+    env.reset(seed=seed, options=options)
     unwrapped: Any = env.unwrapped
-    player = agent(unwrapped) if callable(agent) else agent
-    play = player.play(start)
+    play = agent.play(unwrapped)
     rewards: list[tuple[float, dict[str, float]]] = []
     info: Info | None = None
     has_ended = False
     while not has_ended:
         action = next_action(play, info)
         if action is None:
-            action = Stop(f"the agent {player.name} has nothing more to say")
+            action = Stop(f"the agent {agent.name} has nothing more to say")
         _, reward, terminated, truncated, info = env.step(action)
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         rewards.append((float(reward), parts))
         has_ended = terminated or truncated
     play.close()
-    trajectory = replace(unwrapped.episode.trajectory(), agent=player.name, seed=seed)
+    trajectory = replace(unwrapped.episode.trajectory(), agent=agent.name, seed=seed)
     return with_seen_rewards(trajectory, env, rewards)

@@ -16,7 +16,8 @@ import gymnasium as gym
 
 from coding_gym import wrappers
 from coding_gym.action import Completion, Stop
-from coding_gym.agents.registry import FixedAgent
+from coding_gym.agents.protocol import Agent
+from coding_gym.agents.registry import fixed
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.episode import Limits
 from coding_gym.episode.factory import Settings, task_digest
@@ -102,7 +103,8 @@ def replay(trajectory: Trajectory, task: Task, **options: Any) -> Replay:
             another = "another one of the same name, or an older version recorded it"
             there = Difference("the task", "as it was recorded", another)
             return Replay(task_id, difference=there)
-        now = play_episode(env, FixedAgent("record", list(_actions(trajectory))), seed=0)
+        actions = list(_actions(trajectory))
+        now = play_episode(env, Agent("record", lambda _: fixed(actions)), seed=0)
     compared = ((name, _text(old), _text(new)) for name, old, new in _pairs(trajectory, now, notes))
     difference = next((Difference(*each) for each in compared if each[1] != each[2]), None)
     num_turns = min(len(trajectory.turns), len(now.turns))
