@@ -13,7 +13,6 @@ from rich.console import Console
 from coding_gym.arguments import unknown_name
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks.recipe_tables import read_tables
 from coding_gym.workspace.garbage import GarbageReport, collect_garbage
 from coding_gym.workspace.inventory import KINDS, CacheEntry, find_log, list_cache
 
@@ -106,16 +105,6 @@ def show_log(
     """Print the log of an environment's build."""
     text = find_log(_folder(folder), key).read_text(encoding="utf-8", errors="replace")
     terminal().print(text, end="")
-
-
-@app.command("recipes")
-def show_recipes(
-    repo: Annotated[str | None, typer.Option(help="Only this repository, owner/name.")] = None,
-) -> None:
-    """Print how SWE-bench installs each version of its projects, as JSON; fetched once."""
-    tables = read_tables()
-    specs = tables.specs if repo is None else {repo: tables.of(repo)}
-    terminal().print(json.dumps(specs, indent=1, sort_keys=True))
 
 
 def _folder(folder: Path | None) -> Path:
