@@ -17,12 +17,6 @@ def env(make_env: MakeEnv) -> Env:
     return make_env()
 
 
-def test_the_random_agent_ends_by_submitting(env: Env) -> None:
-    env.action_space.seed(0)
-    trajectory = play_episode(env, get_agent("random"))
-    assert trajectory.stop_reason in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
-
-
 def test_a_script_is_played_to_its_end_and_the_tree_graded(env: Env, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(shell("sed -i s/+/*/ shapes.py") + '\n\n"just text"\n')
@@ -87,7 +81,8 @@ def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv, toolset: str
             play_episode(env, get_agent(name))
     assert play_episode(env, get_agent("noop")).total_reward == 0.0
     env.action_space.seed(0)
-    assert play_episode(env, get_agent("random")).grade is not None
+    ended = play_episode(env, get_agent("random")).stop_reason
+    assert ended in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
 
 @pytest.mark.parametrize(

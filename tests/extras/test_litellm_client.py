@@ -25,9 +25,16 @@ def ask(*answers: Answer, **options: Any) -> Reply:
         return asyncio.run(client.complete({"model": "openai/gpt-4o-mini", "messages": chat}))
 
 
-def test_reply_has_text_usage_and_the_price_of_litellms_table() -> None:
-    reply = ask(Answer(message("Fine.")))
+def test_reply_after_failures_that_are_told_at_once_has_the_price_of_litellms_table(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)
+    down = Answer({"error": {"message": "no"}}, 500)
+    reply = ask(down, down, Answer(message("Fine.")), max_retries=2)
     assert (reply.text, reply.call.prompt_tokens, reply.call.completion_tokens) == ("Fine.", 10, 5)
+    assert reply.call.num_retries == 2
+    (told,) = [one.message for one in caplog.records if one.name.startswith("coding_gym")]
+    assert "the request is sent again 2 times" in told
     assert reply.call.cost == pytest.approx((10 * 0.15 + 5 * 0.6) / 1e6)
 
 
@@ -45,14 +52,3 @@ def test_fault_has_its_class_and_names_no_key(answer: Answer, error_class: str) 
         ask(answer, timeout_s=2.0)
     assert raised.value.error_class == error_class
     assert "sk-the-key" not in str(raised.value)
-
-
-def test_failures_are_told_at_once_and_tried_again(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    down = Answer({"error": {"message": "no"}}, 500)
-    monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)
-    reply = ask(down, down, Answer(message("Fine.")), max_retries=2)
-    assert (reply.text, reply.call.num_retries) == ("Fine.", 2)
-    (told,) = [one.message for one in caplog.records if one.name.startswith("coding_gym")]
-    assert "the request is sent again 2 times" in told
