@@ -179,10 +179,9 @@ class OpenAIClient(ModelClient):
                 named = any(name in problem.response.text for name in (*_TOKEN_FLAGS, "extra"))
                 if problem.status_code not in (400, 422) or not named:
                     raise
-            reply = await self._post(request)
-            self._asks_ids = False  # they were what it refused
-            return reply
-        return await self._post(request)
+        reply = await self._post(request)
+        self._asks_ids = False  # they were what it refused
+        return reply
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         if not self._free:
