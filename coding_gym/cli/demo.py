@@ -4,14 +4,12 @@ import asyncio
 import os
 import textwrap
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 from rich.progress import Progress
 from rich.syntax import Syntax
 
-from coding_gym.agents.live_episode import GeneratorPlayer
-from coding_gym.agents.registry import get_agent
+from coding_gym.agents.players import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
@@ -20,29 +18,23 @@ from coding_gym.task import Task
 from coding_gym.tasks.curriculum import difficulty_rank
 from coding_gym.trajectory import Trajectory
 
-_NOTE = (
-    "This agent has no model: it tries\nsmall edits where visible tests fail. "
-    "Bugs that need more, or that no visible test shows, are left to yours."
-)
+_NOTE = """
+Every verdict is by hidden tests in a second, clean sandbox. This agent has no model: it tries
+small edits where visible tests fail. Bugs that need more, or that no visible test shows, are left
+to yours."""
 _SHOWN_FIRST = "ledgerline-month-overlap"  # short enough for one screen
 _NUM_SHOWN = 12
 
 
-def demo(
-    agent: Annotated[
-        str, typer.Option("--agent", "-a", help="Who repairs: template-repair, gold, noop, random.")
-    ] = "template-repair",
-    workers: options.Workers = None,
-    sandbox: options.Sandbox = "auto",
-) -> None:
-    """Let an agent repair a task of each of 12 programs, the first one turn by turn."""
-    player = GeneratorPlayer(get_agent(agent))
+def demo(workers: options.Workers = None, sandbox: options.Sandbox = "auto") -> None:
+    """Let an agent without a model repair a task of each of 12 programs, one turn by turn."""
+    player = get_player("template-repair")
     chosen = options.parse_sandbox(sandbox)
     factory = EpisodeFactory.from_config(tasks="bundled", sandbox=chosen)
     tasks = _chosen(factory.tasks)
     console = terminal()
     played: list[Trajectory] = []
-    console.rule(f"{agent} on {tasks[0].task_id}")
+    console.rule(f"{player.name} on {tasks[0].task_id}")
     console.print(tasks[0].problem_statement)
 
     def show_turn(outcome: Outcome) -> None:
@@ -52,7 +44,7 @@ def demo(
     asyncio.run(runner.run([(tasks[0], 0)], played.append))
     console.print(Syntax(played[0].patch, "diff", theme="ansi_dark", word_wrap=True))
     console.print(_outcome(played[0]), style="bold")
-    console.rule(f"{agent} on the other {len(tasks) - 1} tasks")
+    console.rule(f"{player.name} on the other {len(tasks) - 1} tasks")
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task("episodes", total=len(tasks) - 1)
 
@@ -63,8 +55,7 @@ def demo(
 
         runner = Runner(factory=factory, player=player, concurrency=workers or os.cpu_count() or 1)
         asyncio.run(runner.run([(task, 0) for task in tasks[1:]], show))
-    note = _NOTE if agent == "template-repair" else ""
-    console.print(f"\nEvery verdict is by hidden tests in a second, clean sandbox. {note}")
+    console.print(_NOTE)
     console.print(f"resolved {sum(one.resolved for one in played)}/{len(played)}")
     if any(one.error for one in played):
         raise typer.Exit(1)
