@@ -103,7 +103,6 @@ def test_doctor_ends_with_1_where_nothing_isolates() -> None:
         (["validate", "bundled", "--task", "nope"], "nope"),
         (["play", "--agent", "noop", "--out", "/proc/nowhere/x.jsonl"], "/proc/nowhere"),
         (["validate", "bundled", "--report", "/proc/x.jsonl"], "/proc/x.jsonl"),
-        (["demo", "--sandbox", "lxc"], "no sandbox backend is called 'lxc'"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:

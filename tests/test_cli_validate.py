@@ -28,8 +28,7 @@ def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
 def test_the_table_says_why_and_exclusions_mend_what_they_can(many: Path, tmp_path: Path) -> None:
     out = tmp_path / "excluded.jsonl"
     text = run("validate", str(many), "--repeats", "1", code=1)
-    assert text.splitlines()[-2] == "gold tests_failed: 1"
-    assert text.splitlines()[-1] == "valid 1/2"
+    assert text.splitlines()[-2:] == ["gold tests_failed: 1", "valid 1/2"]
     text = run("validate", str(many), "--repeats", "1", "--exclude", str(out))
     assert text.splitlines()[-2:] == ["1 expected tests left out", "valid 2/2"]
     (entry,) = map(json.loads, out.read_text().splitlines())
