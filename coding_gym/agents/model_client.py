@@ -254,8 +254,8 @@ class LiteLLMClient(ModelClient):
             raise problem
         if not self._has_warned:
             self._has_warned = True
-            said = f"{public_text(str(problem)):.300}"
-            _log.warning("%s; the request is sent again %d times", said, retries_left)
+            said = "".join(c if c.isprintable() else " " for c in public_text(str(problem)))
+            _log.warning("%.300s; the request is sent again %d times", said, retries_left)
         headers = getattr(problem, "litellm_response_headers", None)
         wait = self._litellm.utils.calculate_retry_after
         await asyncio.sleep(wait(retries_left, self.max_retries, headers))

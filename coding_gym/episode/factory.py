@@ -199,7 +199,7 @@ class Settings(JsonRecord):
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    An image counts by its name, so that a copy in another folder is the same.
+    An image that is a file or folder counts by its name: a copy in another folder is the same.
     """
     parts: list[Any] = [
         task.base_commit,
@@ -208,7 +208,9 @@ def task_digest(task: Task) -> str:
         task.test_patch,
         [*task.fail_to_pass, "", *task.pass_to_pass],
     ]
-    environment = [task.interpreter, PurePath(task.image).name, *task.install_commands]
-    if environment != ["base", ""]:  # without one the digest is that of older records
+    is_path = task.image.startswith(("/", "~", "."))
+    image = PurePath(task.image).name if is_path else task.image
+    environment = [task.interpreter, image, task.image_path, *task.install_commands]
+    if environment != ["base", "", ""]:  # without one the digest is that of older records
         parts.append(environment)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -12,6 +12,7 @@ import pytest
 
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient, Prices
+from coding_gym.episode.factory import task_digest
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.rollout import RunFolder
@@ -232,10 +233,12 @@ def test_resume_refuses_other_settings(tmp_path: Path) -> None:
         evaluate("gold", tmp_path / "run", tasks=TASKS[:1], seed=1, resume=True)
     with pytest.raises(InvalidArgumentError, match="holds a run already"):
         evaluate("gold", tmp_path / "run", tasks=TASKS[:1])
-    for name in ("problem_statement", "interpreter", "image", "install_commands"):
+    for name in ("problem_statement", "interpreter", "image", "image_path", "install_commands"):
         changed: Any = replace(TASKS[0], **{name: "3.9"})
         with pytest.raises(InvalidArgumentError, match=r"tasks have changed .* older version"):
             evaluate("gold", tmp_path / "run", tasks=[changed, TASKS[1]], resume=True)
+    named = [replace(TASKS[0], image=f"{place}/astropy:latest") for place in ("a", "b", "/c", "/d")]
+    assert len({task_digest(task) for task in named}) == 3  # a file counts by its name alone
     moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
     evaluate("gold", tmp_path / "run", tasks=[moved], resume=True)  # as another installation
     evaluate("gold", tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)

@@ -29,12 +29,13 @@ def test_reply_after_failures_that_are_told_at_once_has_the_price_of_litellms_ta
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("litellm.utils.calculate_retry_after", lambda *_: 0)
-    down = Answer({"error": {"message": "no"}}, 500)
+    down = Answer({"error": {"message": "no\x1b]0;title\x07\r\nfine"}}, 500)
     reply = ask(down, down, Answer(message("Fine.")), max_retries=2)
     assert (reply.text, reply.call.prompt_tokens, reply.call.completion_tokens) == ("Fine.", 10, 5)
     assert reply.call.num_retries == 2
     (told,) = [one.message for one in caplog.records if one.name.startswith("coding_gym")]
     assert "the request is sent again 2 times" in told
+    assert told.isprintable()
     assert reply.call.cost == pytest.approx((10 * 0.15 + 5 * 0.6) / 1e6)
 
 
