@@ -90,7 +90,6 @@ def make_run(
             yield replace(shape, **changes)
 
     _write(folder, episodes())
-    (path / "report.json").touch()  # the run has ended
     return path
 
 

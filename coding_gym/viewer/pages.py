@@ -4,6 +4,7 @@ Every text of a record becomes ``{"text": its beginning, "total": its length}``,
 larger than a browser can take; `Run.text` gives the rest piece by piece.
 """
 
+import fcntl
 import hashlib
 import json
 import re
@@ -23,7 +24,7 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.comparison import flat, setting_differences
 from coding_gym.evaluation.report import run_caveats, run_tasks
-from coding_gym.rollout.run_folder import CONFIG, INDEX, RunFolder
+from coding_gym.rollout.run_folder import CONFIG, INDEX, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import (
     STARTED,
@@ -48,7 +49,6 @@ MAX_TURNS, MAX_EPISODES = 50, 500
 _MAX_TEXT, _MAX_MORE = 20_000, 50_000  # characters of a text on a page, and of a further piece
 _MAX_CONFIG_BYTES = 64 << 20
 _RUNNING_S, _RATE_S, _REFRESH_S = 120, 600, 5
-_REPORT = "report.json"  # the command writes it once the run has ended
 
 _COLUMNS = """task, attempt, ifnull(repo, '') AS repo, ifnull(difficulty, '') AS difficulty,
 outcome, reason, stop_reason, error_class, turns, tokens, cost, duration_s, reward, started_at,
@@ -128,8 +128,10 @@ class Run:
         is_busy = self.index.update() or (self._is_changed and self.index.enrich())
         self._is_changed |= is_busy
         late_s = time.monotonic() - self._due
-        # The rate of a run that goes on falls while no attempt ends.
-        is_old = self._is_changed or (self.latest["running"] and late_s > _REFRESH_S)
+        is_old = self._is_changed
+        if late_s > _REFRESH_S and not is_old:
+            # The rate of a run that goes on falls while no attempt ends; another one may go on now.
+            is_old = self.latest["running"] or bool(self._is_locked())
         if is_old and late_s > 0:
             start = time.thread_time()
             with self._summing:
@@ -161,8 +163,10 @@ class Run:
         checked = {"agent": agent, "tasks": wanted, "attempts": head["attempts"]}
         tasks = self.by_task()
         estimates = _estimates(tasks)
-        num_left = head["planned"] - counts["done"]  # a resumed run repeats errors
-        is_running = num_left > 0 and self._is_growing(estimates["duration_s"]["value"] or 0)
+        num_left = head["planned"] - counts["done"] - counts["num_errors"]
+        is_running = self._is_locked()
+        if is_running is None:
+            is_running = num_left > 0 and self._is_growing(estimates["duration_s"]["value"] or 0)
         rate = self._rate_per_min() if is_running and counts["indexed"] == 1 else None
         return {
             **head,
@@ -172,7 +176,7 @@ class Run:
             "caveats": [*run_caveats(checked, _scores(tasks), errors)],
             "running": is_running,
             "rate_per_min": rate,
-            "eta_s": 60 * num_left / rate if rate else None,
+            "eta_s": 60 * num_left / rate if rate and num_left > 0 else None,
         }
 
     def _head(self) -> Json:
@@ -196,14 +200,22 @@ class Run:
             ],
         }
 
-    def _is_growing(self, attempt_s: float) -> bool:
-        """Returns whether an attempt ended a short while ago, and no report was written since.
+    def _is_locked(self) -> bool | None:
+        """Returns whether an evaluation holds the folder's lock; None where locks do not work."""
+        try:
+            with open_regular(self.folder, LOCK) as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # until the file is closed
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return None
+        return False
 
-        Args:
-            attempt_s: How long an attempt takes on average.
-        """
-        added_at, reported_at = (version(self.folder / name)[0] for name in (INDEX, _REPORT))
-        return added_at > max(reported_at, time.time() - max(_RUNNING_S, 5 * attempt_s))
+    def _is_growing(self, attempt_s: float) -> bool:
+        """Returns whether an attempt ended a short while ago; one takes that long on average."""
+        return version(self.folder / INDEX)[0] > time.time() - max(_RUNNING_S, 5 * attempt_s)
 
     def by_task(self) -> dict[str, Json]:
         """Returns the attempts with a verdict at each task, and their means."""

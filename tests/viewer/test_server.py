@@ -1,5 +1,6 @@
 """The viewer's server: what its routes answer, and which requests it refuses."""
 
+import errno
 import json
 import shutil
 import socket
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -275,10 +277,13 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
             lines = (line for line in live.iter_lines() if line.startswith("data: "))
             for done in range(4):
                 deadline = time.monotonic() + 60
-                while (seen := json.loads(next(lines)[6:]))["done"] != done or seen["indexed"] != 1:
+                state: tuple[object, ...] = ()
+                while state != (done, 1, True):
                     assert time.monotonic() < deadline
-                assert (seen["running"], seen["num_errors"]) == (done < 3, int(done == 0))
-                assert bool(seen["rate_per_min"]) == bool(seen["eta_s"]) == (done == 2)
+                    seen = json.loads(next(lines)[6:])
+                    state = seen["done"], seen["indexed"], seen["running"]
+                assert seen["num_errors"] == int(done == 0)
+                assert (bool(seen["rate_per_min"]), bool(seen["eta_s"])) == (done > 1, done == 2)
                 if done < 3:
                     now = datetime.now(UTC).isoformat()
                     run.add(Trajectory(task_id="abc"[next(added)], started_at=now, duration_s=0.1))
@@ -287,13 +292,22 @@ def test_a_run_is_followed_while_it_grows(tmp_path: Path) -> None:
         assert "gone" in json.loads(next(lines)[6:])["caveats"][0]
 
 
-def test_a_run_with_a_newer_report_has_ended(tmp_path: Path) -> None:
-    config = {"tasks": {"source": "bundled", "task_ids": ["a"]}, "created_at": "now"}
+def test_a_run_goes_on_while_its_lock_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"tasks": {"source": "bundled", "task_ids": ["a", "b"]}, "created_at": "now"}
     run = RunFolder.create(tmp_path / "run", config)
+    (shown,) = Runs([run.path]).by_id.values()
+    assert not shown.summary()["running"]
     with run.writer():
         run.add(Trajectory(task_id="a", error="lost", error_class="sandbox"))
-    (shown,) = Runs([run.path]).by_id.values()
+        (run.path / "report.json").touch()
+        shown.index.complete()
+        assert shown.summary()["running"]
+    assert not shown.summary()["running"]
+    monkeypatch.setattr("fcntl.flock", Mock(side_effect=OSError(errno.ENOLCK, "no locks")))
+    assert shown.summary()["running"]  # an attempt is left
+    with (run.path / "index.jsonl").open("a", encoding="utf-8") as index:
+        index.write(json.dumps(run.rows()["a", 0].to_json() | {"task_id": "b"}) + "\n")
     shown.index.complete()
-    assert shown.summary()["running"]
-    (run.path / "report.json").touch()
     assert not shown.summary()["running"]
