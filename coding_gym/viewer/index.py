@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -150,14 +151,37 @@ class RunIndex:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Opens the database, and makes it where there is none."""
+        """Opens the database; one that turns out to be damaged is removed."""
+        try:
+            with closing(self._open()) as connection:
+                yield connection
+        except sqlite3.DatabaseError as problem:
+            self._remove_damaged(problem)
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        """Opens the database, and makes it where there is none or a damaged one."""
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._place / "view.sqlite"
-        with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
+        connection = sqlite3.connect(path, timeout=10, isolation_level=None)
+        try:
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 connection.executescript(_SCHEMA)
                 self.listed = _NO_FILE  # the rows that were copied are gone
-            yield connection
+        except sqlite3.DatabaseError as problem:
+            connection.close()
+            if self._remove_damaged(problem):
+                return self._open()
+            raise
+        return connection
+
+    def _remove_damaged(self, problem: sqlite3.DatabaseError) -> bool:
+        """Removes the database if it is the problem; returns whether it could be."""
+        if type(problem) is sqlite3.DatabaseError:  # the classes below it mean something else
+            with suppress(OSError):
+                shutil.rmtree(self._place)
+                return True
+        return False
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:

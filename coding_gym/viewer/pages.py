@@ -8,10 +8,12 @@ import fcntl
 import hashlib
 import json
 import re
+import sqlite3
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain, count, takewhile, zip_longest
 from pathlib import Path
@@ -458,8 +460,11 @@ class Runs:
         return self.by_id[run_id]
 
     def page(self) -> Json:
-        """Returns all runs, the newest first."""
-        runs = [run.summary() for run in self.by_id.values()]
+        """Returns all runs, the newest first; those whose index cannot be read are left out."""
+        runs = []
+        for run in self.by_id.values():
+            with suppress(sqlite3.Error, OSError):
+                runs.append(run.summary())
         return {"runs": sorted(runs, key=lambda run: run["created_at"], reverse=True)}
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shutil
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -126,6 +127,20 @@ def test_nothing_is_written_into_a_folder_and_a_lost_index_is_made_anew(run: Pat
     assert keys(index) == set()
     index.complete()
     assert keys(index) == expected
+
+
+@pytest.mark.parametrize("start", [0, 8192])
+def test_a_damaged_index_is_made_anew(run: Path, start: int) -> None:
+    index = complete(run)
+    expected = keys(index)
+    (database,) = index._place.glob("view.sqlite")
+    with database.open("r+b") as file:
+        file.seek(start)
+        file.write(os.urandom(database.stat().st_size - start))
+    if start:  # only rows are damaged
+        with pytest.raises(sqlite3.DatabaseError):
+            keys(index)
+    assert keys(complete(run)) == expected
 
 
 def test_runs_that_follow_in_one_folder_have_indexes_of_their_own(run: Path) -> None:
