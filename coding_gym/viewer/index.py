@@ -23,6 +23,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from filelock import FileLock
 from platformdirs import user_cache_path
 
 from coding_gym.errors import InvalidArgumentError
@@ -166,7 +167,9 @@ class RunIndex:
         connection = sqlite3.connect(path, timeout=10, isolation_level=None)
         try:
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                connection.executescript(_SCHEMA)
+                # Of two connections that change the journal's mode one would fail at once.
+                with FileLock(self._place / ".lock", timeout=10):
+                    connection.executescript(_SCHEMA)
                 self.listed = _NO_FILE  # the rows that were copied are gone
         except sqlite3.DatabaseError as problem:
             connection.close()
