@@ -40,6 +40,7 @@ _MAX_SEARCHED = 2_000_000  # characters of an episode
 _ROWS_BYTES, _RECORDS, _STEP_S = 512 << 10, 50, 0.1  # of one step
 _VERSION = 4  # of the tables
 _NO_FILE = (0.0, 0, 0)  # its `version`
+_NOT_LISTED = (*_NO_FILE, 0)
 _FILE = re.compile(rf"trajectories-[0-9]+\.jsonl|{re.escape(run_folder.ERRORS)}")
 
 STARTED = "coalesce(started_at, '~')"
@@ -73,6 +74,7 @@ INSERT OR REPLACE INTO episodes
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE NOT EXISTS
     (SELECT * FROM episodes WHERE task = ?1 AND attempt = ?2 AND outcome != 'error')
 """
+_ADD_TASK = "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)"
 
 Row = dict[str, Any]
 
@@ -87,14 +89,17 @@ class RunIndex:
         identity: Tells the run from others that were or will be in the same folder.
 
     Attributes:
-        listed: The `version` of ``index.jsonl`` when all of its rows were copied.
+        listed: The `version` of ``index.jsonl`` when all of its rows were copied, and the inode of
+            the database that has them.
     """
 
     def __init__(self, folder: Path, *identity: object) -> None:
         self.folder = folder
-        self.listed = _NO_FILE
+        self.listed = _NOT_LISTED
+        self._tasks: list[list[Any]] = []
         key = hashlib.sha256(repr((_VERSION, str(folder.resolve()), *identity)).encode())
         self._place = user_cache_path("coding_gym") / "views" / key.hexdigest()[:24]
+        self._database = self._place / "view.sqlite"
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Returns the rows of a query as dictionaries."""
@@ -117,13 +122,16 @@ class RunIndex:
         """Copies some new rows of ``index.jsonl``; returns whether the file has changed.
 
         A later row of an attempt replaces an earlier one that is an error. If the file became
-        shorter or begins differently, the index is built anew.
+        shorter or begins differently, the index is built anew. A database that was removed is
+        another file now, which has no tasks yet.
         """
-        state = version(self.folder / run_folder.INDEX)
+        state = (*version(self.folder / run_folder.INDEX), version(self._database)[1])
         if state == self.listed:
             return False
         try:
             with open_regular(self.folder, run_folder.INDEX) as file, self._written() as index:
+                if state[-1] != self.listed[-1]:
+                    index.executemany(_ADD_TASK, self._tasks)
                 if not _copy_rows(index, file):
                     self.listed = state
         except OSError:  # it is a link, or no file
@@ -146,9 +154,9 @@ class RunIndex:
 
     def set_tasks(self, labels: Iterable[tuple[str, str, str]]) -> None:
         """Keeps task ids with their repository and difficulty."""
-        rows = [[*map(storable, row)] for row in labels]
+        self._tasks = [[*map(storable, row)] for row in labels]
         with self._written() as connection:
-            connection.executemany("INSERT OR REPLACE INTO tasks VALUES (?, ?, ?)", rows)
+            connection.executemany(_ADD_TASK, self._tasks)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
@@ -163,14 +171,13 @@ class RunIndex:
     def _open(self) -> sqlite3.Connection:
         """Opens the database, and makes it where there is none or a damaged one."""
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._place / "view.sqlite"
-        connection = sqlite3.connect(path, timeout=10, isolation_level=None)
+        connection = sqlite3.connect(self._database, timeout=10, isolation_level=None)
         try:
             if not connection.execute("PRAGMA user_version").fetchone()[0]:
                 # Of two connections that change the journal's mode one would fail at once.
                 with FileLock(self._place / ".lock", timeout=10):
                     connection.executescript(_SCHEMA)
-                self.listed = _NO_FILE  # the rows that were copied are gone
+                self.listed = _NOT_LISTED  # the rows that were copied are gone
         except sqlite3.DatabaseError as problem:
             connection.close()
             if self._remove_damaged(problem):

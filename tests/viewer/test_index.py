@@ -143,6 +143,16 @@ def test_a_damaged_index_is_made_anew(run: Path, start: int) -> None:
     assert keys(complete(run)) == expected
 
 
+def test_an_index_that_another_viewer_made_anew_is_filled_again(run: Path, tmp_path: Path) -> None:
+    index = complete(run)
+    index.set_tasks([("birch__ledger-000001", "birch/ledger", "easy")])
+    expected, labels = keys(index), index.query("SELECT * FROM tasks")
+    index._place.rename(tmp_path / "removed")
+    assert keys(RunIndex(run)) == set()
+    index.complete()
+    assert (keys(index), index.query("SELECT * FROM tasks")) == (expected, labels)
+
+
 def test_runs_that_follow_in_one_folder_have_indexes_of_their_own(run: Path) -> None:
     assert len(keys(complete(run))) == 12
     assert keys(RunIndex(run, "another run")) == set()
