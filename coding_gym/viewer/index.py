@@ -10,6 +10,7 @@ Its files are opened by fixed names only, never through symbolic links; an episo
 cannot be read is marked as unreadable.
 """
 
+import atexit
 import hashlib
 import json
 import math
@@ -17,9 +18,11 @@ import os
 import re
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,7 +101,7 @@ class RunIndex:
         self.listed = _NOT_LISTED
         self._tasks: list[list[Any]] = []
         key = hashlib.sha256(repr((_VERSION, str(folder.resolve()), *identity)).encode())
-        self._place = user_cache_path("coding_gym") / "views" / key.hexdigest()[:24]
+        self._place = _writable(user_cache_path("coding_gym") / "views") / key.hexdigest()[:24]
         self._database = self._place / "view.sqlite"
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
@@ -199,6 +202,19 @@ class RunIndex:
         with self._connected() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
+
+
+@cache
+def _writable(place: Path) -> Path:
+    """Returns a folder, or a private one until the program ends where it cannot be written to."""
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return place
+    except OSError:
+        private = Path(tempfile.mkdtemp(prefix="coding-gym-views-"))
+        atexit.register(shutil.rmtree, private, ignore_errors=True)
+        return private
 
 
 def read_record(folder: Path, row: Row) -> Trajectory:

@@ -153,6 +153,14 @@ def test_an_index_that_another_viewer_made_anew_is_filled_again(run: Path, tmp_p
     assert (keys(index), index.query("SELECT * FROM tasks")) == (expected, labels)
 
 
+def test_a_cache_that_cannot_be_written_to_is_replaced(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert len(keys(complete(run))) == 12
+
+
 def test_runs_that_follow_in_one_folder_have_indexes_of_their_own(run: Path) -> None:
     assert len(keys(complete(run))) == 12
     assert keys(RunIndex(run, "another run")) == set()
