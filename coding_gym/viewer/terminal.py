@@ -46,7 +46,8 @@ def read_episode(folder: Path, task: str, attempt: int | None = None) -> Json:
     first = {row["task"]: row["attempt"] for row in rows}
     if task not in first:
         near = nearest(task, first)
-        raise UnknownNameError(f"{folder} has no task {task!r}; the nearest is {near!r}")
+        hint = f"; the nearest is {near!r}" if near else ""
+        raise UnknownNameError(f"{folder} has no task {task!r}{hint}")
     attempt = first[task] if attempt is None else attempt
     episode = run.episode(task, attempt)
     while (start := len(episode["turns"])) < episode["num_turns"]:

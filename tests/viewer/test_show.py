@@ -95,6 +95,7 @@ def test_a_terminal_gets_colours_and_a_pager(runs: Path) -> None:
     ("arguments", "reply"),
     [
         (["first", "birch__ledger-00001"], TASK),
+        (["first", "nosuch"], "has no task 'nosuch'\n"),
         (["first", TASK, "7"], "no attempt 7"),
         (["nowhere", TASK], "nowhere"),
         (["first", TASK, "--diff", "nowhere:1"], "nowhere"),
