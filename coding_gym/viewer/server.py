@@ -182,9 +182,10 @@ def _answer(content: Json, status: int = 200) -> Any:
 
 
 async def _events(runs: Runs, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
-    """Yields server-sent events: every run's summary, and again when it has changed."""
+    """Yields server-sent events: the ids of all runs, then summaries, again when they change."""
     sent: dict[str, Json] = {}
     sent_at = 0.0
+    yield f"event: ids\ndata: {dumps({'ids': [*runs.by_id]})}\n\n"
     while not is_ending():
         latest = {run.id: run.latest for run in runs.by_id.values() if run.latest}
         for run_id in sent.keys() - runs.by_id.keys():
