@@ -112,6 +112,9 @@ class RunIndex:
 
     def list_all(self) -> None:
         """Copies all rows of ``index.jsonl``."""
+        with suppress(sqlite3.DatabaseError):  # it was damaged, and is gone
+            while self.update():
+                pass
         while self.update():
             pass
 
@@ -163,38 +166,21 @@ class RunIndex:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Opens the database; one that turns out to be damaged is removed."""
+        """Opens the database, and makes it where there is none; a damaged one is removed."""
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        connected = sqlite3.connect(self._database, timeout=10, isolation_level=None)
         try:
-            with closing(self._open()) as connection:
+            with closing(connected) as connection:
+                if not connection.execute("PRAGMA user_version").fetchone()[0]:
+                    # Of two connections that change the journal's mode one would fail at once.
+                    with FileLock(self._place / ".lock", timeout=10):
+                        connection.executescript(_SCHEMA)
+                    self.listed = _NOT_LISTED  # the rows that were copied are gone
                 yield connection
         except sqlite3.DatabaseError as problem:
-            self._remove_damaged(problem)
+            if type(problem) is sqlite3.DatabaseError:  # the classes below it mean something else
+                shutil.rmtree(self._place, ignore_errors=True)
             raise
-
-    def _open(self) -> sqlite3.Connection:
-        """Opens the database, and makes it where there is none or a damaged one."""
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._database, timeout=10, isolation_level=None)
-        try:
-            if not connection.execute("PRAGMA user_version").fetchone()[0]:
-                # Of two connections that change the journal's mode one would fail at once.
-                with FileLock(self._place / ".lock", timeout=10):
-                    connection.executescript(_SCHEMA)
-                self.listed = _NOT_LISTED  # the rows that were copied are gone
-        except sqlite3.DatabaseError as problem:
-            connection.close()
-            if self._remove_damaged(problem):
-                return self._open()
-            raise
-        return connection
-
-    def _remove_damaged(self, problem: sqlite3.DatabaseError) -> bool:
-        """Removes the database if it is the problem; returns whether it could be."""
-        if type(problem) is sqlite3.DatabaseError:  # the classes below it mean something else
-            with suppress(OSError):
-                shutil.rmtree(self._place)
-                return True
-        return False
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:

@@ -131,8 +131,7 @@ class Run:
         self._is_changed |= is_busy
         late_s = time.monotonic() - self._due
         is_old = self._is_changed
-        if late_s > _REFRESH_S and not is_old:
-            # The rate of a run that goes on falls while no attempt ends; another one may go on now.
+        if late_s > _REFRESH_S and not is_old:  # the rate falls, or an evaluation resumes the run
             is_old = self.latest["running"] or bool(self._is_locked())
         if is_old and late_s > 0:
             start = time.thread_time()

@@ -57,14 +57,10 @@ def rows(page: Any) -> Any:
     return page.get_by_role("table").locator("tbody tr")
 
 
-def hide(page: Any, is_hidden: bool) -> None:
-    page.evaluate(
-        """value => {
-            Object.defineProperty(document, 'hidden', {value, configurable: true});
-            document.dispatchEvent(new Event('visibilitychange'));
-        }""",
-        is_hidden,
-    )
+def hide(page: Any, is_hidden: str) -> None:
+    page.evaluate(f"""Object.defineProperty(document, 'hidden', {{
+        value: {is_hidden}, configurable: true}});
+        document.dispatchEvent(new Event('visibilitychange'))""")
 
 
 def test_runs_lead_to_episodes_and_these_to_turns(page: Any, server: str) -> None:
@@ -175,7 +171,7 @@ def test_a_running_evaluation_grows_in_the_page(page: Any, tmp_path: Path) -> No
         expect(page.get_by_text("There are no runs yet")).to_be_visible()
         page.evaluate("window.isSamePage = true")
         streams = "performance.getEntriesByName(location.origin + '/api/events').length"
-        for is_hidden in (True, False):  # a hidden page gives its connection back
+        for is_hidden in ("true", "false"):  # a hidden page gives its connection back
             hide(page, is_hidden)
             page.wait_for_function(f"{streams} === 1")
         arguments = ["eval", "--agent", "gold", "-n", "6", "--out", str(tmp_path / "live")]
@@ -186,11 +182,11 @@ def test_a_running_evaluation_grows_in_the_page(page: Any, tmp_path: Path) -> No
         assert evaluation.returncode == 0
         page.evaluate("location.hash = '#/'")
         expect(rows(page)).to_have_count(1)
-        hide(page, True)
+        hide(page, "true")
         shutil.rmtree(tmp_path / "live")
         while page.request.get(f"{address}api/runs").json()["runs"]:
             page.wait_for_timeout(100)
-        hide(page, False)
+        hide(page, "false")
         expect(page.get_by_text("There are no runs yet")).to_be_visible()
         assert page.evaluate("window.isSamePage")
 
