@@ -414,6 +414,7 @@ class Runs:
 
     Attributes:
         by_id: The runs.
+        gone: The last summaries of runs whose folder was removed.
         problems: Why other folders with settings are no runs.
 
     Raises:
@@ -426,6 +427,7 @@ class Runs:
                 raise InvalidArgumentError(f"{path} is no folder; name runs, or a folder of runs")
         self.paths = paths
         self.by_id: dict[str, Run] = {}
+        self.gone: dict[str, Json] = {}
         self.problems: dict[Path, str] = {}
         self._found: dict[Path, tuple[float, int, int]] = {}  # versions of the settings
         self.refresh()
@@ -446,6 +448,9 @@ class Runs:
                     by_id[run_id] = Run(folder, run_id)
                 except InvalidArgumentError as problem:
                     self.problems[folder] = str(problem)
+        lost = {"gone": True, "running": False, "caveats": ["The folder of this run is gone."]}
+        gone = self.gone | {run.id: run.latest | lost for run in self.by_id.values() if run.latest}
+        self.gone = {run_id: run for run_id, run in gone.items() if run_id not in by_id}
         self.by_id, self._found = by_id, found
 
     def __getitem__(self, run_id: str) -> Run:

@@ -182,15 +182,11 @@ def _answer(content: Json, status: int = 200) -> Any:
 
 
 async def _events(runs: Runs, is_ending: Callable[[], bool]) -> AsyncIterator[str]:
-    """Yields server-sent events: the ids of all runs, then summaries, again when they change."""
+    """Yields server-sent events: the summaries of all runs, again when they change."""
     sent: dict[str, Json] = {}
     sent_at = 0.0
-    yield f"event: ids\ndata: {dumps({'ids': [*runs.by_id]})}\n\n"
     while not is_ending():
-        latest = {run.id: run.latest for run in runs.by_id.values() if run.latest}
-        for run_id in sent.keys() - runs.by_id.keys():
-            gone = {"gone": True, "running": False, "caveats": ["The folder of this run is gone."]}
-            latest[run_id] = sent[run_id] | gone
+        latest = {run.id: run.latest for run in runs.by_id.values() if run.latest} | runs.gone
         for run_id, summary in latest.items():
             if sent.get(run_id) != summary:
                 yield f"event: run\ndata: {dumps(summary)}\n\n"

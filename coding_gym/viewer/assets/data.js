@@ -61,31 +61,18 @@ export async function load(path) {
 
 /**
  * Calls `onRun` for every run, again when it changed, and `onState` with whether the server is
- * there; not while the page is hidden, as browsers allow six connections to a server. Runs that
- * were removed in the meantime are missing from the ids with which a connection begins.
+ * there; not while the page is hidden, as browsers allow six connections to a server.
  */
 export function watchRuns(onRun, onState) {
   if (isReport) return;
   let source = null;
-  const known = new Map();
-  const take = (run) => {
-    known.set(run.id, run);
-    onRun(run);
-  };
-  const caveats = ["The folder of this run is gone."];
-  const forget = ({ ids }) => {
-    for (const [id, run] of known) {
-      if (!ids.includes(id)) take({ ...run, gone: true, running: false, caveats });
-    }
-  };
   const follow = () => {
     source?.close();
     if (document.hidden) return;
     source = new EventSource("api/events");
     source.addEventListener("open", () => onState(true));
     source.addEventListener("error", () => onState(false));
-    source.addEventListener("ids", (event) => forget(JSON.parse(event.data)));
-    source.addEventListener("run", (event) => take(JSON.parse(event.data)));
+    source.addEventListener("run", (event) => onRun(JSON.parse(event.data)));
   };
   document.addEventListener("visibilitychange", follow);
   follow();
