@@ -92,6 +92,7 @@ class RunIndex:
         identity: Tells the run from others that were or will be in the same folder.
 
     Attributes:
+        database: Its file, alone in a folder.
         listed: The `version` of ``index.jsonl`` when all of its rows were copied, and the inode of
             the database that has them.
     """
@@ -101,8 +102,8 @@ class RunIndex:
         self.listed = _NOT_LISTED
         self._tasks: list[list[Any]] = []
         key = hashlib.sha256(repr((_VERSION, str(folder.resolve()), *identity)).encode())
-        self._place = _writable(user_cache_path("coding_gym") / "views") / key.hexdigest()[:24]
-        self._database = self._place / "view.sqlite"
+        place = _writable(user_cache_path("coding_gym") / "views") / key.hexdigest()[:24]
+        self.database = place / "view.sqlite"
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Returns the rows of a query as dictionaries."""
@@ -131,7 +132,7 @@ class RunIndex:
         shorter or begins differently, the index is built anew. A database that was removed is
         another file now, which has no tasks yet.
         """
-        state = (*version(self.folder / run_folder.INDEX), version(self._database)[1])
+        state = (*version(self.folder / run_folder.INDEX), version(self.database)[1])
         if state == self.listed:
             return False
         try:
@@ -167,19 +168,19 @@ class RunIndex:
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """Opens the database, and makes it where there is none; a damaged one is removed."""
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connected = sqlite3.connect(self._database, timeout=10, isolation_level=None)
+        self.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        connected = sqlite3.connect(self.database, timeout=10, isolation_level=None)
         try:
             with closing(connected) as connection:
                 if not connection.execute("PRAGMA user_version").fetchone()[0]:
                     # Of two connections that change the journal's mode one would fail at once.
-                    with FileLock(self._place / ".lock", timeout=10):
+                    with FileLock(self.database.parent / ".lock", timeout=10):
                         connection.executescript(_SCHEMA)
                     self.listed = _NOT_LISTED  # the rows that were copied are gone
                 yield connection
         except sqlite3.DatabaseError as problem:
             if type(problem) is sqlite3.DatabaseError:  # the classes below it mean something else
-                shutil.rmtree(self._place, ignore_errors=True)
+                shutil.rmtree(self.database.parent, ignore_errors=True)
             raise
 
     @contextmanager

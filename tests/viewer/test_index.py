@@ -131,7 +131,7 @@ def test_nothing_is_written_into_a_folder_and_a_lost_index_is_made_anew(run: Pat
 def test_a_damaged_index_is_made_anew(run: Path) -> None:
     index = complete(run)
     expected = keys(index)
-    index._database.write_bytes(os.urandom(index._database.stat().st_size))
+    index.database.write_bytes(os.urandom(index.database.stat().st_size))
     assert keys(complete(run)) == expected
 
 
@@ -139,7 +139,7 @@ def test_an_index_that_another_viewer_made_anew_is_filled_again(run: Path, tmp_p
     index = complete(run)
     index.set_tasks([("birch__ledger-000001", "birch/ledger", "easy")])
     expected, labels = keys(index), index.query("SELECT * FROM tasks")
-    index._place.rename(tmp_path / "removed")
+    index.database.parent.rename(tmp_path / "removed")
     assert keys(RunIndex(run)) == set()
     index.complete()
     assert (keys(index), index.query("SELECT * FROM tasks")) == (expected, labels)
