@@ -12,9 +12,10 @@ VALUES = ["task", "patch", "action", "calls", "grade"]
 # What they need.
 VALUES += ["json_record", "addresses", "arguments", "optional", "row_reader", "syntax"]
 
-LAYERS = {
+LAYERS: dict[str, float] = {
     "errors": -1,
     **dict.fromkeys(VALUES, 0),
+    "host": 0.5,  # reads facts about the machine; the values know none
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
     **dict.fromkeys(["grading", "rewards", "trajectory_file"], 3),
@@ -69,6 +70,7 @@ def test_the_rule_refuses_what_it_should() -> None:
     assert not may_import("tools", "workspace")
     assert not may_import("task", "sandbox")
     assert not may_import("sandbox", "testing")
+    assert not may_import("host", "sandbox")
 
 
 def test_packages_import_only_from_layers_above() -> None:
@@ -100,8 +102,8 @@ def starts_processes(path: Path) -> bool:
     return False
 
 
-# `testing` kills owners of its own making.
-STARTERS = {"sandbox", "testing"}
+# `host` asks programs for their version; `testing` kills owners of its own making.
+STARTERS = {"sandbox", "host", "testing"}
 # These files are texts that run inside a sandbox; the host never executes them.
 SENT_INTO_SANDBOXES = (
     "grading/supervisor.py",
@@ -111,7 +113,7 @@ SENT_INTO_SANDBOXES = (
 )
 
 
-def test_only_the_sandbox_package_starts_processes() -> None:
+def test_only_sandbox_and_host_start_processes() -> None:
     starters = {
         str(path.relative_to(PACKAGE))
         for path, package in modules()

@@ -4,11 +4,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox import host_network
+from coding_gym.host import network as host_network
 from coding_gym.sandbox.environment import environment
 from coding_gym.sandbox.images import Image
 from coding_gym.sandbox.results import check_env, check_shell
-from coding_gym.sandbox.spec import Interpreter, SandboxSpec
+from coding_gym.sandbox.spec import Interpreter, SandboxSpec, mounts_in_place
 
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
@@ -40,7 +40,7 @@ def namespace_request(
         index = _show(shown, spec.python.prefix, "interpreter", covered=True)
         mounts.append((index, str(spec.python.prefix)))
     network = host_network.settings() if spec.network else host_network.NONE
-    for mount in (*network.mounts, *spec.mounts):
+    for mount in (*mounts_in_place(network.paths), *spec.mounts):
         index = _show(shown, mount.source, "mount", writable=mount.writable)
         mounts.append((index, _checked_target(mount.target)))
     disk = None if upper is None else _show(shown, upper, "layer", writable=True, once=True)

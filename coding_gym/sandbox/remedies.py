@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _ROOT = Path("/")

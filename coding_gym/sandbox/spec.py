@@ -1,9 +1,11 @@
 """What a sandbox is made of: folders, an interpreter, limits. Plain values, no processes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from coding_gym.host.interpreters import Interpreter as Interpreter
 
 WORKDIR = "/workspace"
 HOME = "/home/agent"
@@ -23,6 +25,11 @@ class Mount:
     source: Path
     target: str
     writable: bool = False
+
+
+def mounts_in_place(paths: Iterable[Path]) -> tuple[Mount, ...]:
+    """Returns mounts that show host folders and files at their own paths, read-only."""
+    return tuple(Mount(source=path, target=str(path)) for path in paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +53,6 @@ class SandboxLimits:
     num_open_files: int = 1024
     memory_bytes: int = 4 << 30
     num_cpus: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interpreter:
-    """A Python installation on the host that a sandbox can show.
-
-    Attributes:
-        executable: The real path of its ``python3.X`` binary.
-        prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
-        version: ``"3.11.7"``.
-        site_packages: Where its own pip would install (``sysconfig`` path ``purelib``).
-    """
-
-    executable: Path
-    prefix: Path
-    version: str
-    site_packages: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import select
 import signal
 from pathlib import Path
 
-from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter
 
 # The descriptor at which such a process finds its channel.
 CHANNEL = 3

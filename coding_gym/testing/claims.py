@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, SandboxSpec

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from coding_gym import tools
+from coding_gym.host import interpreters
 from coding_gym.rewards import registry
-from coding_gym.sandbox import interpreters, options, temporary
+from coding_gym.sandbox import options, temporary
 from coding_gym.sandbox.containers import engine, owners
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend

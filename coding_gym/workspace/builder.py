@@ -13,12 +13,12 @@ from coding_gym.errors import (
     TemplateError,
     last_line,
 )
+from coding_gym.host.toolchains import Toolchain, find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter
 from coding_gym.sandbox.cache_uses import cache_uses
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
-from coding_gym.sandbox.toolchains import Toolchain, find_toolchain
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
@@ -129,7 +129,7 @@ class Builder:
                 mounts=(
                     Mount(source=folder / "base.git", target=BASE_GIT),
                     *ground.mounts,
-                    *tools.mounts,
+                    *(Mount(source=f, target=t) for t, f in tools.folders.items()),
                 ),
                 python=ground.python,
                 path=(*ground.path, *tools.path),

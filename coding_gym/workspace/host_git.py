@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import MissingDependencyError
+from coding_gym.host.network import network_variables
 from coding_gym.sandbox.foreign_process import read_to_end
-from coding_gym.sandbox.host_network import network_variables
 from coding_gym.workspace.complaints import git_complaint
 
 if TYPE_CHECKING:

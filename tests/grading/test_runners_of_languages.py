@@ -27,7 +27,7 @@ from coding_gym.grade import GradeReason
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.java_options import JavaOptions
 from coding_gym.grading.runners.java_runner import SYSTEM_JARS
-from coding_gym.sandbox.toolchains import find_toolchain
+from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 

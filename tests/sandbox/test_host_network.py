@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sandbox_scene import make_sandbox
 
+from coding_gym.host.network import settings
 from coding_gym.sandbox import default_interpreter
-from coding_gym.sandbox.host_network import settings
 
 
 def test_a_server_of_the_host_is_reached_with_the_network() -> None:
@@ -60,7 +60,7 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
     with make_sandbox(network=True, python=default_interpreter()) as sandbox:
         config = sandbox.run("cat /etc/pip.conf").output
         assert f"index-url = file://{pip_of_the_host}/index/simple" in config
-        assert f"    {pip_of_the_host}/links\n" in config
+        assert f"\t{pip_of_the_host}/links\n" in config
         names = sandbox.run("env").output
         assert "HTTPS_PROXY=http://proxy.example.org:3128\n" in names
         assert "SECRET_TOKEN" not in names
@@ -73,6 +73,6 @@ def test_settings_of_pip_come_along(pip_of_the_host: Path) -> None:
 
 def test_what_does_not_exist_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", "/no/such/folder relative")
-    sources = [str(mount.source) for mount in settings().mounts]
-    assert "/no/such/folder" not in sources
-    assert all(source.startswith("/") for source in sources)
+    paths = settings().paths
+    assert Path("/no/such/folder") not in paths
+    assert all(path.is_absolute() for path in paths)

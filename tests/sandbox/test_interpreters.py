@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.host.toolchains import Toolchain, find_toolchain
 from coding_gym.sandbox import SandboxSpec, default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.spec import Interpreter
-from coding_gym.sandbox.toolchains import Toolchain, find_toolchain
 
 _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 
@@ -181,9 +181,7 @@ def test_another_installation_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
     found = find_toolchain("go", shown_path=str(tmp_path / "none"))
-    assert [(mount.source, mount.target) for mount in found.mounts] == [
-        (tmp_path / "go1", "/opt/go")
-    ]
+    assert found.folders == {"/opt/go": tmp_path / "go1"}
     assert (found.path, found.missing) == (("/opt/go/bin",), "")
 
 
@@ -202,5 +200,5 @@ def test_rustup_shows_its_toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(proxies))
     monkeypatch.setenv("RUSTUP_HOME", str(home))
     found = find_toolchain("rust", shown_path=str(tmp_path / "none"))
-    assert [mount.source for mount in found.mounts] == [real.parent, proxies.parent]
+    assert [*found.folders.values()] == [real.parent, proxies.parent]
     assert found.path == ("/opt/rust/bin", "/opt/rust1/bin")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.remedies import (
     apparmor_profile,
     is_refusal,

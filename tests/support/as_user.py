@@ -17,7 +17,8 @@ from typing import Any
 from repositories import write_files
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
-from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, interpreters, standalone
+from coding_gym.host import interpreters
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, standalone
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaRunner
-from coding_gym.sandbox.toolchains import find_toolchain
+from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import Task
 
 

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox import host_network
+from coding_gym.host import network as host_network
 from coding_gym.sandbox.containers.prepare import FIRST_BASH, check_alias
 from coding_gym.sandbox.environment import environment, mounted_packages
 from coding_gym.sandbox.results import check_env

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.environment import environment
-from coding_gym.sandbox.host_network import settings
 from coding_gym.sandbox.landlock import folder as folders
 from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
 from coding_gym.sandbox.landlock.guarded import Guarded
@@ -225,8 +225,8 @@ def _grants(spec: SandboxSpec, folder: Path, places: dict[str, Path]) -> Iterato
             yield from tree_grants(prefix)
     if spec.network:
         yield "read", "/etc/resolv.conf"
-        for mount in settings().mounts:
-            yield "read", str(mount.source)
+        for path in settings().paths:
+            yield "read", str(path)
 
 
 def _remedy(failure: SetupError) -> str:

@@ -1,17 +1,18 @@
-"""What a sandbox with the host's network needs of the host: name servers, proxies, pip's settings.
+"""Network settings of this machine: name servers, proxies, certificates, pip's configuration.
 
-Only builds of environments have the network. They are the task author's commands, not a policy's.
+A sandbox with the host's network needs them. Only builds of environments have it, and they run
+commands of the task's author, not of a policy.
 """
 
 import configparser
+import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-
-from coding_gym.sandbox.spec import Mount
 
 _COPIED = ("hosts", "resolv.conf")
 _CERTIFICATE_VARIABLES = (
@@ -34,12 +35,12 @@ class NetworkSettings:
     Attributes:
         files: Texts by path inside; each replaces a file of the root.
         env: Environment variables.
-        mounts: Host folders and files that those settings name.
+        paths: Host folders and files that those settings name, to be shown where they are.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
-    mounts: tuple[Mount, ...] = ()
+    paths: tuple[Path, ...] = ()
 
 
 NONE = NetworkSettings()
@@ -56,46 +57,39 @@ def network_variables() -> dict[str, str]:
 
 def settings() -> NetworkSettings:
     """Returns the host's network settings as they are now."""
-    env = network_variables() | _pip_variables()
+    env = network_variables()
+    env |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    env.pop("PIP_CONFIG_FILE", None)
     pip = _pip_configuration()
+    text = io.StringIO()
+    pip.write(text)
     files = {f"/etc/{name}": _read(Path("/etc") / name) for name in _COPIED}
-    files["/etc/pip.conf"] = _as_text(pip)
-    places = dict.fromkeys((*_package_folders(pip, env), *_certificates(env)))
-    mounts = tuple(
-        Mount(source=place, target=str(place))
-        for place in places
-        if place.exists() and not any(place.is_relative_to(folder) for folder in _SHOWN)
+    certificates = [Path(env[name]) for name in _CERTIFICATE_VARIABLES if name in env]
+    paths = tuple(
+        path
+        for path in dict.fromkeys((*_package_folders(pip, env), *certificates))
+        if path.is_absolute()
+        and path.exists()
+        and not any(path.is_relative_to(folder) for folder in _SHOWN)
     )
-    return NetworkSettings(files=files, env=env, mounts=mounts)
-
-
-def _pip_variables() -> dict[str, str]:
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("PIP_") and name != "PIP_CONFIG_FILE"
-    }
+    return NetworkSettings(files | {"/etc/pip.conf": text.getvalue()}, env, paths)
 
 
 def _pip_configuration() -> configparser.RawConfigParser:
     """Returns pip's configuration files of this host, merged in pip's own order."""
     home = Path.home()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    named = os.environ.get("PIP_CONFIG_FILE")
-    places = [
-        Path("/etc/xdg/pip/pip.conf"),
-        Path("/etc/pip.conf"),
+    merged = configparser.RawConfigParser()
+    for place in (
+        "/etc/xdg/pip/pip.conf",
+        "/etc/pip.conf",
         home / ".pip" / "pip.conf",
         user / "pip" / "pip.conf",
         Path(sys.prefix) / "pip.conf",
-        *([Path(named)] if named else []),
-    ]
-    merged = configparser.RawConfigParser()
-    for place in places:
-        try:
+        os.environ.get("PIP_CONFIG_FILE", ""),
+    ):
+        with suppress(configparser.Error):  # pip itself will say so where it matters
             merged.read(place, encoding="utf-8")
-        except configparser.Error:
-            continue  # pip itself will say so where it matters
     return merged
 
 
@@ -106,27 +100,10 @@ def _package_folders(pip: configparser.RawConfigParser, env: Mapping[str, str]) 
         values += [pip.get(section, option, fallback="") for section in pip.sections()]
         for word in " ".join(values).split():
             parts = urlsplit(word)
-            if parts.scheme not in {"", "file"}:
-                continue
-            folder = Path(unquote(parts.path)).expanduser()
-            if folder.is_absolute():
+            if parts.scheme in {"", "file"}:
+                folder = Path(unquote(parts.path)).expanduser()
                 # A simple index links to files beside itself.
                 yield folder.parent if folder.name == "simple" else folder
-
-
-def _certificates(env: Mapping[str, str]) -> Iterator[Path]:
-    for name in _CERTIFICATE_VARIABLES:
-        if name in env and Path(env[name]).is_absolute():
-            yield Path(env[name])
-
-
-def _as_text(pip: configparser.RawConfigParser) -> str:
-    lines = []
-    for section in pip.sections():
-        lines.append(f"[{section}]")
-        for option, value in pip.items(section):
-            lines.append(f"{option} = " + value.replace("\n", "\n    "))
-    return "\n".join(lines) + "\n"
 
 
 def _read(path: Path) -> str:

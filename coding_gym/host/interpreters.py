@@ -1,4 +1,4 @@
-"""Python installations on this machine that a sandbox can show."""
+"""Python installations on this machine, found without a shell and asked for their version."""
 
 import json
 import os
@@ -6,11 +6,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.sandbox.spec import Interpreter
 
 _ASK_TIMEOUT_S = 30.0
 # Runs under every Python from 2.7 on. Debian's own Python installs where the path does not exist
@@ -28,6 +28,23 @@ print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", 
 _USUAL = "cpython"
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _NAME = re.compile(r"python(\d+\.\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """A Python installation on the host that a sandbox can show.
+
+    Attributes:
+        executable: The real path of its ``python3.X`` binary.
+        prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
+        version: ``"3.11.7"``.
+        site_packages: Where its own pip would install (``sysconfig`` path ``purelib``).
+    """
+
+    executable: Path
+    prefix: Path
+    version: str
+    site_packages: Path
 
 
 @cache
@@ -71,7 +88,7 @@ def find_interpreter(version: str) -> Interpreter:
         found = describe(executable)
         if found is not None and _fits(found, version):
             return found
-    here = {python.version for python in (running, *_installations())}
+    here = {python.version for python in (running, *_installations()) if python}
     places = ", ".join(str(place) for place in _places())
     raise SandboxUnavailableError(
         f"no Python {version} on this machine: there are {', '.join(sorted(here, key=_numbers))} "
@@ -85,29 +102,22 @@ def _fits(interpreter: Interpreter, version: str) -> bool:
     return f"{interpreter.version}.".startswith(f"{version}.")
 
 
-def _pyenv_root() -> Path:
-    return Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-
-
-def _uv_folder() -> Path:
-    if folder := os.environ.get("UV_PYTHON_INSTALL_DIR"):
-        return Path(folder)
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "uv" / "python"
-
-
 def _places() -> list[Path]:
     """Returns the folders that are searched, in order."""
-    on_path = [Path(p) for p in os.environ.get("PATH", "").split(os.pathsep) if p]
-    fixed = [_pyenv_root() / "versions", _uv_folder(), Path("/usr/local/bin"), Path("/usr/bin")]
+    variables, home = os.environ, Path.home()
+    pyenv = Path(variables.get("PYENV_ROOT") or home / ".pyenv")
+    data = Path(variables.get("XDG_DATA_HOME") or home / ".local" / "share")
+    uv = Path(variables.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
+    fixed = [pyenv / "versions", uv, Path("/usr/local/bin"), Path("/usr/bin")]
+    on_path = [Path(p) for p in variables.get("PATH", "").split(os.pathsep) if p]
     return list(dict.fromkeys([*fixed, *on_path]))
 
 
-def _installations() -> Iterator[Interpreter]:
-    """Gives every Python there is; each is run once."""
+def _installations() -> Iterator[Interpreter | None]:
+    """Gives every Python there is, None for a binary that is none; each is run once."""
     for executable in _candidates("python[0-9]*.[0-9]*"):
-        if _NAME.fullmatch(executable.name) and (found := describe(executable)) is not None:
-            yield found
+        if _NAME.fullmatch(executable.name):
+            yield describe(executable)
 
 
 def _candidates(name: str) -> Iterator[Path]:
@@ -142,7 +152,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 @cache
 def describe(executable: Path, *, usual: bool = True) -> Interpreter | None:
-    """Returns the facts that a binary tells of itself; None where it does not run.
+    """Returns the facts that a binary reports of itself; None where it does not run.
 
     Args:
         executable: The binary.

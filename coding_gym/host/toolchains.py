@@ -1,25 +1,23 @@
 """Compilers and runtimes of this machine, other than Python's, and how a sandbox shows them."""
 
 import os
-import re
 import shutil
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from coding_gym.sandbox.spec import Mount
-
 _SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_DEFAULT_TOOLCHAIN = re.compile(r'^default_toolchain\s*=\s*"([^"]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """What tasks in a language need.
+    """The needs of tasks in a language.
 
     Attributes:
         programs: All of these.
-        packages: Debian's names of what has them.
+        packages: Debian packages that have them.
         places: Folders of programs beside PATH; ``~`` is the home folder.
     """
 
@@ -39,15 +37,16 @@ _LANGUAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """What a sandbox needs so that the programs of a language run in it.
+    """The host folders with which the programs of a language run in a sandbox.
 
     Attributes:
-        mounts: Folders to show.
+        folders: Host folders by the path at which a sandbox shows them.
         path: Folders to put in front of ``PATH``.
-        missing: Why the language cannot be used here, and what installs it; "" where it can.
+        missing: Why the language cannot be used here, and the command that installs it; "" where
+            it can.
     """
 
-    mounts: tuple[Mount, ...] = ()
+    folders: Mapping[str, Path] = field(default_factory=dict)
     path: tuple[str, ...] = ()
     missing: str = ""
 
@@ -56,10 +55,10 @@ class Toolchain:
 def find_toolchain(language: str, *, shown_path: str = _SHOWN_PATH) -> Toolchain:
     """Returns how to show the programs of a language.
 
-    Those below ``/usr`` are seen anyway, and taken even where ``PATH`` has newer ones elsewhere:
-    they need nothing that a sandbox does not show. Only what the system lacks is looked for in
-    ``PATH``, and its installation, such as rustup's or nvm's, shown at ``/opt/<language>``. A
-    language that is not known here needs nothing.
+    Programs below ``/usr`` are seen anyway. They are taken even where ``PATH`` has newer ones
+    elsewhere, because they need nothing that a sandbox does not show. A program that the system
+    lacks is looked for in ``PATH``, and its installation, such as rustup's or nvm's, is shown at
+    ``/opt/<language>``. An unknown language needs nothing.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
@@ -80,13 +79,12 @@ def find_toolchain(language: str, *, shown_path: str = _SHOWN_PATH) -> Toolchain
             )
         if folder not in folders:
             folders.append(folder)
-    targets = [f"/opt/{language}{number or ''}" for number in range(len(folders))]
-    mounts = [Mount(source=f, target=t) for f, t in zip(folders, targets, strict=True)]
-    return Toolchain(mounts=tuple(mounts), path=tuple(f"{target}/bin" for target in targets))
+    shown = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
+    return Toolchain(folders=shown, path=tuple(f"{target}/bin" for target in shown))
 
 
 def _is_shown(program: str, path: str) -> bool:
-    """Whether a program is one of the system's, and not rustup's stand-in for one elsewhere."""
+    """Whether a program is one of the system's, and not rustup's proxy of one elsewhere."""
     found = shutil.which(program, path=path)
     return found is not None and Path(found).resolve().name != "rustup"
 
@@ -104,10 +102,10 @@ def _installation(program: str, places: tuple[str, ...]) -> Path | None:
 
 
 def _rustup_program(program: str) -> Path | None:
-    """Returns a program of rustup's default toolchain, without asking rustup."""
+    """Returns a program of rustup's default toolchain; rustup itself might download one."""
     home = Path(os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup")
     try:
-        chosen = _DEFAULT_TOOLCHAIN.search((home / "settings.toml").read_text(encoding="utf-8"))
-    except OSError:
+        settings = tomllib.loads((home / "settings.toml").read_text(encoding="utf-8"))
+        return home / "toolchains" / str(settings["default_toolchain"]) / "bin" / program
+    except (OSError, ValueError, KeyError):
         return None
-    return home / "toolchains" / chosen[1] / "bin" / program if chosen else None
