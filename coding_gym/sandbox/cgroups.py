@@ -1,13 +1,12 @@
 """Control groups (version 2) for sandboxes, where a part of the hierarchy was delegated to us.
 
 A group bounds what resource limits cannot: the memory, processes and processor time of all the
-processes of a sandbox together. The kernel lets groups that hold processes have no controllers for
-groups below them, so this needs a group of our own whose processes can be moved one further down.
-That is done where nobody but this process and its children would be moved; elsewhere nothing is
-touched.
+processes of a sandbox together. The kernel gives groups that hold processes no controllers for the
+groups below them. So the first use moves this process and its children one level down, into a group
+of their own; that is done only where the delegated group holds no other process.
 
-    <delegated group>/               memory, pids and cpu for the groups below
-        coding_gym-<identity>/    this process
+    <delegated group>/            memory, pids and cpu for the groups below
+        coding_gym-<identity>/    this process and its children, moved here by the first use
         sandbox-<identity>-<n>/   one per sandbox, removed when that ends
 
 Groups that a killed process left are found by their names, by the next one.
@@ -16,18 +15,22 @@ Groups that a killed process left are found by their names, by the next one.
 import contextlib
 import itertools
 import os
+import select
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from coding_gym.sandbox import cgroup_files
-from coding_gym.sandbox.processes import identity, is_gone
+from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.spec import SandboxLimits
+from coding_gym.sandbox.temporary import sweep
+from coding_gym.sandbox.zygote import proc_stat
 
 CONTROLLERS = ("cpu", "memory", "pids")
 _HIERARCHY = Path("/sys/fs/cgroup")
 _PERIOD_US, _MIN_QUOTA_US = 100_000, 1_000
+_END_TIMEOUT_S = 5.0
 _OPTIONAL = frozenset({"memory.swap.max"})  # there is none without swap accounting
 _HOW_TO = "start it with `systemd-run --user --scope -p Delegate=yes -- …`"
 
@@ -38,7 +41,7 @@ class Delegation:
 
     Attributes:
         folder: The group below which they are made; None where they cannot.
-        detail: Which that is, or why not and what would help, one line.
+        detail: That group, or the reason and what would help, one line.
     """
 
     folder: Path | None
@@ -50,40 +53,37 @@ class Group:
 
     Args:
         folder: Made by this call.
-        settings: What is written to the group's files, by name.
+        settings: Contents of the group's files, by name.
+
+    Attributes:
+        path: The folder.
 
     Raises:
         OSError: The kernel refuses.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self._folder = folder
-        cgroup_files.make(folder)
+        self.path = folder
+        folder.mkdir()
         try:
             for name, value in settings.items():
-                is_optional = name in _OPTIONAL
-                with contextlib.suppress(*((FileNotFoundError,) if is_optional else ())):
-                    cgroup_files.write(folder / name, value)
+                if name not in _OPTIONAL or (folder / name).exists():
+                    (folder / name).write_text(value, encoding="ascii")
         except OSError:
-            cgroup_files.remove(folder)
+            self.close()
             raise
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        return self._folder
 
     def add(self, pid: int) -> None:
         """Moves a process into the group; what it starts from then on is born there."""
-        cgroup_files.write(self._folder / "cgroup.procs", str(pid))
+        (self.path / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
     def open_entrance(self) -> int:
         """Returns a descriptor; a process that writes ``0`` to it moves itself into the group."""
-        return os.open(self._folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+        return os.open(self.path / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
         """Ends what is left in the group and removes it; fine where it is gone."""
-        cgroup_files.remove(self._folder)
+        end_group(self.path)
 
 
 def settings(limits: SandboxLimits) -> dict[str, str]:
@@ -113,6 +113,26 @@ def make_group(limits: SandboxLimits) -> Group | None:
     return Group(folder / name, settings(limits))
 
 
+def end_group(folder: Path) -> None:
+    """Ends what is in a group and removes it; fine where it is gone."""
+    with contextlib.suppress(OSError):
+        (folder / "cgroup.kill").write_text("1", encoding="ascii")
+        # It cannot be removed before the killed processes have ended.
+        with (folder / "cgroup.events").open("rb", buffering=0) as events:
+            poller = select.poll()
+            poller.register(events, select.POLLPRI)
+            deadline = time.monotonic() + _END_TIMEOUT_S
+            while b"populated 1" in events.read(256) and (left := deadline - time.monotonic()) > 0:
+                poller.poll(left * 1000)
+                events.seek(0)
+    _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # something in it goes on: the next sweep removes it
+        folder.rmdir()
+
+
 def delegation() -> Delegation:
     """Returns where this process may make groups; looks, and moves this process, only once."""
     return _find(os.getpid())
@@ -123,10 +143,9 @@ _numbers = itertools.count()
 
 @cache
 def _find(_pid: int) -> Delegation:
-    try:
-        return find_delegation(_HIERARCHY, _own_group())
-    except OSError as error:
-        return Delegation(folder=None, detail=f"none for sandboxes: {error}; {_HOW_TO}")
+    lines = _read("/proc/self/cgroup").splitlines()
+    own = [line.removeprefix("0::") for line in lines if line.startswith("0::")]
+    return find_delegation(_HIERARCHY, own[0] if own else "/")
 
 
 def find_delegation(hierarchy: Path, own: str) -> Delegation:
@@ -137,27 +156,45 @@ def find_delegation(hierarchy: Path, own: str) -> Delegation:
     here = hierarchy / own.lstrip("/")
     if here.name.startswith("coding_gym-"):  # a parent of ours, or we before an exec, moved there
         here = here.parent
-    lacking = set(CONTROLLERS) - set(cgroup_files.read(here / "cgroup.controllers").split())
-    if lacking:
-        detail = f"none for sandboxes: {here} has no {' and no '.join(sorted(lacking))}"
-        return Delegation(folder=None, detail=f"{detail} controller; {_HOW_TO}")
-    files = (here, here / "cgroup.procs", here / "cgroup.subtree_control")
-    if not all(os.access(name, os.W_OK) for name in files) or not _is_ours(
-        here, is_topmost=here == hierarchy
-    ):
-        detail = f"none for sandboxes: {here} was not delegated to this user"
-        return Delegation(folder=None, detail=f"{detail}; {_HOW_TO}")
-    sweep(here)
-    if not set(CONTROLLERS) <= set(cgroup_files.read(here / "cgroup.subtree_control").split()):
-        strangers = _strangers(here)
-        if strangers:
-            detail = f"none for sandboxes: other processes are in {here}, such as {strangers[0]}"
-            return Delegation(folder=None, detail=f"{detail}; {_HOW_TO}")
-        _step_down(here)
+    try:
+        obstacle = _obstacle(here, is_topmost=here == hierarchy)
+        if not obstacle:
+            remove_leftovers(here)
+            _step_down(here)
+    except OSError as error:
+        obstacle = str(error)
+    if obstacle:
+        return Delegation(folder=None, detail=f"none for sandboxes: {obstacle}; {_HOW_TO}")
     return Delegation(folder=here, detail=f"sandboxes have groups of their own below {here}")
 
 
-def _is_ours(here: Path, *, is_topmost: bool) -> bool:
+def remove_leftovers(here: Path) -> None:
+    """Removes the groups of processes that are gone.
+
+    A sandbox's group goes with what runs in it; the group of a process may hold children of it that
+    go on, and stays for them.
+    """
+    sweep(here, "sandbox-*-*", end_group)
+    sweep(here, "coding_gym-*-*", _remove_empty)
+
+
+def _obstacle(here: Path, *, is_topmost: bool) -> str:
+    """Returns the reason why no groups can be made below a group; "" where they can."""
+    there = _read(here / "cgroup.controllers").split()
+    lacking = [name for name in CONTROLLERS if name not in there]
+    if lacking:
+        return f"{here} has no {' and no '.join(lacking)} controller"
+    files = (here, here / "cgroup.procs", here / "cgroup.subtree_control")
+    if not all(os.access(name, os.W_OK) for name in files) or not _is_ours(here, is_topmost):
+        return f"{here} was not delegated to this user"
+    if _passes_controllers(here):
+        return ""
+    own = str(os.getpid())
+    others = [pid for pid in _read(here / "cgroup.procs").split() if own not in _ancestry(pid)]
+    return f"other processes are in {here}, such as {others[0]}" if others else ""
+
+
+def _is_ours(here: Path, is_topmost: bool) -> bool:
     """Whether a group that may be written was also meant to be.
 
     Root may write them all. systemd marks those that it hands over; the topmost one of a container
@@ -167,60 +204,39 @@ def _is_ours(here: Path, *, is_topmost: bool) -> bool:
         return True
     if is_topmost and (here / "cgroup.type").exists():  # the host's own has none
         return True
-    return any(_mark(here, kind) == b"1" for kind in ("trusted", "user"))
+    for mark in ("trusted.delegate", "user.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(here, mark) == b"1":
+                return True
+    return False
 
 
-def _mark(here: Path, kind: str) -> bytes:
-    try:
-        return os.getxattr(here, f"{kind}.delegate")
-    except OSError:
-        return b""
+def _passes_controllers(here: Path) -> bool:
+    return set(CONTROLLERS) <= set(_read(here / "cgroup.subtree_control").split())
 
 
 def _step_down(here: Path) -> None:
     """Moves this process and its children to a leaf, and hands the controllers down."""
-    leaf = here / f"coding_gym-{identity()}"
-    cgroup_files.make(leaf)
-    for pid in cgroup_files.read(here / "cgroup.procs").split():
+    if _passes_controllers(here):
+        return
+    leaf = Group(here / f"coding_gym-{identity()}", {})
+    for pid in _read(here / "cgroup.procs").split():
         with contextlib.suppress(ProcessLookupError):
-            cgroup_files.write(leaf / "cgroup.procs", pid)
-    cgroup_files.write(
-        here / "cgroup.subtree_control", " ".join(f"+{name}" for name in CONTROLLERS)
-    )
+            leaf.add(int(pid))
+    enabled = " ".join(f"+{name}" for name in CONTROLLERS)
+    (here / "cgroup.subtree_control").write_text(enabled, encoding="ascii")
 
 
-def _strangers(here: Path) -> list[int]:
-    """Returns the processes of a group that are neither this one nor below it."""
-    pids = [int(pid) for pid in cgroup_files.read(here / "cgroup.procs").split()]
-    return [pid for pid in pids if os.getpid() not in _ancestry(pid)]
-
-
-def _ancestry(pid: int) -> Iterator[int]:
-    while pid > 0:
+def _ancestry(pid: str) -> Iterator[str]:
+    """Gives a process and those above it."""
+    while pid != "0":
         yield pid
-        fields = cgroup_files.read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
-        pid = int(fields[1]) if fields else 0
+        pid = (proc_stat.fields(pid) or "00")[proc_stat.PARENT]
 
 
-def sweep(here: Path) -> None:
-    """Removes the groups of processes that are gone.
-
-    With a sandbox's group what runs in it; a leaf may hold children of its process, which are
-    somebody's own.
-    """
-    for kind, remove in (
-        ("sandbox", cgroup_files.remove),
-        ("coding_gym", cgroup_files.remove_empty),
-    ):
-        for folder in here.glob(f"{kind}-*-*"):
-            if is_gone(folder.name):
-                remove(folder)
-
-
-def _own_group() -> str:
-    """Returns the group of this process in the hierarchy of version 2."""
-    for line in cgroup_files.read(Path("/proc/self/cgroup")).splitlines():
-        number, _, group = line.split(":", 2)
-        if number == "0":
-            return group
-    return "/"
+def _read(path: Path | str) -> str:
+    """Returns a file's text; nothing where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""

@@ -15,7 +15,7 @@ import platformdirs
 
 from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.removal import remove_folder
-from coding_gym.sandbox.temporary import sweep
+from coding_gym.sandbox.temporary import sweep_once
 
 
 def process_folder() -> Path:
@@ -29,8 +29,10 @@ def make(owner: tuple[int, int]) -> Path:
     Raises:
         OSError: The disk is full, or the cache cannot be written.
     """
-    sweep(_base(), "*", os.getpid())
-    folder = _new_folder()
+    sweep_once(_base(), "*", os.getpid())
+    for path in (_base(), process_folder()):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=process_folder()))
     for path in (folder, folder / "upper", folder / "work"):
         path.mkdir(mode=0o755, exist_ok=True)
         os.chown(path, *owner)
@@ -38,27 +40,15 @@ def make(owner: tuple[int, int]) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """Removes the folder of one sandbox, and that of the process with its last."""
+    """Removes the folder of one sandbox."""
     remove_folder(folder)
-    with contextlib.suppress(OSError):  # others are still in use
-        folder.parent.rmdir()
 
 
 def remove_all() -> None:
-    """Removes the folders of this process's sandboxes, all of which have ended."""
+    """Removes the folder of this process, whose sandboxes have all ended."""
     with contextlib.suppress(PermissionError):  # the process became somebody else meanwhile
         if process_folder().exists():
             remove_folder(process_folder())
-
-
-def _new_folder() -> Path:
-    ours = process_folder()
-    while True:
-        for path in (_base(), ours):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Another thread may have removed its last folder, and with it that of the process.
-        with contextlib.suppress(FileNotFoundError):
-            return Path(tempfile.mkdtemp(dir=ours))
 
 
 def _base() -> Path:

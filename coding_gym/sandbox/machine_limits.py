@@ -5,6 +5,8 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+from coding_gym.sandbox.zygote import proc_stat
+
 # Of the user who owns them, per sandbox: its first process, a shell, and what a test run starts.
 _PROCESSES = 8
 # Of the owner, per sandbox: its channel, and what one being opened needs besides.
@@ -19,8 +21,8 @@ class Shortage:
 
     Attributes:
         limit: Its name.
-        has: What it is.
-        needs: What it should be at least.
+        has: Its value.
+        needs: The least value that would do.
         remedy: The command that raises it.
     """
 
@@ -32,41 +34,33 @@ class Shortage:
 
 def shortages(num_episodes: int) -> tuple[Shortage, ...]:
     """Returns the limits that so many sandboxes open at a time would meet."""
-    wanted = {
-        resource.RLIMIT_NOFILE: (_OWN_DESCRIPTORS + _DESCRIPTORS * num_episodes, "n"),
-        # Root is held to none.
-        resource.RLIMIT_NPROC: (_num_threads() + _PROCESSES * num_episodes, "u"),
-    }
-    names = {resource.RLIMIT_NOFILE: "open files", resource.RLIMIT_NPROC: "processes"}
-    if os.geteuid() == 0:
-        del wanted[resource.RLIMIT_NPROC]
-    found = []
-    for kind, (needs, option) in wanted.items():
-        soft, hard = resource.getrlimit(kind)
-        if soft != resource.RLIM_INFINITY and soft < needs:
-            is_allowed = hard == resource.RLIM_INFINITY or hard >= needs
-            remedy = f"run `ulimit -{option} {needs}` in the shell that starts the trainer"
-            if not is_allowed:
-                item = {"n": "nofile", "u": "nproc"}[option]
-                remedy = f"put `* - {item} {needs}` into /etc/security/limits.conf, log in again"
-            found.append(Shortage(limit=names[kind], has=soft, needs=needs, remedy=remedy))
-    return (*found, *_namespace_shortages(num_episodes))
+    files = _OWN_DESCRIPTORS + _DESCRIPTORS * num_episodes
+    found = [_of_process("open files", resource.RLIMIT_NOFILE, files, "n", "nofile")]
+    if os.geteuid() != 0:  # root is held to none
+        processes = _num_threads() + _PROCESSES * num_episodes
+        found.append(_of_process("processes", resource.RLIMIT_NPROC, processes, "u", "nproc"))
+    found += [_of_namespaces(f"user.max_{kind}_namespaces", num_episodes) for kind in _NAMESPACES]
+    return tuple(shortage for shortage in found if shortage is not None)
 
 
-def _namespace_shortages(num_episodes: int) -> list[Shortage]:
-    # One set per sandbox, and one for the process that opens them.
-    needs = num_episodes + 2
-    found = []
-    for kind in _NAMESPACES:
-        name = f"user.max_{kind}_namespaces"
-        try:
-            has = int((Path("/proc/sys") / name.replace(".", "/")).read_text(encoding="ascii"))
-        except (OSError, ValueError):
-            continue
-        if has < needs:
-            remedy = f"run `sudo sysctl -w {name}={max(needs, 65536)}`"
-            found.append(Shortage(limit=name, has=has, needs=needs, remedy=remedy))
-    return found
+def _of_process(limit: str, kind: int, needs: int, option: str, item: str) -> Shortage | None:
+    soft, hard = resource.getrlimit(kind)
+    if soft == resource.RLIM_INFINITY or soft >= needs:
+        return None
+    remedy = f"run `ulimit -{option} {needs}` in the shell that starts the trainer"
+    if hard != resource.RLIM_INFINITY and hard < needs:
+        remedy = f"put `* - {item} {needs}` into /etc/security/limits.conf, log in again"
+    return Shortage(limit=limit, has=soft, needs=needs, remedy=remedy)
+
+
+def _of_namespaces(name: str, num_episodes: int) -> Shortage | None:
+    needs = num_episodes + 2  # one set per sandbox, and one for the process that opens them
+    try:
+        has = int((Path("/proc/sys") / name.replace(".", "/")).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    remedy = f"run `sudo sysctl -w {name}={max(needs, 65536)}`"
+    return None if has >= needs else Shortage(limit=name, has=has, needs=needs, remedy=remedy)
 
 
 def _num_threads() -> int:
@@ -74,9 +68,9 @@ def _num_threads() -> int:
     count = 0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if entry.stat().st_uid == os.getuid():
-                text = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-                count += int(text.rpartition(")")[2].split()[17])
-        except OSError:
+            is_ours = entry.stat().st_uid == os.getuid()
+        except OSError:  # it ended
             continue
+        fields = proc_stat.fields(entry.name) if is_ours else []
+        count += int(fields[proc_stat.NUM_THREADS]) if fields else 0
     return count

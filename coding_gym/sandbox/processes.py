@@ -5,6 +5,8 @@ import os
 import re
 from pathlib import Path
 
+from coding_gym.sandbox.zygote import proc_stat
+
 _IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
 
 
@@ -30,11 +32,8 @@ def is_gone(name: str) -> bool:
 
 def start_time(pid: int) -> str:
     """Returns when a process started, in clock ticks since boot; "" where there is no such one."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return text.rpartition(")")[2].split()[19]
+    fields = proc_stat.fields(pid)
+    return fields[proc_stat.START_TIME] if fields else ""
 
 
 def _place() -> str:

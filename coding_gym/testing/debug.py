@@ -83,7 +83,7 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
 
 def repeat_what_is_done_once() -> None:
     """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
-    for function in (temporary.sweep, options._warn_of_unkept):
+    for function in (temporary.sweep_once, options._warn_of_unkept):
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()

@@ -10,11 +10,11 @@ import select
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroup_files, cgroups
+from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroups
 from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -22,8 +22,6 @@ from coding_gym.sandbox.processes import identity
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.debug import first_pid
-
-_FILES = ("cgroup.procs", "cgroup.kill", "memory.max", "memory.swap.max", "pids.max", "cpu.max")
 
 
 @pytest.fixture
@@ -39,24 +37,21 @@ def real() -> Iterator[Path]:
     yield folder
     for below in folder.iterdir():
         if below.is_dir():
-            cgroup_files.remove(below)
+            cgroups.end_group(below)
     folder.rmdir()
 
 
 @pytest.fixture
 def imitated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which new folders have the files of a group, as in a delegated group."""
+    """A folder in which new folders can be joined, as groups in a delegated group can."""
+    mkdir = Path.mkdir
 
-    def make(folder: Path) -> None:
-        folder.mkdir()
-        for name in _FILES:
-            (folder / name).touch()
+    def make(folder: Path, *arguments: Any, **options: Any) -> None:
+        mkdir(folder, *arguments, **options)
+        if folder.parent == tmp_path:
+            (folder / "cgroup.procs").touch()
 
-    def remove(folder: Path) -> None:
-        (folder / "cgroup.kill").write_text("1")
-
-    monkeypatch.setattr(cgroup_files, "make", make)
-    monkeypatch.setattr(cgroup_files, "remove", remove)
+    monkeypatch.setattr(Path, "mkdir", make)
     for name, text in {
         "cgroup.controllers": "cpuset cpu io memory pids\n",
         "cgroup.subtree_control": "",
@@ -107,11 +102,11 @@ def test_groups_of_processes_that_are_gone_are_swept_with_what_runs_in_them(real
     with sleeper() as process, sleeper() as worker:
         (real / f"sandbox-{dead}-0" / "cgroup.procs").write_text(str(process.pid))
         (real / f"coding_gym-{killed}" / "cgroup.procs").write_text(str(worker.pid))
-        cgroups.sweep(real)
+        cgroups.remove_leftovers(real)
         assert process.wait(10) == -9
         assert worker.poll() is None
         assert (real / f"coding_gym-{killed}").exists()
-    cgroups.sweep(real)
+    cgroups.remove_leftovers(real)
     assert {path.name for path in real.iterdir() if path.is_dir()} == {f"sandbox-{mine}-0", "other"}
 
 

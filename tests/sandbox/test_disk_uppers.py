@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def test_changes_are_on_disk_while_open_and_gone_when_closed(
         assert sandbox.run("mkdir -m 0 closed; ls").output == "closed\nfolder\nnew\n"
         (upper,) = _uppers(tmp_path)
         assert (upper / "new").read_text(encoding="utf-8") == "x\n"
-    assert list((tmp_path / "cache" / "coding_gym" / "uppers").iterdir()) == []
+    assert _uppers(tmp_path) == []
 
 
 def test_folders_deeper_than_any_path_are_removed(
@@ -64,7 +63,7 @@ def test_folders_deeper_than_any_path_are_removed(
         assert sandbox.run(
             "python -", stdin=f"{dig}open('file', 'w')\nos.chmod('.', 0)".encode()
         ).ok
-    assert list((tmp_path / "cache" / "coding_gym" / "uppers").iterdir()) == []
+    assert _uppers(tmp_path) == []
 
 
 def test_the_zygote_removes_what_a_killed_owner_left(
@@ -109,24 +108,6 @@ def test_a_failed_open_leaves_no_folder(
     with pytest.raises(ValueError, match="cannot be used"):
         on_disk.open(SandboxSpec(layers=(layer, tmp_path / "missing")))
     assert _uppers(tmp_path) == []
-
-
-def test_a_folder_is_made_again(on_disk: NamespaceBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tempfile.mkdtemp
-    taken: list[Path] = []
-
-    def mkdtemp(dir: Path) -> str:
-        if not taken:
-            taken.append(dir)
-            dir.rmdir()
-        return real(dir=dir)
-
-    monkeypatch.setattr(tempfile, "mkdtemp", mkdtemp)
-    folder = disk_uppers.make(on_disk.owner())
-    assert taken == [folder.parent]
-    assert sorted(path.name for path in folder.iterdir()) == ["upper", "work"]
-    disk_uppers.remove(folder)
-    assert not folder.parent.exists()
 
 
 def test_two_sweepers_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
