@@ -1,27 +1,55 @@
-"""Which backends work on this machine, why the others do not, and what would mend that."""
+"""Which backends work on this machine, why the others do not, and what would fix that."""
 
+import os
+import socket
+import tempfile
+import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from coding_gym.errors import CodingGymError, SandboxError
 from coding_gym.sandbox.cgroups import delegation
 from coding_gym.sandbox.machine_limits import Shortage, shortages
 from coding_gym.sandbox.process import NoIsolationWarning
-from coding_gym.sandbox.protocol import Probe
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend
 from coding_gym.sandbox.remedies import step_remedy
 from coding_gym.sandbox.select import AUTOMATIC, backend_names, get_backend
-from coding_gym.sandbox.trial import Step, try_out
+from coding_gym.sandbox.spec import SandboxSpec
 
 _DEFAULT_EPISODES = 64
+_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a small episode that was tried in a sandbox.
+
+    Attributes:
+        name: The step.
+        ok: Whether it worked.
+        detail: The failure, one line; "" where it worked.
+        duration_s: The time it took, in seconds.
+    """
+
+    name: str
+    ok: bool
+    detail: str
+    duration_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What is known of one backend.
+    """The state of one backend.
 
     Attributes:
         name: Its name.
-        probe: What it says of itself, having tried.
+        probe: The result of its own probe.
         steps: How a small episode in it went; none where it is not available.
     """
 
@@ -36,22 +64,22 @@ class Diagnosis:
 
     @property
     def failure(self) -> str:
-        """What failed, and why; "" where nothing did."""
-        failed = next((step for step in self.steps if not step.ok), None)
-        if failed is not None:
-            return f"could not {failed.name}: {failed.detail}"
+        """The first failure and its reason; "" where there is none."""
+        for step in self.steps:
+            if not step.ok:
+                return f"could not {step.name}: {step.detail}"
         return "" if self.probe.available else self.probe.detail
 
     @property
     def remedy(self) -> str:
         """The command or option that would make it work; "" where it works."""
-        failed = next((step for step in self.steps if not step.ok), None)
-        return step_remedy(failed.name) if failed else self.probe.remedy
+        failed = [step.name for step in self.steps if not step.ok]
+        return step_remedy(failed[0]) if failed else self.probe.remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is known of this machine.
+    """The state of this machine.
 
     Attributes:
         backends: One diagnosis per backend.
@@ -69,14 +97,22 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as JSON-native values."""
+        backends = {
+            one.name: {
+                "works": one.works,
+                "detail": one.probe.detail,
+                "failure": one.failure,
+                "remedy": one.remedy,
+                "missing": [promise.name for promise in one.probe.missing],
+                "steps": [asdict(step) for step in one.steps],
+            }
+            for one in self.backends
+        }
         return {
             "automatic": self.automatic,
-            "backends": {one.name: _backend_json(one) for one in self.backends},
+            "backends": backends,
             "num_episodes": self.num_episodes,
-            "shortages": [
-                {"limit": s.limit, "has": s.has, "needs": s.needs, "remedy": s.remedy}
-                for s in self.shortages
-            ],
+            "shortages": [asdict(shortage) for shortage in self.shortages],
             "cgroups": self.cgroups,
         }
 
@@ -98,15 +134,6 @@ def examine(*, num_episodes: int = _DEFAULT_EPISODES) -> Report:
     )
 
 
-def diagnose() -> tuple[tuple[str, Probe], ...]:
-    """Returns every backend's name and how its probe went.
-
-    A probe opens a throw-away sandbox, runs a command in it and closes it, so what it says was
-    seen, not concluded from versions or settings.
-    """
-    return tuple((name, get_backend(name).probe()) for name in backend_names())
-
-
 def _examine(name: str) -> Diagnosis:
     backend = get_backend(name)
     probe = backend.probe()
@@ -117,15 +144,109 @@ def _examine(name: str) -> Diagnosis:
     return Diagnosis(name=name, probe=probe, steps=steps)
 
 
-def _backend_json(one: Diagnosis) -> dict[str, Any]:
-    return {
-        "works": one.works,
-        "detail": one.probe.detail,
-        "failure": one.failure,
-        "remedy": one.remedy,
-        "missing": [promise.name for promise in one.probe.missing],
-        "steps": [
-            {"name": s.name, "ok": s.ok, "detail": s.detail, "duration_s": round(s.duration_s, 4)}
-            for s in one.steps
-        ],
-    }
+def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[Step, ...]:
+    """Returns how each step of a small episode went; it ends with the first that fails.
+
+    Args:
+        backend: One that is available.
+        missing: The promises that it does not keep here, which are not tried.
+    """
+    steps: list[Step] = []
+
+    def works(name: str, action: Callable[[], object]) -> bool:
+        began, detail = time.monotonic(), ""
+        try:
+            action()
+        except (CodingGymError, OSError) as error:
+            detail = str(error).replace("\n", " ")
+        duration_s = round(time.monotonic() - began, 4)
+        steps.append(Step(name=name, ok=not detail, detail=detail, duration_s=duration_s))
+        return not detail
+
+    opened: list[Sandbox] = []
+    with _layer(backend) as layer:
+        spec = SandboxSpec(layers=(layer,))
+        if works("open a sandbox", lambda: opened.append(backend.open(spec))):
+            for name, action, promise in _STEPS:
+                if promise not in missing and not works(name, partial(action, opened[0])):
+                    break
+            works("close it", opened[0].close)
+    return tuple(steps)
+
+
+@contextmanager
+def _layer(backend: SandboxBackend) -> Iterator[Path]:
+    """Gives a folder with a few files, owned as layers must be."""
+    with tempfile.TemporaryDirectory(prefix="coding_gym-trial-") as temporary:
+        folder = Path(temporary)
+        for name in ("removed", "moved", "kept"):
+            (folder / name).mkdir()
+            (folder / name / "file").write_text(f"{name}\n", encoding="utf-8")
+        folder.chmod(0o755)
+        if os.geteuid() == 0:
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, *backend.owner(), follow_symlinks=False)
+        yield folder
+
+
+def _expect(sandbox: Sandbox, command: str, output: str) -> None:
+    result = sandbox.run(command, timeout_s=_TIMEOUT_S)
+    if (result.exit_code, result.output) != (0, output):
+        raise SandboxError(
+            f"`{command}` ended with {result.exit_code} and printed {result.output.strip()!r}"
+        )
+
+
+def _command(command: str, output: str) -> Callable[[Sandbox], None]:
+    return lambda sandbox: _expect(sandbox, command, output)
+
+
+def _snapshot(sandbox: Sandbox) -> None:
+    sandbox.write_file("kept/other", b"data\n")
+    snapshot = sandbox.snapshot()
+    sandbox.run("rm -rf elsewhere; echo changed > kept/file; echo x > later")
+    sandbox.restore(snapshot)
+    if sandbox.read_file("kept/other") != b"data\n":
+        raise SandboxError("a file that was written reads differently")
+    seen = "moved\nkept\nnew\nelsewhere\nkept\nremoved\n"
+    _expect(sandbox, "cat elsewhere/file kept/file; ls", seen)
+
+
+def _stop(sandbox: Sandbox) -> None:
+    if not sandbox.run("sleep 60 & sleep 60", timeout_s=0.2).timed_out:
+        raise SandboxError("a command went on after its time limit")
+
+
+def _keep_network_closed(sandbox: Sandbox) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        result = sandbox.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo reached")
+    if "reached" in result.output:
+        raise SandboxError("a command reached a port of this machine")
+
+
+def _hide_files(sandbox: Sandbox) -> None:
+    with tempfile.NamedTemporaryFile(prefix="coding_gym-trial-") as file:
+        file.write(b"of the host")
+        file.flush()
+        Path(file.name).chmod(0o644)
+        result = sandbox.run(f"cat {file.name}")
+    if "of the host" in result.output:
+        raise SandboxError("a command read a file of this machine")
+
+
+_REMOVE = "rm -rf removed && mkdir removed && ls -A removed"
+_MOVE = "mv moved elsewhere && cat elsewhere/file"
+_CHANGE = "echo new >> kept/file && chmod 700 kept/file && cat kept/file"
+_USE_TMP = 'file=$(mktemp) && echo x > "$file" && cat "$file" ~/none 2>&- || :'
+_STEPS: tuple[tuple[str, Callable[[Sandbox], None], Promise | None], ...] = (
+    ("run a command", _command("echo works", "works\n"), None),
+    ("remove a folder of the template", _command(_REMOVE, ""), None),
+    ("move a folder of the template", _command(_MOVE, "moved\n"), None),
+    ("change files of the template", _command(_CHANGE, "kept\nnew\n"), None),
+    ("make a temporary file", _command(_USE_TMP, "x\n"), None),
+    ("snapshot and restore", _snapshot, None),
+    ("end a command at its time limit", _stop, None),
+    ("keep the network closed", _keep_network_closed, Promise.NO_NETWORK),
+    ("keep host files out of reach", _hide_files, Promise.HOST_FILES),
+)

@@ -68,7 +68,7 @@ def remedy(failure: SetupError, *, root: Path = _ROOT) -> str:
 
 
 def step_remedy(name: str) -> str:
-    """Returns what to do about a step of `coding_gym.sandbox.trial` that failed."""
+    """Returns what to do about a step of `coding_gym.sandbox.doctor` that failed."""
     if "folder" in name:
         return f"use Linux 6.6 or later (this is {os.uname().release}), or another backend"
     if "network" in name or "host files" in name:

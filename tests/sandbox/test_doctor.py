@@ -11,11 +11,10 @@ from machines import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESP
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Promise, SandboxSpec, backend_names, get_backend, open_sandbox
-from coding_gym.sandbox.doctor import Diagnosis, examine
+from coding_gym.sandbox.doctor import Diagnosis, examine, try_out
 from coding_gym.sandbox.machine_limits import shortages
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
-from coding_gym.sandbox.trial import try_out
 from coding_gym.sandbox.zygote.landlock import rights
 
 _NAMES = [
