@@ -13,8 +13,14 @@ from rich.console import Console
 from coding_gym.arguments import unknown_name
 from coding_gym.cli.console import terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.workspace.garbage import GarbageReport, collect_garbage
-from coding_gym.workspace.inventory import KINDS, CacheEntry, find_log, list_cache
+from coding_gym.workspace.cache import (
+    KINDS,
+    CacheEntry,
+    GarbageReport,
+    collect_garbage,
+    find_log,
+    list_cache,
+)
 
 app = typer.Typer(
     help="List, clear up and read what is kept between runs: trees, environments, images.",

@@ -1,18 +1,95 @@
 """Folders that are either whole or not there, shared by all processes of one user."""
 
+import fcntl
+import hashlib
+import os
 import secrets
+import struct
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 from filelock import FileLock, Timeout
 
-from coding_gym.sandbox.cache_uses import CacheUses
 from coding_gym.sandbox.removal import remove_folder
 
 PARTIAL = ".partial"
 USED = ".used"
 _MAX_USED_BYTES = 4096
+_IN_USE = "in-use.lock"
+_FLOCK = "hhqqi4x"  # struct flock: kind, origin, first byte, number of bytes, pid, padding
+
+
+class CacheUses:
+    """The entries of a cache that this process uses, for as long as this object lives.
+
+    Each entry stands for one byte of a file in the cache. Whoever uses the entry holds a shared
+    lock on that byte, and whoever removes the entry needs an exclusive one. The kernel drops the
+    locks with the process and all its forks, however they end, and knows them in every container
+    that shares the folder. It has such locks on Linux only; elsewhere nothing counts as used.
+
+    Args:
+        root: The cache folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / _IN_USE
+        self._names: set[str] = set()
+        self._file: int | None = None
+        self._lock = Lock()
+
+    def note(self, name: str) -> None:
+        """Marks an entry as used by this process; waits while it is being removed.
+
+        Args:
+            name: The entry's path in the cache.
+
+        Raises:
+            OSError: The cache cannot be written to.
+        """
+        with self._lock:
+            if name in self._names:
+                return
+            if self._file is None:
+                self._file = self._open()
+                weakref.finalize(self, os.close, self._file)
+            _lock(self._file, name, fcntl.F_RDLCK, wait=True)
+            self._names.add(name)
+
+    @contextmanager
+    def unused(self, name: str) -> Iterator[bool]:
+        """Keeps all processes from starting to use an entry; gives False where one uses it.
+
+        Args:
+            name: The entry's path in the cache.
+
+        Raises:
+            OSError: The cache cannot be written to.
+        """
+        file = self._open()
+        try:
+            try:
+                _lock(file, name, fcntl.F_WRLCK, wait=False)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(file)
+
+    def _open(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def _lock(file: int, name: str, kind: int, *, wait: bool) -> None:
+    if not hasattr(fcntl, "F_OFD_SETLK"):
+        return
+    byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
+    how = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+    fcntl.fcntl(file, how, struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0))
 
 
 class FolderCache:

@@ -15,8 +15,7 @@ from coding_gym.errors import (
 )
 from coding_gym.host.toolchains import Toolchain, find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter
-from coding_gym.sandbox.cache_uses import cache_uses
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
@@ -86,7 +85,7 @@ class Builder:
     ) -> None:
         # Whoever can write here decides what git runs, and what tasks hold.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        uses = cache_uses(folder)
+        uses = CacheUses(folder)
 
         def cache(kind: str) -> FolderCache:
             return FolderCache(folder / kind, uses)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
-from coding_gym.sandbox.cache_uses import CacheUses
-from coding_gym.sandbox.folder_cache import PARTIAL, key_lock, mark_used
+from coding_gym.sandbox.folder_cache import PARTIAL, CacheUses, key_lock, mark_used
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.host_git import HostGit, HostGitError, HostGitTimeoutError

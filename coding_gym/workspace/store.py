@@ -22,7 +22,7 @@ class TemplateStore:
     """Gives each task its template, building what is not there yet.
 
     Templates lie in a cache folder that any number of processes may share and anyone may delete
-    while nothing runs; `coding_gym.workspace.garbage` removes what is not in use at any time. They
+    while nothing runs; `coding_gym.workspace.cache` removes what is not in use at any time. They
     are named by their content, never half-made, and built once. What a store gave counts as used
     for as long as the store is there.
 

@@ -14,11 +14,15 @@ from workspace_scene import building, make_task
 from coding_gym.cli import cache as cache_command
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import open_sandbox
-from coding_gym.sandbox.cache_uses import CacheUses
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.garbage import GarbageReport, collect_garbage
-from coding_gym.workspace.inventory import KINDS, find_log, list_cache
+from coding_gym.workspace.cache import (
+    KINDS,
+    GarbageReport,
+    collect_garbage,
+    find_log,
+    list_cache,
+)
 
 _DAY_S = 86400
 _CHUNK = 1 << 16
@@ -146,7 +150,7 @@ def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: P
 
 def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(store_folder: Path) -> None:
     made = {path.name for path in store_folder.iterdir() if path.is_dir()}
-    assert made <= KINDS.keys() | {"uses"}
+    assert made <= KINDS.keys()
 
 
 def cli(root: Path, *arguments: str) -> Result:

@@ -11,8 +11,7 @@ from pathlib import Path
 from platformdirs import user_cache_path, user_data_path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox.cache_uses import cache_uses
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
@@ -59,7 +58,7 @@ class ImageStore:
 
     def __init__(self, folder: Path | None = None, limits: LayerLimits | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
-        self._cache = FolderCache(self._folder, cache_uses(self._folder.parent))
+        self._cache = FolderCache(self._folder, CacheUses(self._folder.parent))
         self._limits = limits or LayerLimits()
         self._known: dict[object, Image] = {}
 
