@@ -1,24 +1,20 @@
-"""What a user may say about an episode's sandbox: a backend's name, or a mapping with more."""
+"""Options of an episode's sandbox: a backend's name, or a mapping with more."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
-from coding_gym.arguments import at_least_one, check_arguments, is_number, unknown_name
+from coding_gym.arguments import at_least, check_arguments, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.select import get_backend
-from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
-
-Shell = Literal["fresh", "waiting", "persistent"]
+from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec, Shell
 
 _log = logging.getLogger(__name__)
 
-_SHELLS: tuple[Shell, ...] = get_args(Shell)
 _LIMITS = tuple(one.name for one in fields(SandboxLimits))
-_KEYS = ("name", "shell", "image", "limits")
 # Below these, no sandbox could say what is the matter.
 _MINIMA = {
     "disk_bytes": 1 << 20,
@@ -35,24 +31,37 @@ _PROMISES = {
     "memory_bytes": Promise.MEMORY_LIMIT,
     "num_cpus": Promise.CPU_LIMIT,
 }
-_FORM = 'a backend\'s name or a mapping such as {"name": "auto", "shell": "waiting"}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxOptions:
-    """How an episode's sandbox differs from what its template asks for.
+    """The differences between an episode's sandbox and its template's.
 
     Attributes:
         name: A backend's name, or ``"auto"``.
         shell: ``SandboxSpec.shell``; graders use fresh ones whatever it says.
         image: ``SandboxSpec.image``; "" leaves the template's.
         limits: Fields of `SandboxLimits` that differ from the template's, by name.
+
+    Raises:
+        InvalidArgumentError, UnknownNameError: A value cannot be used; the message names it.
     """
 
     name: str = "auto"
     shell: Shell = "fresh"
     image: str = ""
     limits: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("name", "image"):
+            value: object = getattr(self, name)
+            if not isinstance(value, str):
+                raise InvalidArgumentError(f"sandbox {name} must be a text, got {value!r}")
+        if self.name != "auto":
+            get_backend(self.name)
+        if self.shell not in SHELLS:
+            raise unknown_name("sandbox shell", self.shell, SHELLS)
+        object.__setattr__(self, "limits", _checked(self.limits))
 
     @classmethod
     def parse(cls, value: Any) -> Self:
@@ -69,14 +78,12 @@ class SandboxOptions:
         if isinstance(value, str):
             value = {"name": value}
         if not isinstance(value, Mapping):
-            raise InvalidArgumentError(f"sandbox must be {_FORM}, got {value!r}")
-        check_arguments("sandbox", value, _KEYS)
-        return cls(
-            name=_name(value.get("name", "auto")),
-            shell=_shell(value.get("shell", "fresh")),
-            image=_text("sandbox image", value.get("image", "")),
-            limits=_limits(value.get("limits", {})),
-        )
+            raise InvalidArgumentError(
+                "sandbox must be a backend's name or a mapping such as "
+                f'{{"name": "auto", "shell": "waiting"}}, got {value!r}'
+            )
+        check_arguments("sandbox", value, (one.name for one in fields(cls)))
+        return cls(**value)
 
     def applied(self, spec: SandboxSpec) -> SandboxSpec:
         """Returns a template's spec as these options want it."""
@@ -115,41 +122,21 @@ def with_fresh_shells(spec: SandboxSpec) -> SandboxSpec:
     return replace(spec, shell="fresh")
 
 
-def _name(value: Any) -> str:
-    name = _text("sandbox name", value)
-    return name if name == "auto" else get_backend(name).name
-
-
-def _shell(value: Any) -> Shell:
-    for shell in _SHELLS:
-        if value == shell:
-            return shell
-    raise unknown_name("sandbox shell", value, _SHELLS)
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidArgumentError(f"{name} must be a text, got {value!r}")
-    return value
-
-
-def _limits(value: Any) -> dict[str, float | None]:
-    if not isinstance(value, Mapping):
+def _checked(limits: object) -> dict[str, float | None]:
+    if not isinstance(limits, Mapping):
         raise InvalidArgumentError(
-            f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {value!r}'
+            f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {limits!r}'
         )
-    check_arguments("sandbox limits", value, _LIMITS)
-    return {name: _limit(name, bound) for name, bound in value.items()}
+    check_arguments("sandbox limits", limits, _LIMITS)
+    return {
+        name: _num_cpus(value)
+        if name == "num_cpus"
+        else at_least(_MINIMA.get(name, 1), f"sandbox limit {name}", value)
+        for name, value in limits.items()
+    }
 
 
-def _limit(name: str, value: Any) -> float | None:
-    if name != "num_cpus":
-        bound = at_least_one(f"sandbox limit {name}", value)
-        if bound < _MINIMA.get(name, 1):
-            raise InvalidArgumentError(
-                f"sandbox limit {name} must be at least {_MINIMA[name]}, got {value!r}"
-            )
-        return bound
+def _num_cpus(value: object) -> float | None:
     if value is None:
         return None
     if not is_number(value) or not 0 < value <= _MAX_CPUS:

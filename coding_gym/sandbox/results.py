@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.sandbox.spec import SHELLS, WORKDIR
 
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
-SHELLS = ("fresh", "waiting", "persistent")
-# Thirty years; clocks of the system overflow at some time after that.
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 

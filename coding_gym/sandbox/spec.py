@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from coding_gym.host.interpreters import Interpreter as Interpreter
 
 WORKDIR = "/workspace"
 HOME = "/home/agent"
+Shell = Literal["fresh", "waiting", "persistent"]
+SHELLS: tuple[Shell, ...] = get_args(Shell)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,4 +90,4 @@ class SandboxSpec:
     network: bool = False
     image: str = ""
     workspace_alias: str = ""
-    shell: Literal["fresh", "waiting", "persistent"] = "fresh"
+    shell: Shell = "fresh"

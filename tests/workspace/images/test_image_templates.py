@@ -12,7 +12,7 @@ from sandbox_scene import output
 
 from coding_gym.errors import InvalidTaskError, PatchError, TemplateError
 from coding_gym.sandbox import open_sandbox
-from coding_gym.sandbox.options import Shell
+from coding_gym.sandbox.spec import Shell
 from coding_gym.workspace import Template, TemplateStore, diff
 
 
