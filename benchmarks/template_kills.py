@@ -25,7 +25,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
 from coding_gym.workspace.cache import collect_garbage
-from coding_gym.workspace.progress import BuildStep
+from coding_gym.workspace.installing import BuildStep
 
 _NUM_FILES = 60
 _PARTS = {

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import secrets
 import struct
@@ -167,6 +168,11 @@ class FolderCache:
             yield
         finally:
             lock.release()
+
+
+def content_key(*facts: object) -> str:
+    """Returns the key of a folder whose content follows from some facts, which JSON can hold."""
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 
 def key_lock(folder: Path, key: str) -> FileLock:

@@ -1,9 +1,8 @@
 """Puts a template together from its parts: checkout, environment or pytest layer, index."""
 
-import hashlib
 import json
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from coding_gym.errors import (
@@ -13,9 +12,9 @@ from coding_gym.errors import (
     TemplateError,
     last_line,
 )
-from coding_gym.host.toolchains import Toolchain, find_toolchain
+from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter
-from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
+from coding_gym.sandbox.folder_cache import CacheUses, FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
@@ -27,8 +26,7 @@ from coding_gym.workspace.history import task_date
 from coding_gym.workspace.host_git import HostGit
 from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.installing import BuildLimits, BuildPlaces
-from coding_gym.workspace.progress import OnBuildStep
+from coding_gym.workspace.installing import BuildLimits, OnBuildStep
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, IMAGE_BIN, PYTEST_BIN, Template
@@ -36,31 +34,6 @@ from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, IMAGE_BIN, PYTE
 # Part of every key: raised whenever what a build leaves changes.
 _SCHEMA = 2
 _FACTS = "template.json"
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What a template stands on beside its tree.
-
-    Attributes:
-        identity: Names it, as part of the template's key.
-        mounts: Folders to show.
-        path: Folders to put in PATH.
-        env: Environment variables.
-        artifacts: A folder to lay below the tree, or None.
-        python: The interpreter to show; None for that of an image.
-        image: What the root is; "" for the backend's own choice.
-        alias: Where else the workspace shows; "" for nowhere.
-    """
-
-    identity: str
-    mounts: tuple[Mount, ...]
-    path: tuple[str, ...]
-    env: dict[str, str]
-    artifacts: Path | None = None
-    python: Interpreter | None = None
-    image: str = ""
-    alias: str = ""
 
 
 class Builder:
@@ -95,14 +68,14 @@ class Builder:
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
-        clones = Clones(git, folder / "mirrors", uses, limits.total_s)
+        clones = Clones(git, cache("mirrors"), limits.total_s)
         self._checkouts = Checkouts(git, clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
             cache("environments"),
             backend,
             self._checkouts,
-            BuildPlaces(folder / "logs", folder / "downloads"),
+            folder,
             limits,
             on_step,
         )
@@ -116,34 +89,21 @@ class Builder:
             CodingGymError: As `TemplateStore.get` says.
         """
         digest = self._checkouts.digest(task)
-        tools = Toolchain() if task.is_in_image else _toolchain(task)
-        ground = self._ground_in_image(task) if task.is_in_image else self._ground(task)
-        facts = [_SCHEMA, digest, ground.identity, self._backend.owner(), self._backend.name]
-        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        identity, ground = self._ground_in_image(task) if task.is_in_image else self._ground(task)
+        owner = self._backend.owner()
+        key = content_key(_SCHEMA, digest, identity, owner, self._backend.name)
 
         def spec(folder: Path) -> SandboxSpec:
-            below = () if ground.artifacts is None else (ground.artifacts,)
-            return SandboxSpec(
-                layers=(folder / "tree", *below),
-                mounts=(
-                    Mount(source=folder / "base.git", target=BASE_GIT),
-                    *ground.mounts,
-                    *(Mount(source=f, target=t) for t, f in tools.folders.items()),
-                ),
-                python=ground.python,
-                path=(*ground.path, *tools.path),
-                env=ground.env,
-                image=ground.image,
-                workspace_alias=ground.alias,
-            )
+            base_git = Mount(source=folder / "base.git", target=BASE_GIT)
+            layers = (folder / "tree", *ground.layers)
+            return replace(ground, layers=layers, mounts=(base_git, *ground.mounts))
 
         def build(folder: Path) -> None:
             checkout = self._checkouts.lay(task, folder)
-            below = ground.artifacts
-            artifacts = () if below is None else artifact_paths(below, checkout.tree)
-            seal(checkout, artifacts, self._backend.owner())
+            artifacts = [artifact_paths(below, checkout.tree) for below in ground.layers]
+            seal(checkout, artifacts[0] if artifacts else (), owner)
             index = self._refreshed_index(task, spec(folder))
-            store_index(checkout, index, self._backend.owner())
+            store_index(checkout, index, owner)
             found = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
             (folder / _FACTS).write_text(json.dumps(found))
 
@@ -158,38 +118,40 @@ class Builder:
             base_commit=known["base_commit"],
         )
 
-    def _ground_in_image(self, task: Task) -> _Ground:
+    def _ground_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
+        """Returns the identity and the spec, but for the tree, of a template in an image."""
         digest = self._images.identity(task)
         try:
             python = self._image_pythons.get(task, digest)
         except InvalidArgumentError as error:  # by the backend that was to open it
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
-        artifacts = None
+        layers: tuple[Path, ...] = ()
         if task.image_path:
-            artifacts = self._images.get(task, task_date(task)).artifacts
+            layers = (self._images.get(task, task_date(task)).artifacts,)
         named = () if python.names is None else (Mount(source=python.names, target=IMAGE_BIN),)
-        path = (*((python.folder,) if python.folder else ()), *(mount.target for mount in named))
-        return _Ground(
-            identity=f"{digest} {python.key} {task.image_path}",
+        return f"{digest} {python.key} {task.image_path}", SandboxSpec(
+            layers=layers,
             mounts=named,
-            path=path,
-            env={},
-            artifacts=artifacts,
+            path=(*((python.folder,) if python.folder else ()), *(m.target for m in named)),
             image=task.image,
-            alias=task.image_path,
+            workspace_alias=task.image_path,
         )
 
-    def _ground(self, task: Task) -> _Ground:
+    def _ground(self, task: Task) -> tuple[str, SandboxSpec]:
+        """Returns the identity and the spec, but for the tree, of a template of this machine."""
+        tools = find_toolchain(task.language)
+        if tools.missing and not task.install_commands:  # which may bring it along
+            raise TemplateError(f"task {task.task_id}: {tools.missing}")
+        shown = tuple(Mount(source=f, target=target) for target, f in tools.folders.items())
         interpreter = _interpreter(task)
         if task.install_commands:
             environment = self._environments.get(task, interpreter)
-            return _Ground(
-                identity=environment.key,
-                mounts=(Mount(source=environment.folder, target=ENVIRONMENT),),
-                path=(f"{ENVIRONMENT}/bin",),
-                env={"VIRTUAL_ENV": ENVIRONMENT},
-                artifacts=environment.artifacts,
+            return environment.key, SandboxSpec(
+                layers=(environment.artifacts,),
+                mounts=(Mount(source=environment.folder, target=ENVIRONMENT), *shown),
                 python=interpreter,
+                path=(f"{ENVIRONMENT}/bin", *tools.path),
+                env={"VIRTUAL_ENV": ENVIRONMENT},
             )
         try:
             layer = self._pytest_layers.get(interpreter)
@@ -199,7 +161,8 @@ class Builder:
             Mount(source=layer.site, target=str(interpreter.site_packages)),
             Mount(source=layer.scripts, target=PYTEST_BIN),
         )
-        return _Ground(layer.key, mounts, (PYTEST_BIN,), {}, python=interpreter)
+        path = (PYTEST_BIN, *tools.path)
+        return layer.key, SandboxSpec(mounts=(*mounts, *shown), python=interpreter, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""
@@ -217,13 +180,6 @@ class Builder:
             index = sandbox.read_file(scratch, max_bytes=1 << 30)
             sandbox.run(f"rm {scratch}", cwd="/", env=ENV)
             return index
-
-
-def _toolchain(task: Task) -> Toolchain:
-    found = find_toolchain(task.language)
-    if found.missing and not task.install_commands:  # which may bring it along
-        raise TemplateError(f"task {task.task_id}: {found.missing}")
-    return found
 
 
 def _interpreter(task: Task) -> Interpreter:

@@ -3,14 +3,11 @@
 import hashlib
 import logging
 import re
-import secrets
-from contextlib import suppress
 from pathlib import Path
 
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
-from coding_gym.sandbox.folder_cache import PARTIAL, CacheUses, key_lock, mark_used
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.folder_cache import FolderCache, key_lock
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.host_git import HostGit, HostGitError, HostGitTimeoutError
 
@@ -26,16 +23,14 @@ class Clones:
 
     Args:
         git: Git on the host.
-        folder: Where the mirrors lie.
-        uses: Told which of them this process uses.
+        mirrors: Keeps the mirrors.
         timeout_s: How long one fetch may take.
     """
 
-    def __init__(self, git: HostGit, folder: Path, uses: CacheUses, timeout_s: float) -> None:
+    def __init__(self, git: HostGit, mirrors: FolderCache, timeout_s: float) -> None:
         self._git = git
+        self._mirrors = mirrors
         self._timeout_s = timeout_s
-        self._folder = folder
-        self._uses = uses
 
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
@@ -54,15 +49,9 @@ class Clones:
     def _mirror(self, task: Task, tree: GitTree, commit: str) -> Path:
         url = tree.repository
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-        mirror = self._folder / name
-        with suppress(OSError):  # a cache that cannot be written to loses nothing either
-            self._uses.note(f"{self._folder.name}/{name}")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with key_lock(self._folder, name):
-            if not (mirror / "HEAD").exists():
-                remove_folder(mirror)
-                self._start(mirror)
-            elif (mirror / _UNFINISHED).exists():
+        mirror = self._mirrors.get(name, self._start, user=without_password(url))
+        with key_lock(mirror.parent, name):
+            if (mirror / _UNFINISHED).exists():
                 _clear_up(mirror)
             if not self._has(mirror, commit):
                 (mirror / _UNFINISHED).touch()
@@ -70,17 +59,10 @@ class Clones:
                     self._fetch(task, mirror, url, commit)
                 finally:  # a git that failed has cleared up itself, one that was killed cannot
                     _clear_up(mirror)
-            mark_used(mirror, without_password(url))
         return mirror
 
-    def _start(self, mirror: Path) -> None:
-        """Makes an empty mirror, or none."""
-        partial = mirror.with_name(f"{mirror.name}.{secrets.token_hex(4)}{PARTIAL}")
-        try:
-            self._git.run("init", "--quiet", "--bare", "--template=", str(partial), cwd=Path("/"))
-            partial.rename(mirror)
-        finally:
-            remove_folder(partial)
+    def _start(self, folder: Path) -> None:
+        self._git.run("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
     def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
         shown = without_password(url)

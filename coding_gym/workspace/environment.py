@@ -1,23 +1,26 @@
 """A task's own environment: what its install commands made, built once, shared read-only."""
 
-import hashlib
-import json
 import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import command_bytes
+from coding_gym.sandbox.select import AUTOMATIC
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import BuildLimits, BuildPlaces, Installation
-from coding_gym.workspace.progress import BuildStep, OnBuildStep
+from coding_gym.workspace.installing import (
+    BuildLimits,
+    BuildStep,
+    Installation,
+    OnBuildStep,
+)
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
@@ -56,7 +59,9 @@ class Environments:
         cache: Where they lie.
         backend: What builds run in; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
-        places: Where logs and downloads lie.
+        folder: Holds what outlives a failed build: the logs, and the downloads with the wheels made
+            of them, by the environment's key. No two environments share downloads: whoever wrote
+            a task could put wheels there.
         limits: How long a build may take.
         on_step: Told what a build does.
     """
@@ -66,14 +71,14 @@ class Environments:
         cache: FolderCache,
         backend: SandboxBackend,
         checkouts: Checkouts,
-        places: BuildPlaces,
+        folder: Path,
         limits: BuildLimits,
         on_step: OnBuildStep | None,
     ) -> None:
         self._cache = cache
         self._backend = backend
         self._checkouts = checkouts
-        self._places = places
+        self._folder = folder
         self._limits = limits
         self._on_step = on_step
 
@@ -85,15 +90,14 @@ class Environments:
         theirs where they name one commit to set it up at.
         """
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
-        facts = [
+        return content_key(
             _SCHEMA,
             [source, self._checkouts.digest(task, field=_field(task))],
             task.version,
             [str(interpreter.executable), interpreter.version],
             task.install_commands,
             self._backend.owner(),
-        ]
-        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        )
 
     def get(self, task: Task, interpreter: Interpreter) -> Environment:
         """Returns the task's environment, built now if it is the first time.
@@ -122,19 +126,19 @@ class Environments:
         _check_commands(task)
         checkout = self._checkouts.lay(task, folder, field=_field(task))
         seal(checkout, (), self._backend.owner())
-        downloads = self._places.downloads / key
+        downloads = self._folder / "downloads" / key
         downloads.mkdir(parents=True, exist_ok=True)
         for name in ("env", "artifacts", "scratch"):
             (folder / name).mkdir()
             shutil.chown(folder / name, *self._backend.owner())
         shutil.chown(downloads, *self._backend.owner())
-        log = self._places.log(key)
+        log = self._folder / "logs" / f"{key}.log"
         spec = _spec(task, interpreter, checkout, folder, downloads)
         with self._backend.open(spec) as sandbox:
             if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
                 raise TemplateError(
                     f"task {task.task_id}: the {self._backend.name!r} sandbox cannot build "
-                    "environments, which needs mounts; use sandbox='namespace'"
+                    f"environments, which needs mounts; use sandbox={AUTOMATIC[0]!r}"
                 )
             # By its real path, which the environment then refers to.
             python = shlex.quote(str(interpreter.executable))

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coding_gym.errors import MissingDependencyError
+from coding_gym.errors import MissingDependencyError, last_line
 from coding_gym.host.network import network_variables
 from coding_gym.sandbox.foreign_process import read_to_end
-from coding_gym.workspace.complaints import git_complaint
 
 if TYPE_CHECKING:
     from git.cmd import Git
 
+_COMPLAINTS = ("fatal:", "error:", "remote:")
 _NO_GIT = "git is not installed; run: apt-get install git"
 
 # Where the host's keys and passwords are, which a fetch over the network may need.
@@ -158,6 +158,15 @@ class HostGit:
             variables |= network_variables()
             variables |= {k: v for k in _KEY_VARIABLES if (v := os.environ.get(k))}
         return variables
+
+
+def git_complaint(output: str, otherwise: str = "it said nothing") -> str:
+    """Returns the last of git's complaints in ``output``; its last line where it made none.
+
+    Advice may follow a complaint, over several lines.
+    """
+    lines = [line for line in output.splitlines() if line.lstrip().startswith(_COMPLAINTS)]
+    return last_line("\n".join(lines) or output, otherwise)
 
 
 def _import_git(cwd: Path) -> "Git":

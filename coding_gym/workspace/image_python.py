@@ -1,20 +1,24 @@
-"""The Python of an image, and whether the image has what this package needs of it."""
+"""The Python of an image, and the programs that this package runs in it."""
 
-import hashlib
 import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from coding_gym.errors import TemplateError, last_line
-from coding_gym.sandbox.folder_cache import FolderCache
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.image_programs import missing_programs
+from coding_gym.workspace.scripts import ENV
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
+# Run by the scripts that compute and apply patches.
+_PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
+_LOOK_FOR_PROGRAMS = (
+    f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
+)
 _BIN, _FACTS = "bin", "python.json"
 _LOOK_FOR_PYTHON = """\
 python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
@@ -23,7 +27,22 @@ python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
 command -v python > /dev/null || echo nameless
 printf 'python:%s' "$python"
 """
-_NO_PYTHON, _NO_PYTEST = 41, 42
+_NO_PYTEST = 42
+
+
+def missing_programs(sandbox: Sandbox) -> str:
+    """Returns what a sandbox's image lacks, and what to do; "" where it has everything.
+
+    Raises:
+        SandboxError: The sandbox is closed or died.
+    """
+    result = sandbox.run(_LOOK_FOR_PROGRAMS, timeout_s=_TIMEOUT_S, cwd="/", env=ENV)
+    if not result.ok:
+        return f"has no bash that runs: {result.output.strip()}"
+    if not result.output.strip():
+        return ""
+    names = ", ".join(result.output.split())
+    return f"lacks {names}; install git, findutils, diffutils, coreutils and sed in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +84,8 @@ class ImagePythons:
             TemplateError: The image lacks it, or pytest for it, or another program.
             SandboxError: No sandbox could be opened.
         """
-        facts = [_SCHEMA, identity, task.interpreter, self._backend.owner(), self._backend.name]
-        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        runs_on = (self._backend.owner(), self._backend.name)
+        key = content_key(_SCHEMA, identity, task.interpreter, *runs_on)
         folder = self._cache.get(key, lambda part: self._look(task, part), user=task.image)
         names = folder / _BIN
         return ImagePython(

@@ -5,15 +5,13 @@ which files it tracks, and stays behind.
 """
 
 import contextlib
-import hashlib
 import io
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images import image_digest, unpack_tar
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
@@ -84,15 +82,9 @@ class ImageTrees:
             TemplateError: It cannot be copied out.
             SandboxError: No sandbox could be opened.
         """
-        facts = [
-            _SCHEMA,
-            self.identity(task),
-            task.image_path,
-            date.isoformat(),
-            self._backend.owner(),
-            self._backend.name,
-        ]
-        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        runs_on = (self._backend.owner(), self._backend.name)
+        facts = (self.identity(task), task.image_path, date.isoformat())
+        key = content_key(_SCHEMA, *facts, *runs_on)
         user = f"{task.image} {task.image_path}"
         folder = self._cache.get(key, lambda part: self._copy(task, date, part), user=user)
         base, rest = folder / "base", folder / "rest"

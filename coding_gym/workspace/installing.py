@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -10,7 +11,6 @@ from coding_gym.arguments import positive_seconds
 from coding_gym.calls import ExecResult
 from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.progress import BuildStep, OnBuildStep
 from coding_gym.workspace.template import ENVIRONMENT
 
 _log = logging.getLogger(__name__)
@@ -30,6 +30,27 @@ _ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuildStep:
+    """One step of building an environment begins.
+
+    Attributes:
+        task_id: The task that wants the environment.
+        step: Its number, from 1 on; 0 where another process, or thread, builds the environment and
+            this one waits for it.
+        num_steps: How many there are.
+        command: The command that starts; "" while waiting.
+    """
+
+    task_id: str
+    step: int
+    num_steps: int
+    command: str = ""
+
+
+OnBuildStep = Callable[[BuildStep], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildLimits:
     """How long building a template may take, in seconds.
 
@@ -44,24 +65,6 @@ class BuildLimits:
     def __post_init__(self) -> None:
         positive_seconds("install_timeout_s", self.command_s)
         positive_seconds("build_timeout_s", self.total_s)
-
-
-@dataclass(frozen=True, slots=True)
-class BuildPlaces:
-    """Where builds leave what outlives a failed attempt, by the environment's key.
-
-    Attributes:
-        logs: Folder of the logs of builds that failed.
-        downloads: Folder of what was downloaded, and of wheels that were made of it. No two
-            environments share one: whoever wrote a task could put wheels of his own there.
-    """
-
-    logs: Path
-    downloads: Path
-
-    def log(self, key: str) -> Path:
-        """Returns the log of a build that failed, or is in progress."""
-        return self.logs / f"{key}.log"
 
 
 class Installation:

@@ -16,7 +16,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.complaints import git_complaint
+from coding_gym.workspace.host_git import git_complaint
 from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRAM, RESULT, TOO_LARGE
 from coding_gym.workspace.template import BASE_GIT, Template
 

@@ -1,7 +1,5 @@
 """Pytest and what it needs, as a folder that any interpreter in a sandbox can be given."""
 
-import hashlib
-import json
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +7,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError, last_line
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import stamp
@@ -103,12 +101,9 @@ class PytestLayers:
 
     def _look_up(self, interpreter: Interpreter) -> PytestLayer:
         dists = pytest_distributions(interpreter.version)
-        facts = [
-            [f"{d.name} {d.version}" for d in dists],
-            [str(interpreter.executable), interpreter.version, str(interpreter.site_packages)],
-            self._backend.owner(),
-        ]
-        key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+        python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
+        names = [f"{dist.name} {dist.version}" for dist in dists]
+        key = content_key(names, python, self._backend.owner())
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"

@@ -11,8 +11,7 @@ from coding_gym.sandbox import get_backend
 from coding_gym.task import Task
 from coding_gym.workspace.builder import Builder
 from coding_gym.workspace.host_git import HostGitError
-from coding_gym.workspace.installing import BuildLimits
-from coding_gym.workspace.progress import OnBuildStep
+from coding_gym.workspace.installing import BuildLimits, OnBuildStep
 from coding_gym.workspace.template import Template
 
 _REMEMBERED = 4096

@@ -11,7 +11,7 @@ from repositories import commit
 from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import InvalidTaskError
 from coding_gym.workspace.commit_files import open_repository
-from coding_gym.workspace.complaints import git_complaint
+from coding_gym.workspace.host_git import git_complaint
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from coding_gym.task import FilesTree, GitTree
 from coding_gym.workspace import TemplateStore, checkout
 from coding_gym.workspace.history import init_repository
 from coding_gym.workspace.host_git import HostGit, HostGitError
-from coding_gym.workspace.installing import BuildLimits, Installation
-from coding_gym.workspace.progress import BuildStep
+from coding_gym.workspace.installing import BuildLimits, BuildStep, Installation
 
 Fails = Callable[..., TemplateError]
 
