@@ -29,7 +29,7 @@ from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BuildLimits, OnBuildStep
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, IMAGE_BIN, PYTEST_BIN, Template
+from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
 
 # Part of every key: raised whenever what a build leaves changes.
 _SCHEMA = 2
@@ -72,12 +72,7 @@ class Builder:
         self._checkouts = Checkouts(git, clones, self._images, depth)
         self._pytest_layers = PytestLayers(cache("pytest"), backend)
         self._environments = Environments(
-            cache("environments"),
-            backend,
-            self._checkouts,
-            folder,
-            limits,
-            on_step,
+            cache("environments"), backend, self._checkouts, folder, limits, on_step
         )
 
     def template(self, task: Task) -> Template:
@@ -128,11 +123,10 @@ class Builder:
         layers: tuple[Path, ...] = ()
         if task.image_path:
             layers = (self._images.get(task, task_date(task)).artifacts,)
-        named = () if python.names is None else (Mount(source=python.names, target=IMAGE_BIN),)
         return f"{digest} {python.key} {task.image_path}", SandboxSpec(
             layers=layers,
-            mounts=named,
-            path=(*((python.folder,) if python.folder else ()), *(m.target for m in named)),
+            mounts=python.mounts,
+            path=python.path,
             image=task.image,
             workspace_alias=task.image_path,
         )

@@ -17,19 +17,11 @@ from coding_gym.sandbox.folder_cache import PARTIAL, USED, CacheUses, key_lock, 
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.workspace.environment import BUILD_LOG
 
-# Each is a folder of the cache.
-KINDS = {
-    "templates": "trees of tasks",
-    "environments": "what install commands made",
-    "pytest": "pytest for an interpreter",
-    "layers": "layers of images",
-    "image-trees": "trees that were taken out of images",
-    "image-pythons": "what is known of images",
-    "mirrors": "clones of repositories",
-    "downloads": "what environments that could not be built have downloaded",
-    "logs": "logs of environments that could not be built",
-    "views": "the viewer's indexes of runs",
-}
+# Folders of the cache; docs/environments.md says what each holds.
+KINDS = (
+    *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
+    *("mirrors", "downloads", "logs", "views"),
+)
 # Written to by whoever builds the environment of the same key.
 _OF_ENVIRONMENTS = ("downloads", "logs")
 
@@ -39,7 +31,7 @@ class CacheEntry:
     """One thing in the cache.
 
     Attributes:
-        kind: A key of `KINDS`.
+        kind: One of `KINDS`.
         key: Its name among those of its kind.
         path: Its folder or file.
         num_bytes: Its size on the disk.
@@ -154,7 +146,7 @@ def collect_garbage(
         unused_for_s: Entries that were last used so many seconds ago, or earlier, go; None for no
             such bound.
         max_bytes: Entries go until the rest takes no more than this; None for no such bound.
-        kinds: Only these kinds of `KINDS`; all where there are none.
+        kinds: Only these of `KINDS`; all where there are none.
         dry_run: Only say what would go.
 
     Raises:

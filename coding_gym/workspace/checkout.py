@@ -43,21 +43,21 @@ class Checkout:
     base: BaseFiles
 
 
+@dataclass(frozen=True, slots=True)
 class Checkouts:
     """Makes checkouts of tasks' base trees.
 
-    Args:
+    Attributes:
         git: Git on the host.
-        clones: Where commits are found.
+        clones: Finds commits.
         images: Takes trees out of images.
         depth: How many commits of history to keep; None for all.
     """
 
-    def __init__(self, git: HostGit, clones: Clones, images: ImageTrees, depth: int | None) -> None:
-        self._git = git
-        self._clones = clones
-        self._images = images
-        self._depth = depth
+    git: HostGit
+    clones: Clones
+    images: ImageTrees
+    depth: int | None
 
     def digest(self, task: Task, *, field: str = "base_commit") -> str:
         """Returns what names the content, and the history, of what `lay` writes.
@@ -71,10 +71,10 @@ class Checkouts:
         """
         tree = _tree(task, field)
         if isinstance(tree, GitTree):
-            return f"{named_commit(task, field)} {self._depth}{_changed(tree)}"
+            return f"{named_commit(task, field)} {self.depth}{_changed(tree)}"
         date = task_date(task).isoformat()
         if isinstance(tree, ImageTree):
-            return f"{self._images.identity(task)} {task.image_path} {date}{_changed(tree)}"
+            return f"{self.images.identity(task)} {task.image_path} {date}{_changed(tree)}"
         return f"{digest_tree(task, tree)} {date}"
 
     def lay(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
@@ -94,40 +94,40 @@ class Checkouts:
         tree, base_git = folder / "tree", folder / "base.git"
         tree.mkdir()
         base_git.mkdir()
-        init_repository(self._git, tree)
+        init_repository(self.git, tree)
         origin = _tree(task, field)
         if isinstance(origin, GitTree):
             commit, date = self._lay_commit(task, origin, tree, field)
         elif isinstance(origin, ImageTree):
             date = task_date(task)
-            copy = self._images.get(task, date)
+            copy = self.images.get(task, date)
             copy_files(copy.base, tree)
             take_back(task, origin.reverse_patch, tree)
-            commit = commit_files(self._git, tree, date, with_ignored=copy.is_sorted)
+            commit = commit_files(self.git, tree, date, with_ignored=copy.is_sorted)
         else:
             date = task_date(task)
             inline = isinstance(origin, FilesTree)
             write_tree(task, origin, tree)
-            commit = commit_files(self._git, tree, date, with_ignored=inline)
-        return Checkout(tree, base_git, commit, date, list_base(self._git, tree))
+            commit = commit_files(self.git, tree, date, with_ignored=inline)
+        return Checkout(tree, base_git, commit, date, list_base(self.git, tree))
 
     def _lay_commit(
         self, task: Task, origin: GitTree, tree: Path, field: str
     ) -> tuple[str, datetime]:
         """Writes the files of a commit, and its history where that may be seen."""
         commit = named_commit(task, field)
-        source = self._clones.source(task, origin, commit)
+        source = self.clones.source(task, origin, commit)
         try:
-            depth = 1 if origin.reverse_patch else self._depth
-            checkout_commit(self._git, tree, source, commit, depth)
+            depth = 1 if origin.reverse_patch else self.depth
+            checkout_commit(self.git, tree, source, commit, depth)
         except HostGitError as error:
             raise fetch_failure(task, origin, field, error) from error
-        date = commit_date(self._git, tree)
+        date = commit_date(self.git, tree)
         if origin.reverse_patch:
             shutil.rmtree(tree / ".git")
             take_back(task, origin.reverse_patch, tree)
-            init_repository(self._git, tree)
-            commit = commit_files(self._git, tree, date, with_ignored=True)
+            init_repository(self.git, tree)
+            commit = commit_files(self.git, tree, date, with_ignored=True)
         return commit, date
 
 

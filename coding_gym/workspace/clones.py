@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.addresses import find_repository, is_url, without_password
@@ -18,19 +19,19 @@ _SHA = re.compile(r"[0-9a-f]{40}")
 _UNFINISHED = "unfinished"
 
 
+@dataclass(frozen=True, slots=True)
 class Clones:
     """Repositories that tasks' commits are fetched from.
 
-    Args:
+    Attributes:
         git: Git on the host.
         mirrors: Keeps the mirrors.
         timeout_s: How long one fetch may take.
     """
 
-    def __init__(self, git: HostGit, mirrors: FolderCache, timeout_s: float) -> None:
-        self._git = git
-        self._mirrors = mirrors
-        self._timeout_s = timeout_s
+    git: HostGit
+    mirrors: FolderCache
+    timeout_s: float
 
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
@@ -49,7 +50,7 @@ class Clones:
     def _mirror(self, task: Task, tree: GitTree, commit: str) -> Path:
         url = tree.repository
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
-        mirror = self._mirrors.get(name, self._start, user=without_password(url))
+        mirror = self.mirrors.get(name, self._start, user=without_password(url))
         with key_lock(mirror.parent, name):
             if (mirror / _UNFINISHED).exists():
                 _clear_up(mirror)
@@ -62,7 +63,7 @@ class Clones:
         return mirror
 
     def _start(self, folder: Path) -> None:
-        self._git.run("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
+        self.git.run("init", "--quiet", "--bare", "--template=", ".", cwd=folder)
 
     def _fetch(self, task: Task, mirror: Path, url: str, commit: str) -> None:
         shown = without_password(url)
@@ -89,11 +90,11 @@ class Clones:
 
     def _fetch_ref(self, mirror: Path, url: str, ref: str) -> None:
         fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force"]
-        self._git.run(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self._timeout_s)
+        self.git.run(*fetch, "--", url, ref, cwd=mirror, network=True, timeout_s=self.timeout_s)
 
     def _has(self, place: Path, commit: str) -> bool:
         try:
-            self._git.run(
+            self.git.run(
                 "--git-dir", str(place), "cat-file", "-e", f"{commit}^{{commit}}", cwd=Path("/")
             )
         except HostGitError:

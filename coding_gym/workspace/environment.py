@@ -52,35 +52,27 @@ class Environment:
     artifacts: Path
 
 
+@dataclass(frozen=True, slots=True)
 class Environments:
     """Builds environments and keeps them.
 
-    Args:
-        cache: Where they lie.
-        backend: What builds run in; it must be able to mount.
+    Attributes:
+        cache: Keeps them.
+        backend: Runs the builds; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
         folder: Holds what outlives a failed build: the logs, and the downloads with the wheels made
             of them, by the environment's key. No two environments share downloads: whoever wrote
             a task could put wheels there.
-        limits: How long a build may take.
-        on_step: Told what a build does.
+        limits: Bounds on the time of a build.
+        on_step: Called before each step of a build.
     """
 
-    def __init__(
-        self,
-        cache: FolderCache,
-        backend: SandboxBackend,
-        checkouts: Checkouts,
-        folder: Path,
-        limits: BuildLimits,
-        on_step: OnBuildStep | None,
-    ) -> None:
-        self._cache = cache
-        self._backend = backend
-        self._checkouts = checkouts
-        self._folder = folder
-        self._limits = limits
-        self._on_step = on_step
+    cache: FolderCache
+    backend: SandboxBackend
+    checkouts: Checkouts
+    folder: Path
+    limits: BuildLimits
+    on_step: OnBuildStep | None
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
         """Returns what tasks that share an environment have in common, as a short digest.
@@ -92,11 +84,11 @@ class Environments:
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         return content_key(
             _SCHEMA,
-            [source, self._checkouts.digest(task, field=_field(task))],
+            [source, self.checkouts.digest(task, field=_field(task))],
             task.version,
             [str(interpreter.executable), interpreter.version],
             task.install_commands,
-            self._backend.owner(),
+            self.backend.owner(),
         )
 
     def get(self, task: Task, interpreter: Interpreter) -> Environment:
@@ -115,36 +107,36 @@ class Environments:
             self._build(task, interpreter, key, folder)
 
         def tell_of_waiting() -> None:
-            if self._on_step is not None:
+            if self.on_step is not None:
                 num_steps = len(task.install_commands) + 1
-                self._on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
+                self.on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
 
-        folder = self._cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
+        folder = self.cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
         return Environment(key, folder / "env", folder / "artifacts")
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
         _check_commands(task)
-        checkout = self._checkouts.lay(task, folder, field=_field(task))
-        seal(checkout, (), self._backend.owner())
-        downloads = self._folder / "downloads" / key
+        checkout = self.checkouts.lay(task, folder, field=_field(task))
+        seal(checkout, (), self.backend.owner())
+        downloads = self.folder / "downloads" / key
         downloads.mkdir(parents=True, exist_ok=True)
         for name in ("env", "artifacts", "scratch"):
             (folder / name).mkdir()
-            shutil.chown(folder / name, *self._backend.owner())
-        shutil.chown(downloads, *self._backend.owner())
-        log = self._folder / "logs" / f"{key}.log"
+            shutil.chown(folder / name, *self.backend.owner())
+        shutil.chown(downloads, *self.backend.owner())
+        log = self.folder / "logs" / f"{key}.log"
         spec = _spec(task, interpreter, checkout, folder, downloads)
-        with self._backend.open(spec) as sandbox:
+        with self.backend.open(spec) as sandbox:
             if sandbox.path(ENVIRONMENT) != ENVIRONMENT:  # commands would write to the host's
                 raise TemplateError(
-                    f"task {task.task_id}: the {self._backend.name!r} sandbox cannot build "
+                    f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
                     f"environments, which needs mounts; use sandbox={AUTOMATIC[0]!r}"
                 )
             # By its real path, which the environment then refers to.
             python = shlex.quote(str(interpreter.executable))
             num_steps = len(task.install_commands) + 1
             installation = Installation(
-                sandbox, task.task_id, log, self._limits, num_steps, self._on_step
+                sandbox, task.task_id, log, self.limits, num_steps, self.on_step
             )
             venv = f"{python} {_VENV} {ENVIRONMENT}"
             installation.run(venv, timeout_s=_VENV_TIMEOUT_S)

@@ -1,6 +1,5 @@
 """The Python of an image, and the programs that this package runs in it."""
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -8,9 +7,10 @@ from pathlib import Path, PurePosixPath
 from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
-from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.spec import Mount, SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace.scripts import ENV
+from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
@@ -19,7 +19,7 @@ _PROGRAMS = "base64 chmod cmp comm cp find git mkdir rm sed sort tr"
 _LOOK_FOR_PROGRAMS = (
     f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 )
-_BIN, _FACTS = "bin", "python.json"
+_BIN = "bin"
 _LOOK_FOR_PYTHON = """\
 python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
 [ -x "$python" ] || exit 41
@@ -51,27 +51,27 @@ class ImagePython:
 
     Attributes:
         key: Names it, and its image.
-        folder: Its own folder in the image, to be put in PATH; "" where that is there already.
-        names: A folder of this machine with a script ``python`` that runs it, to be shown and put
-            in PATH; None where the image has that name already.
+        path: Folders to put in PATH: its own where that is not there already, and that of a script
+            ``python`` where the image has no program of that name.
+        mounts: Shows the script.
     """
 
     key: str
-    folder: str
-    names: Path | None
+    path: tuple[str, ...]
+    mounts: tuple[Mount, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class ImagePythons:
     """Looks at images, once each.
 
-    Args:
-        cache: Where what was found lies.
-        backend: What runs the images.
+    Attributes:
+        cache: Keeps the findings.
+        backend: Runs the images.
     """
 
-    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
-        self._cache = cache
-        self._backend = backend
+    cache: FolderCache
+    backend: SandboxBackend
 
     def get(self, task: Task, identity: str) -> ImagePython:
         """Returns the Python that a task's commands and tests run with.
@@ -84,21 +84,17 @@ class ImagePythons:
             TemplateError: The image lacks it, or pytest for it, or another program.
             SandboxError: No sandbox could be opened.
         """
-        runs_on = (self._backend.owner(), self._backend.name)
+        runs_on = (self.backend.owner(), self.backend.name)
         key = content_key(_SCHEMA, identity, task.interpreter, *runs_on)
-        folder = self._cache.get(key, lambda part: self._look(task, part), user=task.image)
+        folder = self.cache.get(key, lambda part: self._look(task, part), user=task.image)
         names = folder / _BIN
-        return ImagePython(
-            key=key,
-            folder=json.loads((folder / _FACTS).read_text())["folder"],
-            names=names if names.is_dir() else None,
-        )
+        mounts = (Mount(source=names, target=IMAGE_BIN),) if names.is_dir() else ()
+        return ImagePython(key, (*_own_folder(task), *(mount.target for mount in mounts)), mounts)
 
     def _look(self, task: Task, folder: Path) -> None:
         wanted = "" if task.interpreter == "image" else task.interpreter
-        own = str(PurePosixPath(wanted).parent) if wanted else ""
-        spec = SandboxSpec(image=task.image, path=(own,) if own else ())
-        with self._backend.open(spec) as sandbox:
+        spec = SandboxSpec(image=task.image, path=_own_folder(task))
+        with self.backend.open(spec) as sandbox:
             missing = missing_programs(sandbox)
             found = sandbox.run(
                 _LOOK_FOR_PYTHON, timeout_s=_TIMEOUT_S, cwd="/", env={"CG_PYTHON": wanted}
@@ -118,12 +114,14 @@ class ImagePythons:
             )
         before, _, python = found.output.partition("python:")
         if before.strip().endswith("nameless"):
-            self._write_script(folder / _BIN, python)
-        (folder / _FACTS).write_text(json.dumps({"folder": own}))
+            # No link: a Python that is started through one may not find its virtual environment.
+            script = folder / _BIN / "python"
+            script.parent.mkdir()
+            script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')
+            script.chmod(0o755)
 
-    def _write_script(self, names: Path, python: str) -> None:
-        # No link: a Python that is started through one may not find its virtual environment.
-        names.mkdir()
-        script = names / "python"
-        script.write_text(f'#!/bin/bash\nexec {shlex.quote(python)} "$@"\n')
-        script.chmod(0o755)
+
+def _own_folder(task: Task) -> tuple[str, ...]:
+    """Returns the folder of the Python that a task names, if it names one."""
+    named = task.interpreter != "image"
+    return (str(PurePosixPath(task.interpreter).parent),) if named else ()

@@ -49,17 +49,17 @@ class ImageCopy:
     is_sorted: bool
 
 
+@dataclass(frozen=True, slots=True)
 class ImageTrees:
     """Copies trees out of images and keeps them.
 
-    Args:
-        cache: Where they lie.
-        backend: What runs the images.
+    Attributes:
+        cache: Keeps them.
+        backend: Runs the images.
     """
 
-    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
-        self._cache = cache
-        self._backend = backend
+    cache: FolderCache
+    backend: SandboxBackend
 
     def identity(self, task: Task) -> str:
         """Returns the digest of a task's image, or its name where only the backend knows it.
@@ -82,11 +82,11 @@ class ImageTrees:
             TemplateError: It cannot be copied out.
             SandboxError: No sandbox could be opened.
         """
-        runs_on = (self._backend.owner(), self._backend.name)
+        runs_on = (self.backend.owner(), self.backend.name)
         facts = (self.identity(task), task.image_path, date.isoformat())
         key = content_key(_SCHEMA, *facts, *runs_on)
         user = f"{task.image} {task.image_path}"
-        folder = self._cache.get(key, lambda part: self._copy(task, date, part), user=user)
+        folder = self.cache.get(key, lambda part: self._copy(task, date, part), user=user)
         base, rest = folder / "base", folder / "rest"
         return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
 
@@ -95,18 +95,18 @@ class ImageTrees:
         rest = folder / "rest"
         rest.mkdir()
         try:
-            unpack_tar(io.BytesIO(tar), rest, self._backend.owner())
+            unpack_tar(io.BytesIO(tar), rest, self.backend.owner())
         except InvalidArgumentError as error:
             problem = f"task {task.task_id}: the image's {task.image_path}: {error}"
             raise TemplateError(problem) from error
         if tracked:
             (folder / "base").mkdir()
             _move(tracked, rest, folder / "base")
-        stamp(rest, date, self._backend.owner())
+        stamp(rest, date, self.backend.owner())
 
     def _read(self, task: Task) -> tuple[frozenset[str], bytes]:
         """Returns the paths that the image's git tracks, and a tar of the folder."""
-        with self._backend.open(SandboxSpec(image=task.image, limits=_LIMITS)) as sandbox:
+        with self.backend.open(SandboxSpec(image=task.image, limits=_LIMITS)) as sandbox:
             temporary = sandbox.path(_TMP)
             result = sandbox.run(
                 _COPY,

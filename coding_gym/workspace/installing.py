@@ -67,37 +67,31 @@ class BuildLimits:
         positive_seconds("build_timeout_s", self.total_s)
 
 
+@dataclass
 class Installation:
     """Runs the commands of one build.
 
-    Args:
-        sandbox: Where they run.
+    Attributes:
+        sandbox: Runs them.
         task_id: The task that wants the environment.
-        log: The file that takes what they print; what it held is dropped.
-        limits: How long they may take.
-        num_steps: How many there will be.
-        on_step: Told of each before it runs.
+        log: The file that takes what they print; its old content is dropped.
+        limits: Bounds on their time.
+        num_steps: How many commands there will be.
+        on_step: Called before each one.
     """
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        task_id: str,
-        log: Path,
-        limits: BuildLimits,
-        num_steps: int,
-        on_step: OnBuildStep | None,
-    ) -> None:
-        self._sandbox = sandbox
-        self._task_id = task_id
-        self._log = log
-        self._limits = limits
-        self._num_steps = num_steps
-        self._on_step = on_step
+    sandbox: Sandbox
+    task_id: str
+    log: Path
+    limits: BuildLimits
+    num_steps: int
+    on_step: OnBuildStep | None
+
+    def __post_init__(self) -> None:
         self._step = 0
-        self._deadline = monotonic() + limits.total_s
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("", encoding="utf-8")
+        self._deadline = monotonic() + self.limits.total_s
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.write_text("", encoding="utf-8")
 
     def run(self, command: str, *, timeout_s: float | None = None) -> None:
         """Runs the next command.
@@ -111,38 +105,33 @@ class Installation:
                 command printed is a note of the exception.
         """
         self._step += 1
-        _log.info("task %s: %s", self._task_id, command)
-        if self._on_step is not None:
-            told = BuildStep(
-                task_id=self._task_id,
-                step=self._step,
-                num_steps=self._num_steps,
-                command=command,
-            )
-            self._on_step(told)
+        _log.info("task %s: %s", self.task_id, command)
+        if self.on_step is not None:
+            place = {"step": self._step, "num_steps": self.num_steps}
+            self.on_step(BuildStep(task_id=self.task_id, command=command, **place))
         # Before it runs, so that the log of a build that was killed says what it was at.
         self._write(f"$ {command}\n")
         left_s = max(self._deadline - monotonic(), 0.001)
-        own_s = timeout_s or self._limits.command_s
-        result = self._sandbox.run(command, timeout_s=min(own_s, left_s))
+        own_s = timeout_s or self.limits.command_s
+        result = self.sandbox.run(command, timeout_s=min(own_s, left_s))
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
             late = (
-                f"was running when the build had taken {self._limits.total_s:g} s (build_timeout_s)"
+                f"was running when the build had taken {self.limits.total_s:g} s (build_timeout_s)"
                 if left_s < own_s
                 else f"took more than {own_s:g} s (install_timeout_s)"
             )
             raise self._failure(command, result, late if result.timed_out else "failed")
 
     def _write(self, text: str) -> None:
-        with self._log.open("a", encoding="utf-8", errors="replace") as log:
+        with self.log.open("a", encoding="utf-8", errors="replace") as log:
             log.write(text)
 
     def _failure(self, command: str, result: ExecResult, how: str) -> TemplateError:
         said = _telling_line(result.output)
         error = TemplateError(
-            f"task {self._task_id}: install command {command!r} {how}: {said}"
-            f"{_hint(result)}; the log is {self._log}"
+            f"task {self.task_id}: install command {command!r} {how}: {said}"
+            f"{_hint(result)}; the log is {self.log}"
         )
         if tail := _tail(result.output):
             error.add_note(f"the end of the log:\n{tail}")

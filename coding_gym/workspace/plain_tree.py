@@ -69,24 +69,19 @@ def copy_files(folder: Path, into: Path) -> None:
 
 def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
     for name, text in tree.files.items():
+        label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
-            raise InvalidTaskError(
-                f"task {task.task_id}: field 'files' has {name!r}, which is not a path in the tree"
-            )
+            raise InvalidTaskError(f"{label} {name!r}, which is not a path in the tree")
         target = into / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_encode(text))
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise InvalidTaskError(
-                f"task {task.task_id}: field 'files' has {name!r}, of which a part is a file too"
-            ) from error
+            raise InvalidTaskError(f"{label} {name!r}, of which a part is a file too") from error
         except (OSError, RecursionError) as error:
             if isinstance(error, OSError) and error.errno != errno.ENAMETOOLONG:
                 raise
-            raise InvalidTaskError(
-                f"task {task.task_id}: field 'files' has {name[:80]!r}…, which is too long a path"
-            ) from error
+            raise InvalidTaskError(f"{label} {name[:80]!r}…, which is too long a path") from error
 
 
 def take_back(task: Task, reverse_patch: str, into: Path) -> None:

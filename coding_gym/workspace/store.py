@@ -1,5 +1,6 @@
 """Templates on disk: built once for each content, then only looked up."""
 
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -52,9 +53,13 @@ class TemplateStore:
     ) -> None:
         self._backend_name = backend
         self._folder = folder or user_cache_path("coding_gym")
-        self._depth = None if depth is None else at_least_one("depth", depth)
-        self._limits = BuildLimits(command_s=install_timeout_s, total_s=build_timeout_s)
-        self._on_build_step = on_build_step
+        self._make_builder = partial(
+            Builder,
+            folder=self._folder,
+            depth=None if depth is None else at_least_one("depth", depth),
+            limits=BuildLimits(command_s=install_timeout_s, total_s=build_timeout_s),
+            on_step=on_build_step,
+        )
         self._remembered: dict[int, tuple[Task, Template]] = {}
         self._builder: Builder | None = None
         self._lock = Lock()
@@ -83,13 +88,7 @@ class TemplateStore:
         try:
             with self._lock:
                 if self._builder is None:
-                    self._builder = Builder(
-                        get_backend(self._backend_name),
-                        self._folder,
-                        depth=self._depth,
-                        limits=self._limits,
-                        on_step=self._on_build_step,
-                    )
+                    self._builder = self._make_builder(get_backend(self._backend_name))
             return self._builder.template(task)
         except HostGitError as error:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error

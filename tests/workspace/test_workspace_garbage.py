@@ -150,7 +150,7 @@ def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: P
 
 def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(store_folder: Path) -> None:
     made = {path.name for path in store_folder.iterdir() if path.is_dir()}
-    assert made <= KINDS.keys()
+    assert made <= set(KINDS)
 
 
 def cli(root: Path, *arguments: str) -> Result:
