@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from machines import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESP
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Promise, SandboxSpec, backend_names, get_backend, open_sandbox
+from coding_gym.sandbox.backend_checks import check_spec, failed_probe
 from coding_gym.sandbox.doctor import Diagnosis, examine, try_out
 from coding_gym.sandbox.machine_limits import shortages
 from coding_gym.sandbox.namespace import NamespaceBackend
@@ -80,6 +82,27 @@ def test_a_backend_that_does_not_open_says_so() -> None:
 
     (step,) = try_out(Closed(), missing=())
     assert (step.ok, step.detail) == (False, "no room for 1 layers")
+    failure = failed_probe(Closed().open)
+    assert failure is not None
+    assert (failure.available, failure.detail) == (False, "no room for 0 layers")
+    assert failure.remedy.startswith("run it again")
+    assert failed_probe(get_backend("namespace").open) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"image": "x"}, "the 'own' sandbox cannot run the image 'x'; use 'namespace'"),
+        ({"shell": "persistent"}, "the 'own' sandbox has no persistent shells; use shell='fresh'"),
+        ({"shell": "interactive"}, "shell must be one of fresh"),
+        ({"env": {"a=b": ""}}, "not an environment variable"),
+        ({"layers": (Path("/nowhere"),)}, "layer or mount /nowhere does not exist"),
+    ],
+)
+def test_a_spec_is_checked_against_what_is_missing(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=said):
+        check_spec(SandboxSpec(**fields), backend="own", missing=tuple(Promise))
+    check_spec(SandboxSpec(), backend="own", missing=tuple(Promise))
 
 
 @pytest.mark.parametrize(
