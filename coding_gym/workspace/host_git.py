@@ -1,4 +1,4 @@
-"""The one door to git on the host, through GitPython, deaf to everything that the host configures.
+"""The one door to git on the host, which ignores everything that the host configures.
 
 Git runs here only in repositories that this package made. From others it only fetches: what their
 objects hold is data, and no hook, filter, helper or setting of theirs or of the host is obeyed.
@@ -10,17 +10,12 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from coding_gym.errors import MissingDependencyError, last_line
 from coding_gym.host.network import network_variables
-from coding_gym.sandbox.foreign_process import read_to_end
-
-if TYPE_CHECKING:
-    from git.cmd import Git
+from coding_gym.sandbox.host_program import run_program
 
 _COMPLAINTS = ("fatal:", "error:", "remote:")
-_NO_GIT = "git is not installed; run: apt-get install git"
 
 # Where the host's keys and passwords are, which a fetch over the network may need.
 _KEY_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
@@ -69,7 +64,7 @@ _SETTINGS = """\
 class HostGitError(Exception):
     """A git command on the host failed; the message is git's complaint.
 
-    It stays in this room: the template store makes a `TemplateError` of it, which names the task.
+    It stays in this package: the template store makes a `TemplateError` of it with the task's id.
     """
 
 
@@ -121,24 +116,19 @@ class HostGit:
             HostGitError: Git exited with another status than 0, or took too long.
             MissingDependencyError: There is no git on this machine.
         """
-        git = _import_git(cwd)
+        if shutil.which("git") is None:
+            raise MissingDependencyError("git is not installed; run: apt-get install git")
+        # None of the host's variables: GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not
+        # reach this one.
         variables = self._environment(network) | dict(env or {})
-        # `env -i` because GitPython can only add to the environment it inherits, and variables
-        # such as GIT_DIR or GIT_CONFIG_COUNT of a caller's own git must not reach this one.
-        clean = [shutil.which("env") or "/usr/bin/env", "-i"]
-        clean += [f"{name}={value}" for name, value in variables.items()]
-        # A session of its own, so that what git starts, such as ssh, ends with it.
-        running = git.execute([*clean, "git", *arguments], as_process=True, start_new_session=True)
-        process = running.proc
-        assert process is not None  # noqa: S101 - for the type checker: it is while it runs
         try:
-            output, errors = read_to_end(process, timeout_s=timeout_s)
+            ended = run_program(["git", *arguments], cwd=cwd, env=variables, timeout_s=timeout_s)
         except TimeoutError as error:
             raise HostGitTimeoutError(f"git {arguments[0]}: {error}") from error
-        if process.returncode:
-            said = f"git {arguments[0]} exited with {process.returncode}"
-            raise HostGitError(git_complaint(_decoded(errors), said))
-        return _decoded(output).removesuffix("\n")
+        if ended.returncode:
+            said = f"git {arguments[0]} exited with {ended.returncode}"
+            raise HostGitError(git_complaint(_decoded(ended.stderr), said))
+        return _decoded(ended.stdout).removesuffix("\n")
 
     def _environment(self, network: bool) -> dict[str, str]:
         variables = {
@@ -167,16 +157,6 @@ def git_complaint(output: str, otherwise: str = "it said nothing") -> str:
     """
     lines = [line for line in output.splitlines() if line.lstrip().startswith(_COMPLAINTS)]
     return last_line("\n".join(lines) or output, otherwise)
-
-
-def _import_git(cwd: Path) -> "Git":
-    if shutil.which("git") is None:
-        raise MissingDependencyError(_NO_GIT)
-    try:
-        from git.cmd import Git
-    except ImportError as error:  # GitPython refuses to be imported where it cannot run git
-        raise MissingDependencyError(_NO_GIT) from error
-    return Git(cwd)
 
 
 def _decoded(data: bytes) -> str:
