@@ -29,7 +29,7 @@ from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BuildLimits, OnBuildStep
 from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
-from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT, PYTEST_BIN, Template
+from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key: raised whenever what a build leaves changes.
 _SCHEMA = 2
@@ -117,46 +117,30 @@ class Builder:
         """Returns the identity and the spec, but for the tree, of a template in an image."""
         digest = self._images.identity(task)
         try:
-            python = self._image_pythons.get(task, digest)
+            key, ground = self._image_pythons.get(task, digest)
         except InvalidArgumentError as error:  # by the backend that was to open it
             raise InvalidTaskError(f"task {task.task_id}: field 'image': {error}") from error
-        layers: tuple[Path, ...] = ()
         if task.image_path:
-            layers = (self._images.get(task, task_date(task)).artifacts,)
-        return f"{digest} {python.key} {task.image_path}", SandboxSpec(
-            layers=layers,
-            mounts=python.mounts,
-            path=python.path,
-            image=task.image,
-            workspace_alias=task.image_path,
-        )
+            below = self._images.get(task, task_date(task)).artifacts
+            ground = replace(ground, layers=(below,), workspace_alias=task.image_path)
+        return f"{digest} {key} {task.image_path}", ground
 
     def _ground(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity and the spec, but for the tree, of a template of this machine."""
         tools = find_toolchain(task.language)
         if tools.missing and not task.install_commands:  # which may bring it along
             raise TemplateError(f"task {task.task_id}: {tools.missing}")
-        shown = tuple(Mount(source=f, target=target) for target, f in tools.folders.items())
         interpreter = _interpreter(task)
         if task.install_commands:
-            environment = self._environments.get(task, interpreter)
-            return environment.key, SandboxSpec(
-                layers=(environment.artifacts,),
-                mounts=(Mount(source=environment.folder, target=ENVIRONMENT), *shown),
-                python=interpreter,
-                path=(f"{ENVIRONMENT}/bin", *tools.path),
-                env={"VIRTUAL_ENV": ENVIRONMENT},
-            )
-        try:
-            layer = self._pytest_layers.get(interpreter)
-        except TemplateError as error:
-            raise TemplateError(f"task {task.task_id}: {error}") from error
-        mounts = (
-            Mount(source=layer.site, target=str(interpreter.site_packages)),
-            Mount(source=layer.scripts, target=PYTEST_BIN),
-        )
-        path = (PYTEST_BIN, *tools.path)
-        return layer.key, SandboxSpec(mounts=(*mounts, *shown), python=interpreter, path=path)
+            key, ground = self._environments.get(task, interpreter)
+        else:
+            try:
+                key, ground = self._pytest_layers.get(interpreter)
+            except TemplateError as error:
+                raise TemplateError(f"task {task.task_id}: {error}") from error
+        shown = (Mount(source=f, target=target) for target, f in tools.folders.items())
+        mounts, path = (*ground.mounts, *shown), (*ground.path, *tools.path)
+        return key, replace(ground, mounts=mounts, path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index as it is after a look at every file from inside."""

@@ -38,21 +38,6 @@ _LIMITS = SandboxLimits(
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """A built environment.
-
-    Attributes:
-        key: Names it.
-        folder: The virtual environment, to be shown at `ENVIRONMENT`.
-        artifacts: What the commands made in the tree, as a folder to lay below it.
-    """
-
-    key: str
-    folder: Path
-    artifacts: Path
-
-
-@dataclass(frozen=True, slots=True)
 class Environments:
     """Builds environments and keeps them.
 
@@ -91,8 +76,11 @@ class Environments:
             self.backend.owner(),
         )
 
-    def get(self, task: Task, interpreter: Interpreter) -> Environment:
-        """Returns the task's environment, built now if it is the first time.
+    def get(self, task: Task, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
+        """Returns the key of a task's environment, and a spec that shows it.
+
+        It is built now if it is the first time. What the commands made in the tree is a layer of
+        the spec, to lie below the tree.
 
         Raises:
             TemplateError: A command failed or took too long; the message names it, its last words
@@ -112,7 +100,13 @@ class Environments:
                 self.on_step(BuildStep(task_id=task.task_id, step=0, num_steps=num_steps))
 
         folder = self.cache.get(key, build, user=task.task_id, on_wait=tell_of_waiting)
-        return Environment(key, folder / "env", folder / "artifacts")
+        return key, SandboxSpec(
+            layers=(folder / "artifacts",),
+            mounts=(Mount(source=folder / "env", target=ENVIRONMENT),),
+            python=interpreter,
+            path=(f"{ENVIRONMENT}/bin",),
+            env={"VIRTUAL_ENV": ENVIRONMENT},
+        )
 
     def _build(self, task: Task, interpreter: Interpreter, key: str, folder: Path) -> None:
         _check_commands(task)

@@ -72,10 +72,6 @@ class HostGitTimeoutError(HostGitError):
     """A git command on the host took too long and was killed."""
 
 
-def _settings(platform: str) -> str:
-    return _SETTINGS.format(protected="false" if platform == "linux" else "true")
-
-
 class HostGit:
     """Runs git commands in repositories of ours.
 
@@ -85,7 +81,7 @@ class HostGit:
 
     def __init__(self, settings: Path) -> None:
         self._settings = settings
-        text = _settings(sys.platform)
+        text = _SETTINGS.format(protected="false" if sys.platform == "linux" else "true")
         if not settings.exists() or settings.read_text() != text:
             settings.parent.mkdir(parents=True, exist_ok=True)
             # A name of its own: threads and containers may share process id and folder.

@@ -46,22 +46,6 @@ def missing_programs(sandbox: Sandbox) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ImagePython:
-    """The Python of an image.
-
-    Attributes:
-        key: Names it, and its image.
-        path: Folders to put in PATH: its own where that is not there already, and that of a script
-            ``python`` where the image has no program of that name.
-        mounts: Shows the script.
-    """
-
-    key: str
-    path: tuple[str, ...]
-    mounts: tuple[Mount, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ImagePythons:
     """Looks at images, once each.
 
@@ -73,8 +57,11 @@ class ImagePythons:
     cache: FolderCache
     backend: SandboxBackend
 
-    def get(self, task: Task, identity: str) -> ImagePython:
-        """Returns the Python that a task's commands and tests run with.
+    def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
+        """Returns the key of the Python that a task's commands run with, and a spec that shows it.
+
+        ``PATH`` has the Python's own folder where the task names it, and that of a script
+        ``python`` where the image has no program of that name.
 
         Args:
             task: A task in an image.
@@ -89,7 +76,8 @@ class ImagePythons:
         folder = self.cache.get(key, lambda part: self._look(task, part), user=task.image)
         names = folder / _BIN
         mounts = (Mount(source=names, target=IMAGE_BIN),) if names.is_dir() else ()
-        return ImagePython(key, (*_own_folder(task), *(mount.target for mount in mounts)), mounts)
+        path = (*_own_folder(task), *(mount.target for mount in mounts))
+        return key, SandboxSpec(image=task.image, mounts=mounts, path=path)
 
     def _look(self, task: Task, folder: Path) -> None:
         wanted = "" if task.interpreter == "image" else task.interpreter

@@ -1,7 +1,7 @@
 """Pytest and what it needs, as a folder that any interpreter in a sandbox can be given."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -11,6 +11,7 @@ from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import stamp
+from coding_gym.workspace.template import PYTEST_BIN
 
 _DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _COMPILE_TIMEOUT_S = 300.0
@@ -61,35 +62,22 @@ def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class PytestLayer:
-    """Pytest for one interpreter.
-
-    Attributes:
-        key: Names the content.
-        site: What to show as the interpreter's site-packages.
-        scripts: What to put in PATH.
-    """
-
-    key: str
-    site: Path
-    scripts: Path
-
-
 class PytestLayers:
     """Makes pytest layers and keeps them.
 
-    Args:
-        cache: Where they lie.
-        backend: What they are for, and compiled in.
+    Attributes:
+        cache: Keeps them.
+        backend: Compiles them, and uses them.
     """
 
-    def __init__(self, cache: FolderCache, backend: SandboxBackend) -> None:
-        self._cache = cache
-        self._backend = backend
-        self._known: dict[Interpreter, PytestLayer] = {}
+    cache: FolderCache
+    backend: SandboxBackend
+    _known: dict[Interpreter, tuple[str, SandboxSpec]] = field(default_factory=dict)
 
-    def get(self, interpreter: Interpreter) -> PytestLayer:
-        """Returns the layer of an interpreter, compiled for it so that imports write nothing.
+    def get(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
+        """Returns the key of an interpreter's layer, and a spec that shows both.
+
+        The layer is compiled for the interpreter, so that imports write nothing.
 
         Raises:
             TemplateError: Pytest does not run on the interpreter, or cannot be compiled.
@@ -99,22 +87,26 @@ class PytestLayers:
             self._known[interpreter] = self._look_up(interpreter)
         return self._known[interpreter]
 
-    def _look_up(self, interpreter: Interpreter) -> PytestLayer:
+    def _look_up(self, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         dists = pytest_distributions(interpreter.version)
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(names, python, self._backend.owner())
+        key = content_key(names, python, self.backend.owner())
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
             for dist in dists:
                 _copy(dist, site)
             _write_commands(distribution("pytest"), scripts)
-            stamp(folder, _DATE, self._backend.owner())
-            _compile(site, self._backend, interpreter)
+            stamp(folder, _DATE, self.backend.owner())
+            _compile(site, self.backend, interpreter)
 
-        folder = self._cache.get(key, build, user=f"Python {interpreter.version}")
-        return PytestLayer(key, folder / "site", folder / "bin")
+        folder = self.cache.get(key, build, user=f"Python {interpreter.version}")
+        mounts = (
+            Mount(source=folder / "site", target=str(interpreter.site_packages)),
+            Mount(source=folder / "bin", target=PYTEST_BIN),
+        )
+        return key, SandboxSpec(mounts=mounts, python=interpreter, path=(PYTEST_BIN,))
 
 
 def _distribution(name: str, python_version: str) -> Distribution:
