@@ -24,7 +24,7 @@ kind += "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", sys.prefix),
                   "%d.%d.%d" % sys.version_info[:3], found[0], kind]))
 """
-# What packages for a version are made for; PyPy and builds without the lock are something else.
+# Packages for a version fit this kind only, not PyPy and not builds without the lock.
 _USUAL = "cpython"
 _VERSION = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _NAME = re.compile(r"python(\d+\.\d+)")

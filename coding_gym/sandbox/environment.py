@@ -44,9 +44,9 @@ def environment(
     Args:
         spec: Gives ``path`` and ``env``, which win.
         first: Folders that go behind ``spec.path`` and before the system's.
-        image_env: What the image sets, which wins over the fixed ones; its ``PATH`` takes the
+        image_env: Variables of the image, which win over the fixed ones; its ``PATH`` takes the
             place of the system's.
-        user: Whom the image runs as; "" without one.
+        user: The image's user; "" without one.
     """
     own = dict(image_env or {})
     if user:

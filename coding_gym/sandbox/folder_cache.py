@@ -26,10 +26,10 @@ _FLOCK = "hhqqi4x"  # struct flock: kind, origin, first byte, number of bytes, p
 class CacheUses:
     """The entries of a cache that this process uses, for as long as this object lives.
 
-    Each entry stands for one byte of a file in the cache. Whoever uses the entry holds a shared
-    lock on that byte, and whoever removes the entry needs an exclusive one. The kernel drops the
-    locks with the process and all its forks, however they end, and knows them in every container
-    that shares the folder. It has such locks on Linux only; elsewhere nothing counts as used.
+    Each entry stands for one byte of a file in the cache. A process that uses the entry holds a
+    shared lock on that byte; removing the entry needs an exclusive one. The kernel drops the locks
+    with the process and all its forks, however they end, and they hold in every container that
+    shares the folder. Such locks exist on Linux only; elsewhere nothing counts as used.
 
     Args:
         root: The cache folder.
@@ -123,7 +123,7 @@ class FolderCache:
     ) -> Path:
         """Returns the folder of ``key``; has ``build`` fill a new empty one where there is none.
 
-        What ``build`` raises goes through, and its folder is removed.
+        An exception of ``build`` passes through, and its folder is removed.
 
         Args:
             key: Letters, digits and dashes.
@@ -176,15 +176,15 @@ def content_key(*facts: object) -> str:
 
 
 def key_lock(folder: Path, key: str) -> FileLock:
-    """Returns the lock that whoever builds or removes the folder of ``key`` holds.
+    """Returns the lock that is held while the folder of ``key`` is built or removed.
 
-    The lock's file stays where it is: whoever removed it could have another make a second one.
+    The lock's file stays where it is: removing it would let two processes hold it.
     """
     return FileLock(folder / f"{key}.lock")
 
 
 def remove_leftovers(folder: Path, *, mine: str = "") -> int:
-    """Removes what killed builds left: every partial folder whose lock nobody holds.
+    """Removes the leftovers of killed builds: every partial folder whose lock is free.
 
     Args:
         folder: The folder of a `FolderCache`.

@@ -72,8 +72,8 @@ class SandboxOptions:
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: It is neither, or holds what nobody knows; the
-                message names it.
+            InvalidArgumentError, UnknownNameError: It is neither, or has an unknown name or a value
+                that cannot be used; the message names it.
         """
         if isinstance(value, str):
             value = {"name": value}

@@ -1,4 +1,4 @@
-"""What a sandbox promises beyond its protocol, and may lack on some machine."""
+"""The promises of a sandbox beyond its protocol; on some machines it may lack some of them."""
 
 from enum import StrEnum
 

@@ -14,14 +14,14 @@ DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that a sandbox had changed at one moment; processes are not part of it.
+    """All changes of a sandbox at one time; processes are not part of it.
 
     It lives in memory, holds no reference to the sandbox, which may be closed, and restores as
     often as one likes.
 
     Attributes:
         backend: Name of the backend that made it, and that alone can restore it.
-        spec: What the sandbox was opened with.
+        spec: The spec that the sandbox was opened with.
         data: The changed files, in the backend's own form.
     """
 
@@ -33,8 +33,8 @@ class Snapshot:
 class Sandbox(Protocol):
     """One isolated workspace in which shell commands run.
 
-    What fails inside is data: a command that does not exist, exits non-zero, floods its output or
-    never ends gives an `ExecResult`. What fails on our side (the sandbox was killed, its channel
+    A failure inside is data: a command that does not exist, exits non-zero, floods its output or
+    never ends gives an `ExecResult`. A failure on our side (the sandbox was killed, its channel
     broke) raises `SandboxError`, in bounded time, and every later call raises it again.
 
     Calls may come from any thread, one at a time. Closing twice is fine.
@@ -71,7 +71,7 @@ class Sandbox(Protocol):
             max_output_bytes: How much of the merged output is kept, half head and half tail.
             cwd: Where to run, relative to the workspace or absolute; the workspace by default.
             env: More environment variables for this command only.
-            stdin: What the command reads on standard input; at most 64 MiB.
+            stdin: The command's standard input; at most 64 MiB.
 
         Raises:
             SandboxError: The sandbox is closed or died.
@@ -89,7 +89,7 @@ class Sandbox(Protocol):
 
         Args:
             command: Shell text, at most 1 MiB in UTF-8.
-            stdin: The beginning of what it will read; at most 64 MiB.
+            stdin: The beginning of its standard input; at most 64 MiB.
 
         Raises:
             SandboxError: The sandbox is closed or died, where the backend does anything.
@@ -165,7 +165,7 @@ class Probe:
 
     Attributes:
         available: Whether a sandbox could be opened, a command run, and everything cleaned up.
-        detail: What was tried and how it ended, one line.
+        detail: The attempt and its result, one line.
         remedy: The command or option that would make it work; "" where it works.
         missing: Promises that this backend does not keep here.
     """
@@ -201,7 +201,7 @@ class SandboxBackend(Protocol):
         """Opens a sandbox.
 
         Args:
-            spec: What it is made of.
+            spec: Its folders, interpreter and limits.
             snapshot: Files that it has from the start, of a sandbox of an equal spec.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What to do about a step of a sandbox's set-up that the machine refuses."""
+"""Remedies for steps of a sandbox's set-up that the machine refuses."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ profile {name} {executable} flags=(unconfined) {{
 }}
 """
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
-# Steps that fail for what was asked, not for what the machine is.
+# Steps that fail because of the request, not because of the machine.
 _REQUESTED = ("show ", "mount at ", "serve ", "write the sandbox's files", "restore ")
 
 

@@ -1,4 +1,4 @@
-"""Removing folders that whoever filled them made hard to remove.
+"""Removal of folders whose content resists it: no permissions, or nested too deep.
 
 The work is done by a module of the zygote, which must remove such folders too and can import
 nothing but its own; this is the door for everyone else.

@@ -1,4 +1,4 @@
-"""What every backend checks before a command runs, and how it renders what came back."""
+"""Checks of arguments before a command runs, and its output as text, for every backend."""
 
 import os
 from codecs import getincrementaldecoder

@@ -17,7 +17,7 @@ _BACKENDS = {
     "namespace": "coding_gym.sandbox.namespace:NamespaceBackend",
     "process": "coding_gym.sandbox.process:ProcessBackend",
 }
-# What "auto" tries, in order. Never one that isolates nothing.
+# The backends that "auto" tries, in order. Never one that isolates nothing.
 AUTOMATIC = ("namespace", "landlock", "docker")
 
 _log = logging.getLogger(__name__)
@@ -32,11 +32,11 @@ def get_backend(name: str = "auto") -> SandboxBackend:
     """Returns a backend, the same object for the same name.
 
     ``"auto"`` is the first of ``namespace``, ``landlock`` and ``docker`` in which a sandbox opens.
-    What was found is kept for the rest of the process.
+    The choice is kept for the rest of the process.
 
     Raises:
         UnknownNameError: No backend has that name.
-        SandboxUnavailableError: For ``"auto"``: none of them works; says what would mend the first.
+        SandboxUnavailableError: For ``"auto"``: none of them works; says the remedy for the first.
         SandboxError: For ``"auto"``: one that works on this machine failed this time.
     """
     return _made(_automatic() if name == "auto" else name)
@@ -48,7 +48,7 @@ def open_sandbox(
     """Opens a sandbox.
 
     Args:
-        spec: What it is made of.
+        spec: Its folders, interpreter and limits.
         backend: A name of `backend_names`, or ``"auto"``, which isolates or fails.
         snapshot: Files that it has from the start, of a sandbox of an equal spec.
 

@@ -1,4 +1,4 @@
-"""What a sandbox is made of: folders, an interpreter, limits. Plain values, no processes."""
+"""The parts of a sandbox: folders, an interpreter, limits. Plain values, no processes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ class Mount:
 
     Attributes:
         source: The folder or file on the host.
-        target: Absolute path inside, other than ``/``. What is missing of it is made, which works
-            everywhere but below read-only folders, such as ``/usr``.
+        target: Absolute path inside, other than ``/``. Missing folders of it are made, which
+            works everywhere but below read-only folders, such as ``/usr``.
         writable: Whether commands may write to it. Only builds of environment layers use this.
     """
 
@@ -71,7 +71,7 @@ class SandboxSpec:
         env: Environment variables on top of the fixed ones.
         limits: Upper bounds.
         network: Whether the host's network is reachable. Only builds of environments use this.
-        image: What ``/`` is: a tar of ``docker save``, an OCI layout folder, or a name that the
+        image: The root: a tar of ``docker save``, an OCI layout folder, or a name that the
             backend knows; "" for the backend's own choice.
         workspace_alias: A second path of the workspace, such as where the image has the project
             installed from; "" for none.

@@ -22,8 +22,8 @@ def add_tree(
     permissions; devices, pipes and sockets are left out.
 
     Args:
-        source: What is copied.
-        target: Where its entries go.
+        source: The folder to copy.
+        target: The folder that its entries go to.
         owner: The uid and gid that the copies get; those of the originals when None.
         is_wanted: Whether an entry is copied at all.
 

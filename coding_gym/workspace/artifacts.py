@@ -1,4 +1,4 @@
-"""What install commands leave in a tree: egg-info, generated modules, built extensions."""
+"""Files that install commands leave in a tree: egg-info, generated modules, built extensions."""
 
 import os
 from datetime import datetime

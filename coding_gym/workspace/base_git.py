@@ -42,7 +42,7 @@ _CACHES = b"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n
 
 @dataclass(frozen=True, slots=True)
 class BaseFiles:
-    """What the base commit holds.
+    """The files of the base commit.
 
     Attributes:
         paths: Files and symlinks, in git's order.
@@ -94,7 +94,7 @@ def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) ->
     Args:
         folder: A new, empty folder.
         tree: The checkout.
-        base: What the base commit holds.
+        base: The files of the base commit.
         exclude: The patterns of ``info/exclude``.
     """
     first = tree / ".git"

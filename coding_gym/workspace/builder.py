@@ -40,11 +40,11 @@ class Builder:
     """Builds templates and everything that they share.
 
     Args:
-        backend: What the templates are for.
-        folder: Where everything lies.
+        backend: Opens sandboxes of the templates.
+        folder: The cache folder.
         depth: Commits of history; None for all.
         limits: How long building an environment may take.
-        on_step: Told what the build of an environment does.
+        on_step: Called before each step of the build of an environment.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Builder:
         limits: BuildLimits,
         on_step: OnBuildStep | None,
     ) -> None:
-        # Whoever can write here decides what git runs, and what tasks hold.
+        # Write access here decides which programs git runs, and the content of tasks.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         uses = CacheUses(folder)
 

@@ -1,4 +1,4 @@
-"""A cache folder: its entries, their sizes and last uses, and the removal of what nobody needs."""
+"""A cache folder: its entries, their sizes and last uses, and the removal of unused ones."""
 
 import os
 import secrets
@@ -22,7 +22,7 @@ KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
     *("mirrors", "downloads", "logs", "views"),
 )
-# Written to by whoever builds the environment of the same key.
+# Written to by the build of the environment of the same key.
 _OF_ENVIRONMENTS = ("downloads", "logs")
 
 
@@ -136,10 +136,10 @@ def collect_garbage(
     kinds: Sequence[str] = (),
     dry_run: bool = False,
 ) -> GarbageReport:
-    """Removes what was not used for long and, of the rest, what was used least recently.
+    """Removes entries that were not used for long and, of the rest, the least recently used.
 
-    What a living process uses stays, and so does what is being built. What goes is built again by
-    whoever wants it. Leftovers of killed builds go in any case.
+    Entries that a living process uses or builds stay. Removed ones are built again when they are
+    wanted. Leftovers of killed builds go in any case.
 
     Args:
         folder: The cache folder.
@@ -195,7 +195,7 @@ def _remove(folder: Path, entry: CacheEntry) -> bool:
             if entry.path.is_file():
                 entry.path.unlink(missing_ok=True)
                 return True
-            # At once, so that whoever starts to use it later finds nothing, and builds.
+            # At once, so that a later user finds nothing, and builds.
             with CacheUses(folder).unused(entry.name) as is_unused:
                 if not is_unused:
                     return False

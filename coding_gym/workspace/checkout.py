@@ -33,7 +33,7 @@ class Checkout:
         base_git: The second git folder.
         commit: The base commit.
         date: Its date, and that of every file.
-        base: What the commit holds.
+        base: The files of the commit.
     """
 
     tree: Path

@@ -46,8 +46,8 @@ class Environments:
         backend: Runs the builds; it must be able to mount.
         checkouts: Makes the trees that install commands run in.
         folder: Holds what outlives a failed build: the logs, and the downloads with the wheels made
-            of them, by the environment's key. No two environments share downloads: whoever wrote
-            a task could put wheels there.
+            of them, by the environment's key. No two environments share downloads: the
+            author of a task could put wheels there.
         limits: Bounds on the time of a build.
         on_step: Called before each step of a build.
     """
@@ -79,8 +79,8 @@ class Environments:
     def get(self, task: Task, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
         """Returns the key of a task's environment, and a spec that shows it.
 
-        It is built now if it is the first time. What the commands made in the tree is a layer of
-        the spec, to lie below the tree.
+        It is built now if it is the first time. Files that the commands made in the tree are a
+        layer of the spec, to lie below the tree.
 
         Raises:
             TemplateError: A command failed or took too long; the message names it, its last words

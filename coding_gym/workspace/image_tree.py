@@ -1,4 +1,4 @@
-"""What an image has at a path, copied out of it: a base tree, and what was built beside it.
+"""The files of an image at a path, copied out of it: a base tree, and files built beside it.
 
 The image is not trusted. Its own programs read it, in a sandbox; the ``.git`` in it is only asked
 which files it tracks, and stays behind.
@@ -25,7 +25,7 @@ _TIMEOUT_S = 600.0
 _MAX_BYTES = 1 << 30
 _NO_FOLDER, _NO_TAR = 41, 127
 _LIMITS = SandboxLimits(disk_bytes=4 << 30, file_bytes=4 << 30, num_inodes=1_000_000)
-# The list is empty where nobody can tell, so that the tree's `.gitignore` decides.
+# The list is empty where git fails, so that the tree's `.gitignore` decides.
 _COPY = """\
 cd "$CG_PATH" || exit 41
 git ls-files -z > "$CG_TMP/tracked" 2> /dev/null || : > "$CG_TMP/tracked"
@@ -40,8 +40,8 @@ class ImageCopy:
 
     Attributes:
         base: Those that belong to the project.
-        artifacts: What was built beside them; where nobody can tell, all of them, in both.
-        is_sorted: Whether the image's git told which is which.
+        artifacts: Files built beside them; all files, in both, where they cannot be told apart.
+        is_sorted: Whether the image's git told them apart.
     """
 
     base: Path

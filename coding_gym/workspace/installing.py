@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _TAIL_LINES = 20
 _TAIL_CHARS = 4000
 
-# What pip, git, curl and Python's own sockets say where a name server or a host is out of reach.
+# Errors of pip, git, curl and Python's own sockets where a name server or a host is out of reach.
 _NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable"
     r"|No route to host|Failed to establish a new connection|Could not resolve host"
@@ -163,6 +163,6 @@ def _telling_line(output: str) -> str:
 
 
 def _tail(output: str) -> str:
-    # What a build prints must not steer the terminal of whoever reads it.
+    # Output of a build must not steer the terminal in which it is read.
     lines = ["".join(c if c.isprintable() else " " for c in line) for line in output.splitlines()]
     return "\n".join(lines[-_TAIL_LINES:])[-_TAIL_CHARS:].strip()

@@ -5,7 +5,7 @@ index: whatever a policy did to the checkout's ``.git``, to its own git settings
 and ignore files in the tree, the patch is what changed in the files. Which new files count is
 decided by the base's ``.gitignore`` files.
 
-In a task's image a policy can replace git itself. What comes out is then a patch of its making, no
+In a task's image a policy can replace git itself. The result is then a patch of its making, no
 more than if it had made the files so; the grading applies it in a clean sandbox.
 """
 

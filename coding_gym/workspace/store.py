@@ -23,8 +23,8 @@ class TemplateStore:
 
     Templates lie in a cache folder that any number of processes may share and anyone may delete
     while nothing runs; `coding_gym.workspace.cache` removes what is not in use at any time. They
-    are named by their content, never half-made, and built once. What a store gave counts as used
-    for as long as the store is there.
+    are named by their content, never half-made, and built once. Templates that a store gave
+    count as used for as long as the store is there.
 
     Args:
         backend: Name of the sandbox backend that the templates are for.
@@ -34,8 +34,8 @@ class TemplateStore:
         install_timeout_s: How long each install command of a task may take.
         build_timeout_s: How long all install commands of a task may take together, and how long a
             fetch of its repository from elsewhere.
-        on_build_step: Told of each command that an environment is built with, before it runs, in
-            the thread that builds; for those who wait. The logger ``coding_gym`` is told too.
+        on_build_step: Called with each command that an environment is built with, before it runs,
+            in the thread that builds. The logger ``coding_gym`` reports them too.
 
     Raises:
         InvalidArgumentError: An argument is out of range.

@@ -16,7 +16,7 @@ BASE_IGNORES = "base-ignores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """What a `TemplateStore` gives for a task.
+    """The checkout and environment that a `TemplateStore` gives for a task.
 
     Attributes:
         key: Names the content: the same tree, history, environment and owner give the same key.
