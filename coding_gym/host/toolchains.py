@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-_SHOWN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Toolchain:
 
 
 @cache
-def find_toolchain(language: str, *, shown_path: str = _SHOWN_PATH) -> Toolchain:
+def find_toolchain(language: str, *, shown_path: str = SYSTEM_PATH) -> Toolchain:
     """Returns how to show the programs of a language.
 
     Programs below ``/usr`` are seen anyway. They are taken even where ``PATH`` has newer ones

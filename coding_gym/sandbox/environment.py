@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from coding_gym.host.toolchains import SYSTEM_PATH
 from coding_gym.sandbox.spec import HOME, SandboxSpec
 
-SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _IDENTITY = ("agent", "agent@example.org")
 
 FIXED = {
@@ -51,7 +51,7 @@ def environment(
     own = dict(image_env or {})
     if user:
         own = {"USER": user, "LOGNAME": user} | own
-    system = own.pop("PATH", "") or ":".join(SYSTEM_PATH)
+    system = own.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
     return {**FIXED, **own, "PATH": path, **spec.env}
 

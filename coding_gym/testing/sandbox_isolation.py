@@ -7,6 +7,7 @@ import os
 import socket
 from pathlib import Path
 
+from coding_gym.sandbox.processes import start_time
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.testing.claims import claim, expect, opened, output, python_output, tree
@@ -55,8 +56,7 @@ def homes_and_this_package_are_out_of_reach(backend: SandboxBackend) -> None:
 @claim(Promise.HOST_PROCESSES)
 def processes_of_the_host_are_out_of_reach(backend: SandboxBackend) -> None:
     pid = os.getpid()
-    stat = Path(f"/proc/{pid}/stat")
-    started = stat.read_text().rpartition(")")[2].split()[19] if stat.exists() else ""
+    started = start_time(pid)
     with opened(backend) as sandbox:
         fields = sandbox.run(f"cat /proc/{pid}/stat").output.rpartition(")")[2].split()
         expect("this process is seen", fields[19:20] == [started], False)
