@@ -82,10 +82,8 @@ def test_a_backend_that_does_not_open_says_so() -> None:
 
     (step,) = try_out(Closed(), missing=())
     assert (step.ok, step.detail) == (False, "no room for 1 layers")
-    failure = failed_probe(Closed().open)
-    assert failure is not None
-    assert (failure.available, failure.detail) == (False, "no room for 0 layers")
-    assert failure.remedy.startswith("run it again")
+    failure = str(failed_probe(Closed().open))
+    assert failure.startswith("Probe(available=False, detail='no room for 0 layers'")
     assert failed_probe(get_backend("namespace").open) is None
 
 
@@ -94,8 +92,6 @@ def test_a_backend_that_does_not_open_says_so() -> None:
     [
         ({"image": "x"}, "the 'own' sandbox cannot run the image 'x'; use 'namespace'"),
         ({"shell": "persistent"}, "the 'own' sandbox has no persistent shells; use shell='fresh'"),
-        ({"shell": "interactive"}, "shell must be one of fresh"),
-        ({"env": {"a=b": ""}}, "not an environment variable"),
         ({"layers": (Path("/nowhere"),)}, "layer or mount /nowhere does not exist"),
     ],
 )

@@ -16,13 +16,7 @@ from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.cache import (
-    KINDS,
-    GarbageReport,
-    collect_garbage,
-    find_log,
-    list_cache,
-)
+from coding_gym.workspace.cache import KINDS, GarbageReport, collect_garbage, find_log, list_cache
 
 _DAY_S = 86400
 _CHUNK = 1 << 16
