@@ -15,12 +15,7 @@ from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSp
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.artifacts import COLLECTED, collect_artifacts
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import (
-    BuildLimits,
-    BuildStep,
-    Installation,
-    OnBuildStep,
-)
+from coding_gym.workspace.installing import BuildLimits, BuildStep, Installation, OnBuildStep
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
