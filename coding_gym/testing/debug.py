@@ -14,7 +14,7 @@ from coding_gym import tools
 from coding_gym.host import interpreters
 from coding_gym.rewards import registry
 from coding_gym.sandbox import options, temporary
-from coding_gym.sandbox.containers import engine, owners
+from coding_gym.sandbox.containers import docker_engine
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
@@ -87,12 +87,11 @@ def repeat_what_is_done_once() -> None:
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()
-    owners._swept.clear()
 
 
 def disconnect(host: str) -> None:
     """Closes this process's connection to a Docker daemon, so that the next call makes another."""
-    found = engine._engines.pop((os.getpid(), host), None)
+    found = docker_engine._engines.pop((os.getpid(), host), None)
     if found is not None:
         found.api.close()
 

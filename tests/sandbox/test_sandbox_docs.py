@@ -15,7 +15,7 @@ from coding_gym.sandbox import (
     backend_names,
     get_backend,
 )
-from coding_gym.sandbox.apptainer import backend as apptainer
+from coding_gym.sandbox.containers import apptainer
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")

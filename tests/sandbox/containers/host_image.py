@@ -1,16 +1,15 @@
 """An image made of this machine's own programs, so that tests need no registry and no network."""
 
-import contextlib
 import io
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import docker
 from making_images import libraries
 
 NAME = "coding-gym-test:host"
@@ -20,7 +19,7 @@ _PROGRAMS = (
     "xargs readlink realpath mkfifo mktemp timeout kill ps tar gzip od cmp diff md5sum "
     "sha256sum tee tty truncate fallocate nice nohup setsid basename dirname expr hostname "
     "mount umount unshare git python3 comm uniq join paste split nl tac printenv install whoami "
-    "ldd which file patch diff3 less nproc free pgrep pkill "
+    "ldd setpriv which file patch diff3 less nproc free pgrep pkill "
 )
 _PYTHON = "import sysconfig; print(sysconfig.get_path('stdlib'))"
 _USERS = "root:x:0:0:root:/root:/bin/bash\ncoder:x:1234:1234::/home/coder:/bin/bash\n"
@@ -90,6 +89,7 @@ def _output(*command: str) -> str:
 
 
 def wait_until_removed(api: Any, containers: Iterable[dict[str, Any]]) -> None:
-    for container in containers:
-        with contextlib.suppress(docker.errors.NotFound):
-            api.wait(container["Id"], timeout=20, condition="removed")
+    names = {one["Id"] for one in containers}
+    deadline = time.monotonic() + 20
+    while left := names & {one["Id"] for one in api.containers(all=True)}:
+        assert time.monotonic() < deadline, left

@@ -8,9 +8,9 @@ import pytest
 from host_image import NAME
 
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.backend import DEFAULT_IMAGE
-from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.sandbox.containers.pool import close_pools
+from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
+from coding_gym.sandbox.containers.docker_engine import Engine
+from coding_gym.sandbox.containers.warm_pool import close_pools
 from coding_gym.sandbox.protocol import Probe
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 from coding_gym.testing.debug import disconnect

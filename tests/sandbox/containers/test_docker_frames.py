@@ -9,7 +9,8 @@ import pytest
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.frames import Answer, Demultiplexer, request_frame
+from coding_gym.sandbox.containers.docker_transport import Demultiplexer
+from coding_gym.sandbox.containers.loop_protocol import Answer, request
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _NONCE = b"0123456789abcdef"
@@ -50,7 +51,7 @@ def test_nonsense_is_refused(line: bytes) -> None:
 
 
 def test_requests_hold_no_byte_that_bash_cannot() -> None:
-    frame = request_frame(b"0", b"\0\1\x7f\\", "/x", {"A": "\0"}, bytes(range(256)))
+    frame = request(b"0", b"\0\1\x7f\\", "/x", {"A": "\0"}, bytes(range(256)))
     assert not {0, 1, 127} & set(frame)
 
 
@@ -63,7 +64,7 @@ def test_a_missing_daemon_is_named_with_the_command_that_starts_it(tmp_path: Pat
             backend.open(SandboxSpec())
         probe = backend.probe()
         assert not probe.available
-        assert "no Docker daemon is running" in probe.detail
+        assert "no Docker daemon answers" in probe.detail
         assert "systemctl start docker" in probe.remedy
 
 

@@ -2,15 +2,16 @@
 
 import subprocess
 import sys
-import threading
+import time
 from typing import Any
 
 from host_image import NAME, wait_until_removed
 
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.sandbox.containers import DockerBackend, owners
-from coding_gym.sandbox.containers.engine import Engine
-from coding_gym.testing.debug import repeat_what_is_done_once
+from coding_gym.sandbox.containers import DockerBackend
+from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
+from coding_gym.sandbox.containers.warm_pool import close_pools, wait_for_pools
+from coding_gym.sandbox.processes import identity
 
 _OWNER = """
 import sys, time
@@ -41,16 +42,14 @@ def test_a_killed_owner_leaves_no_container(engine: Engine) -> None:
 def test_what_a_killed_owner_never_started_is_removed_by_the_next(engine: Engine) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
-    labels = owners.labels()
-    place, _, started = labels[owners.LABEL].split("-")
-    forgotten = {**labels, owners.LABEL: f"{place}-{gone.pid}-{started}"}
-    elsewhere = {**labels, owners.LABEL: f"{'0' * len(place)}-{gone.pid}-{started}"}
+    place, _, started = (mine := identity()).split("-")
+    forgotten = f"{place}-{gone.pid}-{started}"
+    elsewhere = f"{'0' * len(place)}-{gone.pid}-{started}"
     made = [
-        engine.api.create_container(NAME, ["true"], labels=each)["Id"]
-        for each in (forgotten, elsewhere, labels)
+        engine.api.create_container(NAME, ["true"], labels={OWNER_LABEL: owner})["Id"]
+        for owner in (forgotten, elsewhere, mine)
     ]
-    repeat_what_is_done_once()
-    owners.sweep(engine)
+    engine.sweep()
     left = {one["Id"] for one in engine.api.containers(all=True)}
     assert [one in left for one in made] == [False, True, True]
     for one in made:
@@ -70,33 +69,30 @@ def test_closed_sandboxes_leave_no_container(backend: DockerBackend, api: Any) -
 
 def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine) -> None:
     before = {one["Id"] for one in engine.api.containers(all=True)}
-    # Its own name, and thereby a pool of its own.
+    # Its own size, and thereby a pool of its own.
     backend = DockerBackend(NAME, host=engine.url, num_warm=1)
     first, second = SandboxSpec(), SandboxSpec(env={"A": "b"})
     for spec in (first, first):
         with backend.open(spec) as sandbox:
             assert sandbox.run("touch mine; echo $A").output == "\n"
-    _wait_for_the_pool()
-    warm = [one["Id"] for one in engine.api.containers() if one["Id"] not in before]
-    assert len(warm) == 1
+    [warm] = _waiting(engine, before)
     with backend.open(first) as sandbox:
         assert sandbox.run("ls").output == ""
-        running = {one["Id"] for one in engine.api.containers()}
-        assert warm[0] in running
-    _wait_for_the_pool()
-    old = [one for one in engine.api.containers() if one["Id"] not in before]
-    assert len(old) == 1
+        assert warm in {one["Id"] for one in engine.api.containers()}
+    [old] = _waiting(engine, before)
+    assert old != warm
     for _ in range(8):  # as many as it remembers
         with backend.open(second) as sandbox:
             assert sandbox.run("echo $A").output == "b\n"
-    _wait_for_the_pool()
-    wait_until_removed(engine.api, old)
-    left = {one["Id"] for one in engine.api.containers()} - before
-    assert len(left) == 1
-    assert old[0]["Id"] not in left
+    [new] = _waiting(engine, before)
+    assert new != old
+    close_pools()
 
 
-def _wait_for_the_pool() -> None:
-    for thread in [one for one in threading.enumerate() if one.name == "coding_gym-warm-pool"]:
-        thread.join(30)
-        assert not thread.is_alive()
+def _waiting(engine: Engine, before: set[str]) -> set[str]:
+    """Returns the containers of the pool, once those that were closed are gone."""
+    wait_for_pools()
+    deadline = time.monotonic() + 30
+    while len(found := {one["Id"] for one in engine.api.containers(all=True)} - before) > 1:
+        assert time.monotonic() < deadline
+    return found

@@ -11,7 +11,7 @@ import pytest
 from host_image import NAME
 
 import coding_gym
-from coding_gym.sandbox.containers.engine import Engine
+from coding_gym.sandbox.containers.docker_engine import Engine
 
 _PROBE = """
 import json
@@ -22,6 +22,12 @@ print(json.dumps([probe.available, probe.detail, probe.remedy]))
 """
 _OPTIONS = ("seccomp=unconfined", "systempaths=unconfined")
 _USERS = ("0:0", "1002:1002")
+
+
+@pytest.fixture(autouse=True)
+def dockerd(engine: Engine) -> None:
+    if engine.is_podman():
+        pytest.skip("the options are those of Docker")
 
 
 def _probe_inside(engine: Engine, user: str, options: tuple[str, ...]) -> Any:

@@ -1,32 +1,28 @@
 """The ``docker`` backend."""
 
 import os
-from typing import Any, Literal
+from typing import Literal
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    MissingDependencyError,
-    SandboxError,
-    SandboxUnavailableError,
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.containers.container_sandbox import (
+    ContainerSandbox,
+    check_spec,
+    failed_probe,
 )
-from coding_gym.sandbox.containers import owners
-from coding_gym.sandbox.containers.base_images import find_base
-from coding_gym.sandbox.containers.build import build
-from coding_gym.sandbox.containers.container import Container
-from coding_gym.sandbox.containers.engine import connect
-from coding_gym.sandbox.containers.options import check_spec
-from coding_gym.sandbox.containers.pool import pool
-from coding_gym.sandbox.containers.sandbox import NAME, DockerSandbox
+from coding_gym.sandbox.containers.docker_engine import Engine, connect
+from coding_gym.sandbox.containers.docker_images import build
+from coding_gym.sandbox.containers.docker_transport import DockerTransport
+from coding_gym.sandbox.containers.loop_protocol import Transport
+from coding_gym.sandbox.containers.warm_pool import pool
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
-from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_IMAGE = "python:3.11"
 DEFAULT_NUM_WARM = 2
+_NAME = "docker"
 # As root, what commands run as; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
-_UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 _ROOT = ("named", "always", "never")
 _NEVER = (
     Promise.DISK_LIMIT,
@@ -42,7 +38,7 @@ _UNLESS = {
 
 
 class DockerBackend:
-    """Sandboxes in containers, each behind one persistent channel.
+    """Sandboxes in containers, each behind one persistent stream.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, processors, numbers of processes. Not covered: the size of what is written to the
@@ -80,7 +76,7 @@ class DockerBackend:
     @property
     def name(self) -> str:
         """``"docker"``."""
-        return NAME
+        return _NAME
 
     @property
     def prepares(self) -> bool:
@@ -95,26 +91,16 @@ class DockerBackend:
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
-        try:
-            engine = connect(self._host)
-            with self.open(SandboxSpec()) as sandbox:
-                result = sandbox.run("echo works", timeout_s=10)
-            if result.output != "works\n":
-                raise SandboxError(f"a first command printed {result.output!r}")
-        except SandboxUnavailableError as error:
-            way_out = error.remedy or _UNKNOWN_REMEDY
-            return Probe(available=False, detail=error.problem, remedy=way_out)
-        except MissingDependencyError as error:
-            return Probe(available=False, detail=str(error), remedy="pip install 'docker>=7'")
-        except SandboxError as error:
-            return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
+        if (failed := failed_probe(self)) is not None:
+            return failed
+        engine = connect(self._host)
         detail = (
             f"ran a command in a container of {self._image} (Docker {engine.info['ServerVersion']},"
             f" {engine.info['Driver']})"
         )
-        return Probe(available=True, detail=detail, missing=self._missing(engine.info))
+        return Probe(available=True, detail=detail, missing=self._missing(engine))
 
-    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> DockerSandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:
         """Opens a sandbox.
 
         Raises:
@@ -123,40 +109,27 @@ class DockerBackend:
             SandboxUnavailableError: No daemon answers, or it has no such image; says the remedy.
             SandboxError: The daemon refused something, or a layer cannot be read.
         """
-        check_spec(spec)
-        if snapshot is not None:
-            check_snapshot(snapshot, backend=NAME, spec=spec)
+        check_spec(spec, _NAME, snapshot)
         engine = connect(self._host)
-        owners.sweep(engine)
-        base = find_base(engine, spec.image or self._image)
-        may_keep_root = bool(spec.image) and _maps_root(engine.info)
+        may_keep_root = bool(spec.image) and engine.maps_root()
         keeps_root = self._root == "always" or (self._root == "named" and may_keep_root)
-        image = build(engine, base, spec, user=None if keeps_root else self.owner())
+        user = None if keeps_root else self.owner()
+        image = build(engine, spec.image or self._image, spec, user=user)
 
-        def start() -> Container:
-            return Container(engine, image, spec)
+        def start() -> Transport:
+            return DockerTransport(engine, image, spec)
 
-        warm = pool((engine.url, self._num_warm), self._num_warm)
-        return DockerSandbox(spec, lambda: warm.open((image.name, spec), start), snapshot)
+        warm = pool(engine.url, self._num_warm)
+        return ContainerSandbox(_NAME, spec, lambda: warm.open((image.name, spec), start), snapshot)
 
-    def _missing(self, info: dict[str, Any]) -> tuple[Promise, ...]:
+    def _missing(self, engine: Engine) -> tuple[Promise, ...]:
+        info = engine.info
         missing = [*_NEVER, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
-        if not _filters_calls(info):
+        if not engine.filters_system_calls():
             missing.append(Promise.SYSTEM_CALLS)
-        if self._root == "always" and not _maps_root(info):
+        if self._root == "always" and not engine.maps_root():
             missing.append(Promise.NO_PRIVILEGES)
         # Where an overlay is one, and does not redirect folders.
         if "overlay" in info.get("Driver", ""):
             missing.append(Promise.FOLDER_RENAMES)
         return tuple(missing)
-
-
-def _maps_root(info: dict[str, Any]) -> bool:
-    """Whether root of a container is another user of the host."""
-    return not {"name=userns", "name=rootless"}.isdisjoint(info.get("SecurityOptions") or ())
-
-
-def _filters_calls(info: dict[str, Any]) -> bool:
-    """Whether the daemon gives containers a seccomp filter that refuses anything."""
-    options = [option.split(",") for option in info.get("SecurityOptions") or ()]
-    return any("name=seccomp" in parts and "profile=unconfined" not in parts for parts in options)

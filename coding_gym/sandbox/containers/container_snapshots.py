@@ -9,7 +9,6 @@ not read.
 import json
 import os
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import NamedTuple
 
 from coding_gym.errors import SandboxError, last_line
@@ -38,13 +37,13 @@ class _Entry(NamedTuple):
     path: str
 
 
-def take(run: Script, base: frozenset[str], started_at: str) -> bytes:
+def take(run: Script, base: frozenset[str], started_at: float) -> bytes:
     """Returns what has changed.
 
     Args:
         run: Runs a script with some standard input and returns its exit code and output.
         base: What the workspace held at the start, relative to it.
-        started_at: The daemon's word for when the container started.
+        started_at: When the container started, in seconds since 1970.
 
     Raises:
         SandboxError: It cannot be taken.
@@ -58,8 +57,9 @@ def take(run: Script, base: frozenset[str], started_at: str) -> bytes:
         )
         raise SandboxError(f"cannot take a snapshot: {reason}")
     entries = [_entry(line) for line in output.split(b"\0") if line]
-    start = _timestamp(started_at)
-    changed = {one.path for one in entries if one.changed_at > start or not _is_layered(one.path)}
+    changed = {
+        one.path for one in entries if one.changed_at > started_at or not _is_layered(one.path)
+    }
     changed -= {one.path for one in entries if one.kind == _SOCKET}
     code, archive = run(_TAKE.encode(), b"".join(os.fsencode(path) + b"\0" for path in changed))
     if code > 1:  # 1 is for files that could not be read
@@ -124,9 +124,3 @@ def _parents(path: str) -> Iterable[str]:
 def _topmost(paths: frozenset[str]) -> list[str]:
     """Returns those that are not below another one."""
     return sorted(path for path in paths if paths.isdisjoint(_parents(path)))
-
-
-def _timestamp(started_at: str) -> float:
-    """Returns seconds since 1970, from a date like 2026-01-02T03:04:05.123456789Z."""
-    date, _, fraction = started_at.rstrip("Z").partition(".")
-    return datetime.fromisoformat(f"{date}+00:00").timestamp() + float(f"0.{fraction or 0}")

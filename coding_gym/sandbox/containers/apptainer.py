@@ -1,0 +1,240 @@
+"""The experimental ``apptainer`` backend: containers without a daemon, as clusters have them.
+
+No test of this project has met the program. Tests run the conformance checks on an imitation of
+its documented command line, https://apptainer.org/docs/user/main/.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import IO, cast
+
+from coding_gym.errors import (
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
+from coding_gym.sandbox.containers.container_sandbox import (
+    ContainerSandbox,
+    check_spec,
+    container_env,
+    failed_probe,
+)
+from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
+from coding_gym.sandbox.temporary import make_folder
+from coding_gym.sandbox.tree_copies import add_tree
+
+DEFAULT_IMAGE = "docker://python:3.11"
+_NAME = "apptainer"
+_EXPERIMENTAL = "experimental, tested on an imitation only"
+_LOOP = Path(__file__).with_name("loop.sh")
+_TARGETS = {"workspace": WORKDIR, "home": HOME, "tmp": "/tmp"}  # noqa: S108 - a path inside
+_END_TIMEOUT_S = 5.0
+_READ_BYTES = 1 << 18
+_MAX_ERROR_BYTES = 1 << 16
+_INSTALL = (
+    "load it, as with `module load apptainer`, or install it: "
+    "https://apptainer.org/docs/admin/main/installation.html"
+)
+# What the program needs to start, to find its caches, and to pull an image from a registry.
+_OF_THE_PROGRAM = (
+    *("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
+    *("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "APPTAINER_CONFIGDIR"),
+    *("APPTAINER_DOCKER_USERNAME", "APPTAINER_DOCKER_PASSWORD"),
+)
+MISSING = (
+    *(Promise.SYSTEM_CALLS, Promise.PERSISTENT_SHELL, Promise.OWN_IMAGE, Promise.OWN_PYTHON),
+    *(Promise.DISK_LIMIT, Promise.INODE_LIMIT),
+    *(Promise.PROCESS_LIMIT, Promise.MEMORY_LIMIT, Promise.CPU_LIMIT),
+)
+
+
+class ApptainerBackend:
+    """Sandboxes in containers of Apptainer. Workspaces are private copies of the layers.
+
+    Commands run as the user of this process and can reach the container's first process, so a
+    command can forge what later commands seem to print.
+
+    Args:
+        image: What ``/`` is where a spec names none: a SIF file, a folder, or a name with its
+            transport; needs bash and the usual small programs.
+        program: The name or path of the program.
+    """
+
+    def __init__(self, image: str = DEFAULT_IMAGE, *, program: str = "apptainer") -> None:
+        self._image = image
+        self._program = program
+
+    @property
+    def name(self) -> str:
+        """``"apptainer"``."""
+        return _NAME
+
+    @property
+    def prepares(self) -> bool:
+        """False: each command starts when it is run."""
+        return False
+
+    def owner(self) -> tuple[int, int]:
+        """Returns this process's uid and gid, which commands have too."""
+        return os.geteuid(), os.getegid()
+
+    def probe(self) -> Probe:
+        """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
+        missing = MISSING if os.geteuid() != 0 else (*MISSING, Promise.NO_PRIVILEGES)
+        works = Probe(available=True, detail="ran a command in a container", missing=missing)
+        found = failed_probe(self) or works
+        return replace(found, detail=f"{found.detail} ({_EXPERIMENTAL})")
+
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:
+        """Opens a sandbox.
+
+        Raises:
+            InvalidArgumentError: As `check_spec`, or a path that the program cannot bind.
+            SandboxUnavailableError: There is no such program; says the remedy.
+            SandboxError: There is, but this time it failed.
+        """
+        check_spec(spec, _NAME, snapshot)
+        for path in (mount.source for mount in spec.mounts):
+            if ":" in str(path) or "," in str(path):
+                raise InvalidArgumentError(f"apptainer cannot bind {path}: it has a ':' or ','")
+        program = shutil.which(self._program)
+        if program is None:
+            raise SandboxUnavailableError(f"there is no {self._program} program", _INSTALL)
+        image = spec.image or self._image
+        start = partial(ApptainerTransport, program, image, spec)
+        return ContainerSandbox(_NAME, spec, start, snapshot)
+
+
+class ApptainerTransport:
+    """A process of the program, which runs `loop.sh`, and the folders that it binds.
+
+    Args:
+        program: Path of ``apptainer``.
+        image: What ``/`` is.
+        spec: What is wanted besides.
+
+    Raises:
+        SandboxError: The folders cannot be made, or the program cannot be started.
+    """
+
+    def __init__(self, program: str, image: str, spec: SandboxSpec) -> None:
+        with contextlib.ExitStack() as undo:
+            try:
+                self._folder = make_folder(_NAME)
+                undo.callback(remove_folder, self._folder)
+                folders = {name: self._folder / name for name in _TARGETS}
+                for path in folders.values():
+                    path.mkdir(mode=0o755)
+                for layer in spec.layers:
+                    add_tree(layer, folders["workspace"])
+                self._started_at = time.time()
+                self._errors = undo.enter_context((self._folder / "errors").open("w+b"))
+                self._input, stdin = socket.socketpair()
+                undo.callback(self._input.close)
+                with stdin:
+                    self._process = subprocess.Popen(
+                        arguments(program, image, spec, folders),
+                        env=variables(spec),
+                        stdin=stdin.fileno(),
+                        stdout=subprocess.PIPE,  # not a socket: the loop opens it again
+                        stderr=self._errors,  # the loop closes it before the first command
+                        start_new_session=True,
+                    )
+            except OSError as error:
+                raise SandboxError(f"cannot open a sandbox: {error}") from error
+            undo.pop_all()
+        self._output = cast("IO[bytes]", self._process.stdout)
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Writes to standard input; where nobody reads it any more, `receive` says why."""
+        self._input.settimeout(timeout_s)
+        with contextlib.suppress(BrokenPipeError):
+            self._input.sendall(data)
+
+    def receive(self, timeout_s: float) -> bytes:
+        """Returns what came from standard output; an error of the program is raised."""
+        poller = select.poll()
+        poller.register(self._output, select.POLLIN)
+        if not poller.poll(timeout_s * 1000):
+            raise TimeoutError("no answer in time")
+        data = os.read(self._output.fileno(), _READ_BYTES)
+        if not data and (said := os.pread(self._errors.fileno(), _MAX_ERROR_BYTES, 0)):
+            raise ConnectionError(last_line(said.decode("utf-8", "replace")))
+        return data
+
+    def interrupt(self) -> None:
+        """Sends SIGUSR1 to the program."""
+        self._process.send_signal(signal.SIGUSR1)
+
+    def started_at(self) -> float:
+        """Returns when the program was started, after the layers had been copied."""
+        return self._started_at
+
+    def end_input(self) -> None:
+        """Ends standard input."""
+        with contextlib.suppress(OSError):
+            self._input.shutdown(socket.SHUT_WR)
+
+    def disconnect(self) -> None:
+        """Closes the descriptors."""
+        for file in (self._input, self._output, self._errors):
+            file.close()
+
+    def clean_up(self, *, has_ended: bool) -> None:
+        """Waits for the program, kills it where it does not end, and removes the folders."""
+        try:
+            self._process.wait(_END_TIMEOUT_S if has_ended else 0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        remove_folder(self._folder)
+
+
+def arguments(
+    program: str, image: str, spec: SandboxSpec, folders: Mapping[str, Path]
+) -> list[str]:
+    """Returns the command line of a container, which may write to these folders of the host."""
+    # The loop ends everything with `kill -9 -1`, and must be process 1 to survive that alone.
+    line = [program, "exec", "--containall", "--no-init", "--no-home", "--cleanenv"]
+    line += ["--no-privs", "--no-umask", "--writable-tmpfs", "--pwd", WORKDIR]
+    if not spec.network:
+        line += ["--net", "--network", "none"]
+    for name, target in _TARGETS.items():
+        line += ["--bind", f"{folders[name]}:{target}"]
+    if spec.workspace_alias:
+        line += ["--bind", f"{folders['workspace']}:{spec.workspace_alias}"]
+    for mount in spec.mounts:
+        mode = "rw" if mount.writable else "ro"
+        line += ["--bind", f"{mount.source.resolve()}:{mount.target}:{mode}"]
+    bounds = (
+        f"ulimit -c 0; ulimit -f {spec.limits.file_bytes >> 10}; "
+        f"ulimit -n {spec.limits.num_open_files}"
+    )
+    loop = _LOOP.read_text(encoding="utf-8")
+    return [*line, image, "bash", "-c", f"{bounds}\n{loop}", "bash"]
+
+
+def variables(spec: SandboxSpec) -> dict[str, str]:
+    """Returns the variables for ``apptainer``: its own, and with a prefix those for inside.
+
+    Not by ``--env``, which takes a comma for the end of a value. Of the host, only a few pass:
+    others bind folders or set variables inside, and proxies go in whatever ``--cleanenv`` says.
+    """
+    inside = {f"APPTAINERENV_{name}": value for name, value in container_env(spec).items()}
+    own = {name: os.environ[name] for name in _OF_THE_PROGRAM if name in os.environ}
+    return own | inside

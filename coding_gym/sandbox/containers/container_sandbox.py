@@ -1,0 +1,371 @@
+"""The owner's handle of a sandbox in a container, whatever runs the container."""
+
+import contextlib
+import os
+import posixpath
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from coding_gym.calls import ExecResult
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.host import network as host_network
+from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
+from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
+from coding_gym.sandbox.environment import environment, mounted_packages
+from coding_gym.sandbox.protocol import (
+    DEFAULT_MAX_OUTPUT_BYTES,
+    DEFAULT_TIMEOUT_S,
+    Probe,
+    SandboxBackend,
+    Snapshot,
+)
+from coding_gym.sandbox.results import (
+    check_data,
+    check_env,
+    check_max_bytes,
+    check_path,
+    prepare_run,
+    render_output,
+)
+from coding_gym.sandbox.snapshots import check_snapshot, max_snapshot_bytes
+from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
+from coding_gym.sandbox.zygote.output import BoundedOutput
+
+_TIMEOUT_EXIT_CODE = 124
+_CLOSE_TIMEOUT_S = 5.0
+_SCRIPT_TIMEOUT_S = 120.0
+_SEND_TIMEOUT_S = 20.0
+_SLOWEST_BYTES_PER_S = 2 << 20
+# bash may sleep through the end of a command, very rarely; a poke wakes it. See loop.sh.
+_FIRST_POKE_S, _LAST_POKE_S = 0.05, 4.0
+_KILL_AGAIN_S = 0.5
+_NUM_KILLS_BY_REQUEST, _MAX_KILLS = 4, 40
+_MAX_MESSAGE_BYTES = 1 << 20
+_UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
+
+
+class _Ending(NamedTuple):
+    """How a command ended; ``timed_out`` says whether it was killed at its time limit."""
+
+    exit_code: int
+    num_leftovers: int
+    out_of_memory: bool
+    timed_out: bool
+    duration_s: float
+
+
+class ContainerSandbox:
+    """A container, or after a restore its successor.
+
+    After the first failure of the transport every call raises SandboxError with the same reason.
+
+    Args:
+        backend: Name of the backend.
+        spec: What the sandbox is made of.
+        start: Returns a container of that spec in which nothing has run.
+        snapshot: Files that the sandbox has from the start.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        spec: SandboxSpec,
+        start: Callable[[], Transport],
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        self._backend = backend
+        self._spec = spec
+        self._start = start
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._is_closed = False
+        self._why_dead = ""
+        self._transport = start()
+        self._num_out_of_memory = 0
+        if snapshot is not None:
+            self._put(snapshot)
+
+    @property
+    def workdir(self) -> str:
+        """Absolute path of the workspace as commands see it."""
+        return WORKDIR
+
+    def path(self, target: str) -> str:
+        """Returns ``target``: containers mount everything where the spec says."""
+        return target
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
+        text, folder, variables = prepare_run(
+            command,
+            timeout_s=timeout_s,
+            max_output_bytes=max_output_bytes,
+            cwd=cwd,
+            env=env,
+            stdin=stdin,
+        )
+        kept = BoundedOutput(max_output_bytes)
+        ending = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
+        output, truncated = render_output(*kept.parts(), kept.num_bytes)
+        return ExecResult(
+            exit_code=_TIMEOUT_EXIT_CODE if ending.timed_out else ending.exit_code,
+            output=output,
+            timed_out=ending.timed_out,
+            truncated=truncated,
+            duration_s=ending.duration_s,
+            num_leftovers=0 if ending.timed_out else ending.num_leftovers,
+            # The kernel may have killed the shell, or something that it waited for.
+            out_of_memory=ending.out_of_memory and ending.exit_code == 128 + signal.SIGKILL,
+        )
+
+    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
+        """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
+
+    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
+        check_path(path)
+        check_max_bytes(max_bytes)
+        script = container_files.read_script(path, max_bytes)
+        code, data = self._run_script(script, b"", max_bytes + container_files.MESSAGE_BYTES)
+        container_files.raise_error(code, data, path, max_bytes=max_bytes)
+        return data
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
+        check_path(path)
+        check_data(data)
+        code, message = self._run_script(container_files.write_script(path), data)
+        container_files.raise_error(code, message, path)
+
+    def snapshot(self) -> Snapshot:
+        """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
+        self._require_open()
+        limit = max_snapshot_bytes(self._spec.limits)
+        data = container_snapshots.take(
+            lambda script, stdin: self._run_script(script, stdin, limit),
+            layer_union.names(self._spec.layers),
+            self._transport.started_at(),
+        )
+        return Snapshot(backend=self._backend, spec=self._spec, data=data)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Puts every file back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
+        check_snapshot(snapshot, backend=self._backend, spec=self._spec)
+        self._require_open()
+        with self._lock:
+            end_container(self._transport)
+            try:
+                self._transport = self._start()
+            except BaseException:
+                self._is_closed = True
+                raise
+            self._num_out_of_memory = 0
+        self._put(snapshot)
+
+    def close(self) -> None:
+        """Ends every process and drops every file of the sandbox; idempotent.
+
+        In a fork of the owner the container is left as it is.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if os.getpid() != self._owner:
+            self._transport.disconnect()
+            return
+        self._transport.end_input()
+        # A call in another thread sees the end of the output first.
+        is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
+        end_container(self._transport, timeout_s=_CLOSE_TIMEOUT_S if is_mine else 0.0)
+        if is_mine:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _put(self, snapshot: Snapshot) -> None:
+        try:
+            container_snapshots.put(self._run_script, snapshot.data)
+        except BaseException:
+            self.close()
+            raise
+
+    def _require_open(self) -> None:
+        """Raises SandboxError where a call would, without one."""
+        if os.getpid() != self._owner:
+            raise SandboxError("the sandbox belongs to the process that opened it; open another")
+        if self._is_closed or self._why_dead:
+            raise SandboxError(self._why_dead or "the sandbox is closed")
+
+    def _run_script(
+        self, script: bytes, stdin: bytes, max_output_bytes: int = _MAX_MESSAGE_BYTES
+    ) -> tuple[int, bytes]:
+        """Runs a command of this package and returns its exit code and output.
+
+        Raises:
+            SandboxError: The container died, or there is more output, or it takes too long.
+        """
+        # Kept as head and tail, which join to the whole.
+        kept = BoundedOutput(2 * max_output_bytes)
+        ending = self._exchange(script, WORKDIR, {}, stdin, _SCRIPT_TIMEOUT_S, kept)
+        if ending.timed_out:
+            self._why_dead = "the sandbox's files do not answer"
+            raise SandboxError(self._why_dead)
+        if kept.num_bytes > max_output_bytes:
+            raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
+        return ending.exit_code, b"".join(kept.parts())
+
+    def _exchange(
+        self,
+        command: bytes,
+        folder: str,
+        variables: dict[str, str],
+        stdin: bytes,
+        timeout_s: float,
+        output: BoundedOutput,
+    ) -> _Ending:
+        """Has `loop.sh` run a command; what it prints goes to ``output``.
+
+        Raises:
+            SandboxError: The container is gone, or does not answer in time, or answers nonsense.
+        """
+        self._require_open()
+        nonce = secrets.token_hex(16).encode()
+        data = request(nonce, command, posixpath.join(WORKDIR, folder), variables, stdin)
+        with self._lock:
+            self._require_open()
+            try:
+                self._transport.send(data, _SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
+                return self._await_answer(Answer(nonce, output), timeout_s)
+            except (OSError, EOFError, ValueError) as error:
+                self._why_dead = (
+                    "the sandbox is closed" if self._is_closed else f"the sandbox died: {error}"
+                )
+                raise SandboxError(self._why_dead) from error
+            except BaseException:
+                # The answer may still come, and would be taken for that of the next call.
+                self._why_dead = "a call was interrupted"
+                raise
+
+    def _await_answer(self, answer: Answer, timeout_s: float) -> _Ending:
+        """Reads until the answer is complete; pokes `loop.sh`, and has a late command killed."""
+        started = time.monotonic()
+        deadline = started + timeout_s
+        pause_s, num_kills = _FIRST_POKE_S, 0
+        speak_at = min(started + pause_s, deadline)
+        while not answer.numbers:
+            now = time.monotonic()
+            if now < speak_at:
+                with contextlib.suppress(TimeoutError):
+                    answer.add(self._receive(speak_at - now))
+            elif now < deadline:
+                self._transport.send(b"\n", _SEND_TIMEOUT_S)
+                pause_s = min(2 * pause_s, _LAST_POKE_S)
+                speak_at = min(now + pause_s, deadline)
+            else:
+                self._kill(answer.nonce, num_kills)
+                num_kills += 1
+                speak_at = now + _KILL_AGAIN_S
+        exit_code, num_leftovers, num_out_of_memory = answer.numbers
+        before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
+        out_of_memory, timed_out = num_out_of_memory > before, num_kills > 0
+        duration_s = time.monotonic() - started
+        return _Ending(exit_code, num_leftovers, out_of_memory, timed_out, duration_s)
+
+    def _receive(self, timeout_s: float) -> bytes:
+        data = self._transport.receive(timeout_s)
+        if not data:
+            raise EOFError("the container ended")
+        return data
+
+    def _kill(self, nonce: bytes, num_kills: int) -> None:
+        """Has the running command killed; after some attempts by a signal too."""
+        if num_kills > _MAX_KILLS:
+            raise EOFError("a command outlived its time limit")
+        self._transport.send(b"\n%b\n" % nonce, _SEND_TIMEOUT_S)
+        if num_kills > _NUM_KILLS_BY_REQUEST:
+            self._transport.interrupt()
+
+
+def end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
+    """Ends a container and waits until its processes are dead; kills it after a time."""
+    transport.end_input()
+    deadline = time.monotonic() + timeout_s
+    has_ended = False
+    with contextlib.suppress(OSError):
+        while not has_ended and (left_s := deadline - time.monotonic()) > 0:
+            has_ended = not transport.receive(left_s)
+    transport.disconnect()
+    transport.clean_up(has_ended=has_ended)
+
+
+def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
+    """Raises InvalidArgumentError for what no container can be opened with."""
+    check_env(spec.env)
+    if spec.shell == "persistent":
+        raise InvalidArgumentError(
+            f"the {backend!r} sandbox has no persistent shells; use shell='fresh', or 'namespace'"
+        )
+    if spec.workspace_alias:
+        _check_target("workspace_alias", spec.workspace_alias)
+    for layer in spec.layers:
+        if not layer.is_dir():
+            raise InvalidArgumentError(f"the sandbox's layer {layer} is not a folder")
+    for mount in spec.mounts:
+        if not mount.source.exists():
+            raise InvalidArgumentError(f"the sandbox's mount {mount.source} does not exist")
+        _check_target("a mount's target", mount.target)
+    if snapshot is not None:
+        check_snapshot(snapshot, backend=backend, spec=spec)
+
+
+def _check_target(what: str, target: str) -> None:
+    path = PurePosixPath(target)
+    if not path.is_absolute() or ".." in path.parts or path == PurePosixPath("/"):
+        raise InvalidArgumentError(f"{what} must be an absolute path below /, got {target!r}")
+
+
+def container_env(
+    spec: SandboxSpec, image_env: Mapping[str, str] | None = None, user: str = ""
+) -> dict[str, str]:
+    """Returns the variables of a container's commands; the arguments are `environment`'s."""
+    network = host_network.settings().env if spec.network else {}
+    return network | mounted_packages(spec) | environment(spec, image_env=image_env, user=user)
+
+
+def failed_probe(backend: SandboxBackend) -> Probe | None:
+    """Runs a command in a throw-away sandbox; returns None if that worked, else what failed."""
+    try:
+        with backend.open(SandboxSpec()) as sandbox:
+            result = sandbox.run("echo works", timeout_s=10)
+        if result.output != "works\n":
+            raise SandboxError(f"a first command printed {result.output!r}")
+    except SandboxUnavailableError as error:
+        remedy = error.remedy or _UNKNOWN_REMEDY
+        return Probe(available=False, detail=error.problem, remedy=remedy)
+    except SandboxError as error:
+        return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
+    return None

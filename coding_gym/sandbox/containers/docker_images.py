@@ -1,0 +1,289 @@
+"""Images with a workspace, built by a Docker daemon from a base image and a spec's layers.
+
+The base image is one that the daemon has, or a file that it loads. What is built is kept by the
+daemon, and found again by a digest of everything that went into it.
+"""
+
+import hashlib
+import io
+import json
+import os
+import posixpath
+import tarfile
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.sandbox.containers import layer_union
+from coding_gym.sandbox.containers.docker_engine import Engine, connect
+from coding_gym.sandbox.images.config import machine_architecture
+from coding_gym.sandbox.images.content import Content, opened
+from coding_gym.sandbox.images.manifest import Manifest, read_manifest
+from coding_gym.sandbox.images.store import find_image
+from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
+
+# The bash that runs loop.sh. Nobody may read it, so that the kernel keeps its memory, descriptors
+# and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
+FIRST_BASH = "/.coding_gym/bash"
+_BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
+_BUILT, _LOADED = "coding-gym-layers", "coding-gym-images"
+_LABEL, _USER_LABEL = "coding_gym.image", "coding_gym.user"
+# Part of every key: raised whenever what a build leaves changes.
+_SCHEMA = 3
+_IN_MEMORY_BYTES = 32 << 20
+_NAME = "agent"
+_ROOTS_HOME = "/root"
+
+
+@cache
+def _lock(_pid: int) -> threading.Lock:
+    """Returns this process's lock; in a fork, that of its parent may be held for ever."""
+    return threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """An image with a workspace.
+
+    Attributes:
+        name: What the daemon knows it by.
+        env: The variables that its base sets.
+        user: Whom its commands run as.
+    """
+
+    name: str
+    env: Mapping[str, str]
+    user: ImageUser
+
+
+def build(
+    engine: Engine, base_name: str, spec: SandboxSpec, *, user: tuple[int, int] | None
+) -> BuiltImage:
+    """Returns the image of a base and layers, after building it where the daemon has none.
+
+    Args:
+        engine: The daemon. It is not told to download anything.
+        base_name: As `SandboxSpec.image`.
+        spec: Gives the layers, whose files belong to the commands' user, whoever has them here.
+        user: Uid and gid of commands where the image's own user is root; None for root.
+
+    Raises:
+        InvalidArgumentError: The base is a file that holds no image for this kind of machine, or
+            has no such user as it says.
+        SandboxUnavailableError: There is no such image, or it has no bash; says what to do.
+        SandboxError: The daemon refused a step, or a layer cannot be read.
+    """
+    with engine.errors_as("build an image from the layers"):
+        base = _find_base(engine, base_name)
+        facts = [_SCHEMA, base["Id"], spec.workspace_alias, user, layer_union.digest(spec.layers)]
+        tag = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
+        found = engine.find_image(f"{_BUILT}:{tag}")
+        if found is None:
+            with _lock(os.getpid()):  # another thread may have built it meanwhile
+                found = engine.find_image(f"{_BUILT}:{tag}")
+                found = found or _make(engine, base, spec, tag, user)
+    chosen = ImageUser(*json.loads(bytes.fromhex(found["Config"]["Labels"][_USER_LABEL])))
+    # Podman puts variables of its own into what it builds.
+    pairs = (pair.partition("=") for pair in (base.get("Config") or {}).get("Env") or ())
+    return BuiltImage(found["Id"], {name: value for name, _, value in pairs}, chosen)
+
+
+def remove_images(host: str = "") -> int:
+    """Removes all images that were built from layers or loaded from files; returns how many.
+
+    They are built and loaded again when they are wanted. Those in use stay.
+
+    Args:
+        host: The daemon; "" for what ``DOCKER_HOST`` says.
+
+    Raises:
+        SandboxUnavailableError: No daemon answers.
+        SandboxError: It refuses.
+    """
+    engine = connect(host)
+    with _lock(os.getpid()), engine.errors_as("remove images"):
+        images = engine.api.images(filters={"label": _LABEL})
+        newest_first = sorted(images, key=lambda image: -image["Created"])
+        return sum(engine.remove_image(image["Id"]) for image in newest_first)
+
+
+def _find_base(engine: Engine, name: str) -> dict[str, Any]:
+    is_path = "/" in name and Path(name.partition("#")[0]).expanduser().exists()
+    found = None if is_path else engine.find_image(name)
+    if found is not None:
+        return found
+    try:
+        path, reference = find_image(name)
+    except InvalidArgumentError as error:
+        raise SandboxUnavailableError(
+            f"the Docker daemon has no image {name!r}",
+            f"run `docker pull {name}`, or name one of `docker images`",
+        ) from error
+    try:
+        with _lock(os.getpid()), opened(path) as content:
+            return _load(engine, content, read_manifest(content, reference))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"image {name!r} cannot be used: {error}") from error
+
+
+def _load(engine: Engine, content: Content, manifest: Manifest) -> dict[str, Any]:
+    """Returns an image that lies in files, after loading it where the daemon has not got it.
+
+    Its name is one of ours: the names in the files may be in use for other images.
+    """
+    tag = f"{_LOADED}:{manifest.config.digest.partition(':')[2][:40]}"
+    found = engine.find_image(tag)
+    if found is None:
+        with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
+            _write_archive(file, content, manifest, tag)
+            file.seek(0)
+            for line in engine.api.load_image(file):
+                if "error" in line:
+                    raise SandboxError(f"cannot load an image: {line['error']}")
+        found = engine.find_image(tag)
+    if found is None:
+        raise SandboxError("the image was removed while it was loaded")
+    return found
+
+
+def _write_archive(file: Any, content: Content, manifest: Manifest, tag: str) -> None:
+    """Writes an image as ``docker save`` would, which every daemon can load."""
+    config = manifest.config
+    document = {
+        "architecture": machine_architecture(),
+        "os": "linux",
+        "config": {
+            "Env": [f"{name}={value}" for name, value in config.env.items()],
+            "User": config.user,
+            "Labels": {_LABEL: tag},
+        },
+        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in manifest.layers]},
+    }
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        _add(tar, "config.json", 0o644, json.dumps(document).encode())
+        names: list[str] = []
+        for layer in manifest.layers:
+            name = f"{layer.diff_id.partition(':')[2]}/layer.tar"
+            data = content.open(layer.name)
+            if data is None:
+                raise InvalidArgumentError(f"its layer {layer.name} is missing")
+            with data:
+                entry = tarfile.TarInfo(name)
+                entry.size = data.seek(0, io.SEEK_END)
+                data.seek(0)
+                if name not in names:
+                    tar.addfile(entry, data)
+            names.append(name)
+        listing = [{"Config": "config.json", "RepoTags": [tag], "Layers": names}]
+        _add(tar, "manifest.json", 0o644, json.dumps(listing).encode())
+
+
+def _make(
+    engine: Engine, base: dict[str, Any], spec: SandboxSpec, tag: str, user: tuple[int, int] | None
+) -> dict[str, Any]:
+    """Builds the image of this tag: puts files into a container that never starts."""
+    container = engine.create(base["Id"], command=["true"])
+    try:
+        wanted = (base.get("Config") or {}).get("User") or ""
+        with engine.put_files(container) as tar:
+            chosen = _fill(tar, engine, container, spec, wanted, user)
+        # In hexadecimal: the name may hold what means something in a Dockerfile.
+        user_text = json.dumps([chosen.uid, chosen.gid, chosen.name]).encode().hex()
+        changes = [f"LABEL {_LABEL}={tag}", f"LABEL {_USER_LABEL}={user_text}"]
+        engine.api.commit(container, _BUILT, tag, changes=changes)
+    finally:
+        engine.remove(container)
+    found = engine.find_image(f"{_BUILT}:{tag}")
+    if found is None:
+        raise SandboxError("an image was removed while it was built")
+    return found
+
+
+def _fill(
+    tar: tarfile.TarFile,
+    engine: Engine,
+    container: str,
+    spec: SandboxSpec,
+    wanted: str,
+    fallback: tuple[int, int] | None,
+) -> ImageUser:
+    """Writes what an image needs besides its base, and returns the commands' user.
+
+    Args:
+        tar: What it is written to.
+        engine: The daemon.
+        container: Has the files of the base image.
+        spec: Gives layers and alias.
+        wanted: The user that the base image names.
+        fallback: Uid and gid to run as in the place of root; None for root.
+    """
+    database = {name: engine.read_file(container, f"/etc/{name}") for name in ("passwd", "group")}
+    user = _user(wanted, database, fallback)
+    bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
+    if not bash:
+        raise SandboxUnavailableError("the image has no bash", "name an image that has it")
+    _add(tar, posixpath.dirname(FIRST_BASH), 0o755)
+    _add(tar, FIRST_BASH, 0o111, bash)
+    _add(tar, posixpath.dirname(HOME), 0o755)
+    for folder in (HOME, WORKDIR):
+        _add(tar, folder, 0o755, user=user)
+    if user.name == _NAME:
+        _add_name(tar, user, database)
+        # Tools that an image keeps there, and mounts below it, are for commands too.
+        _add(tar, _ROOTS_HOME, 0o755)
+    if spec.workspace_alias:
+        _add(tar, spec.workspace_alias, 0o777, link=WORKDIR)
+    layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
+    return user
+
+
+def _user(
+    wanted: str, database: Mapping[str, bytes], fallback: tuple[int, int] | None
+) -> ImageUser:
+    """Returns the image's user; in the place of root, who would be the host's, another one."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "etc").mkdir()
+        for name, data in database.items():
+            Path(folder, "etc", name).write_bytes(data)
+        user = find_user(wanted, [Path(folder)])
+    if user.uid == 0 and fallback is not None:
+        return ImageUser(*fallback, _NAME)
+    return user
+
+
+def _add_name(tar: tarfile.TarFile, user: ImageUser, database: Mapping[str, bytes]) -> None:
+    lines = {
+        "passwd": f"{_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n",
+        "group": f"{_NAME}:x:{user.gid}:\n",
+    }
+    for name, line in lines.items():
+        before = database[name]
+        if before and not before.endswith(b"\n"):
+            before += b"\n"
+        _add(tar, f"/etc/{name}", 0o644, before + line.encode())
+
+
+def _add(
+    tar: tarfile.TarFile,
+    path: str,
+    mode: int,
+    data: bytes | None = None,
+    *,
+    user: ImageUser | None = None,
+    link: str = "",
+) -> None:
+    """Adds a file; without data a folder, or a symbolic link."""
+    entry = tarfile.TarInfo(posixpath.normpath(path).strip("/"))
+    entry.mode, entry.linkname = mode, link
+    if user is not None:
+        entry.uid, entry.gid = user.uid, user.gid
+    if data is None:
+        entry.type = tarfile.SYMTYPE if link else tarfile.DIRTYPE
+    entry.size = len(data or b"")
+    tar.addfile(entry, io.BytesIO(data or b""))
