@@ -7,6 +7,7 @@ API and change together with the internals.
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ from coding_gym import tools
 from coding_gym.host import interpreters
 from coding_gym.rewards import registry
 from coding_gym.sandbox import options, temporary
-from coding_gym.sandbox.containers import docker_engine
+from coding_gym.sandbox.containers import docker_engine, warm_pool
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
@@ -33,6 +34,7 @@ __all__ = [
     "pack_reply",
     "repeat_what_is_done_once",
     "restored_registries",
+    "wait_for_warm_containers",
     "watchdog_pid",
     "without",
 ]
@@ -94,6 +96,12 @@ def disconnect(host: str) -> None:
     found = docker_engine._engines.pop((os.getpid(), host), None)
     if found is not None:
         found.api.close()
+
+
+def wait_for_warm_containers() -> None:
+    """Returns when no container is being started ahead of time."""
+    for pool in warm_pool._pools.values():
+        wait([future for _, future in pool._waiting])
 
 
 @contextmanager

@@ -189,13 +189,10 @@ class ApptainerTransport:
         with contextlib.suppress(OSError):
             self._input.shutdown(socket.SHUT_WR)
 
-    def disconnect(self) -> None:
-        """Closes the descriptors."""
-        for file in (self._input, self._output, self._errors):
-            file.close()
-
     def clean_up(self, *, has_ended: bool) -> None:
         """Waits for the program, kills it where it does not end, and removes the folders."""
+        for file in (self._input, self._output, self._errors):
+            file.close()
         try:
             self._process.wait(_END_TIMEOUT_S if has_ended else 0)
         except subprocess.TimeoutExpired:

@@ -8,9 +8,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
@@ -48,16 +49,6 @@ _KILL_AGAIN_S = 0.5
 _NUM_KILLS_BY_REQUEST, _MAX_KILLS = 4, 40
 _MAX_MESSAGE_BYTES = 1 << 20
 _UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
-
-
-class _Ending(NamedTuple):
-    """How a command ended; ``timed_out`` says whether it was killed at its time limit."""
-
-    exit_code: int
-    num_leftovers: int
-    out_of_memory: bool
-    timed_out: bool
-    duration_s: float
 
 
 class ContainerSandbox:
@@ -120,18 +111,9 @@ class ContainerSandbox:
             stdin=stdin,
         )
         kept = BoundedOutput(max_output_bytes)
-        ending = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
+        result = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
         output, truncated = render_output(*kept.parts(), kept.num_bytes)
-        return ExecResult(
-            exit_code=_TIMEOUT_EXIT_CODE if ending.timed_out else ending.exit_code,
-            output=output,
-            timed_out=ending.timed_out,
-            truncated=truncated,
-            duration_s=ending.duration_s,
-            num_leftovers=0 if ending.timed_out else ending.num_leftovers,
-            # The kernel may have killed the shell, or something that it waited for.
-            out_of_memory=ending.out_of_memory and ending.exit_code == 128 + signal.SIGKILL,
-        )
+        return replace(result, output=output, truncated=truncated)
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
@@ -186,7 +168,6 @@ class ContainerSandbox:
             return
         self._is_closed = True
         if os.getpid() != self._owner:
-            self._transport.disconnect()
             return
         self._transport.end_input()
         # A call in another thread sees the end of the output first.
@@ -230,13 +211,13 @@ class ContainerSandbox:
         """
         # Kept as head and tail, which join to the whole.
         kept = BoundedOutput(2 * max_output_bytes)
-        ending = self._exchange(script, WORKDIR, {}, stdin, _SCRIPT_TIMEOUT_S, kept)
-        if ending.timed_out:
+        result = self._exchange(script, WORKDIR, {}, stdin, _SCRIPT_TIMEOUT_S, kept)
+        if result.timed_out:
             self._why_dead = "the sandbox's files do not answer"
             raise SandboxError(self._why_dead)
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
-        return ending.exit_code, b"".join(kept.parts())
+        return result.exit_code, b"".join(kept.parts())
 
     def _exchange(
         self,
@@ -246,8 +227,8 @@ class ContainerSandbox:
         stdin: bytes,
         timeout_s: float,
         output: BoundedOutput,
-    ) -> _Ending:
-        """Has `loop.sh` run a command; what it prints goes to ``output``.
+    ) -> ExecResult:
+        """Has `loop.sh` run a command; what it prints goes to ``output``, not into the result.
 
         Raises:
             SandboxError: The container is gone, or does not answer in time, or answers nonsense.
@@ -270,7 +251,7 @@ class ContainerSandbox:
                 self._why_dead = "a call was interrupted"
                 raise
 
-    def _await_answer(self, answer: Answer, timeout_s: float) -> _Ending:
+    def _await_answer(self, answer: Answer, timeout_s: float) -> ExecResult:
         """Reads until the answer is complete; pokes `loop.sh`, and has a late command killed."""
         started = time.monotonic()
         deadline = started + timeout_s
@@ -291,9 +272,15 @@ class ContainerSandbox:
                 speak_at = now + _KILL_AGAIN_S
         exit_code, num_leftovers, num_out_of_memory = answer.numbers
         before, self._num_out_of_memory = self._num_out_of_memory, num_out_of_memory
-        out_of_memory, timed_out = num_out_of_memory > before, num_kills > 0
-        duration_s = time.monotonic() - started
-        return _Ending(exit_code, num_leftovers, out_of_memory, timed_out, duration_s)
+        return ExecResult(
+            exit_code=_TIMEOUT_EXIT_CODE if num_kills else exit_code,
+            output="",
+            timed_out=num_kills > 0,
+            duration_s=time.monotonic() - started,
+            num_leftovers=0 if num_kills else num_leftovers,
+            # The kernel may have killed the shell, or something that it waited for.
+            out_of_memory=num_out_of_memory > before and exit_code == 128 + signal.SIGKILL,
+        )
 
     def _receive(self, timeout_s: float) -> bytes:
         data = self._transport.receive(timeout_s)
@@ -318,7 +305,6 @@ def end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) 
     with contextlib.suppress(OSError):
         while not has_ended and (left_s := deadline - time.monotonic()) > 0:
             has_ended = not transport.receive(left_s)
-    transport.disconnect()
     transport.clean_up(has_ended=has_ended)
 
 

@@ -185,16 +185,35 @@ def _write_archive(file: Any, content: Content, manifest: Manifest, tag: str) ->
 
 
 def _make(
-    engine: Engine, base: dict[str, Any], spec: SandboxSpec, tag: str, user: tuple[int, int] | None
+    engine: Engine,
+    base: dict[str, Any],
+    spec: SandboxSpec,
+    tag: str,
+    fallback: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """Builds the image of this tag: puts files into a container that never starts."""
     container = engine.create(base["Id"], command=["true"])
     try:
-        wanted = (base.get("Config") or {}).get("User") or ""
+        etc = {name: engine.read_file(container, f"/etc/{name}") for name in ("passwd", "group")}
+        user = _user((base.get("Config") or {}).get("User") or "", etc, fallback)
+        bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
+        if not bash:
+            raise SandboxUnavailableError("the image has no bash", "name an image that has it")
         with engine.put_files(container) as tar:
-            chosen = _fill(tar, engine, container, spec, wanted, user)
+            _add(tar, posixpath.dirname(FIRST_BASH), 0o755)
+            _add(tar, FIRST_BASH, 0o111, bash)
+            _add(tar, posixpath.dirname(HOME), 0o755)
+            for folder in (HOME, WORKDIR):
+                _add(tar, folder, 0o755, user=user)
+            if user.name == _NAME:
+                _add_name(tar, user, etc)
+                # Tools that an image keeps there, and mounts below it, are for commands too.
+                _add(tar, _ROOTS_HOME, 0o755)
+            if spec.workspace_alias:
+                _add(tar, spec.workspace_alias, 0o777, link=WORKDIR)
+            layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
         # In hexadecimal: the name may hold what means something in a Dockerfile.
-        user_text = json.dumps([chosen.uid, chosen.gid, chosen.name]).encode().hex()
+        user_text = json.dumps([user.uid, user.gid, user.name]).encode().hex()
         changes = [f"LABEL {_LABEL}={tag}", f"LABEL {_USER_LABEL}={user_text}"]
         engine.api.commit(container, _BUILT, tag, changes=changes)
     finally:
@@ -205,51 +224,11 @@ def _make(
     return found
 
 
-def _fill(
-    tar: tarfile.TarFile,
-    engine: Engine,
-    container: str,
-    spec: SandboxSpec,
-    wanted: str,
-    fallback: tuple[int, int] | None,
-) -> ImageUser:
-    """Writes what an image needs besides its base, and returns the commands' user.
-
-    Args:
-        tar: What it is written to.
-        engine: The daemon.
-        container: Has the files of the base image.
-        spec: Gives layers and alias.
-        wanted: The user that the base image names.
-        fallback: Uid and gid to run as in the place of root; None for root.
-    """
-    database = {name: engine.read_file(container, f"/etc/{name}") for name in ("passwd", "group")}
-    user = _user(wanted, database, fallback)
-    bash = next(filter(None, (engine.read_file(container, path) for path in _BASHES)), b"")
-    if not bash:
-        raise SandboxUnavailableError("the image has no bash", "name an image that has it")
-    _add(tar, posixpath.dirname(FIRST_BASH), 0o755)
-    _add(tar, FIRST_BASH, 0o111, bash)
-    _add(tar, posixpath.dirname(HOME), 0o755)
-    for folder in (HOME, WORKDIR):
-        _add(tar, folder, 0o755, user=user)
-    if user.name == _NAME:
-        _add_name(tar, user, database)
-        # Tools that an image keeps there, and mounts below it, are for commands too.
-        _add(tar, _ROOTS_HOME, 0o755)
-    if spec.workspace_alias:
-        _add(tar, spec.workspace_alias, 0o777, link=WORKDIR)
-    layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
-    return user
-
-
-def _user(
-    wanted: str, database: Mapping[str, bytes], fallback: tuple[int, int] | None
-) -> ImageUser:
+def _user(wanted: str, etc: Mapping[str, bytes], fallback: tuple[int, int] | None) -> ImageUser:
     """Returns the image's user; in the place of root, who would be the host's, another one."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "etc").mkdir()
-        for name, data in database.items():
+        for name, data in etc.items():
             Path(folder, "etc", name).write_bytes(data)
         user = find_user(wanted, [Path(folder)])
     if user.uid == 0 and fallback is not None:
@@ -257,13 +236,13 @@ def _user(
     return user
 
 
-def _add_name(tar: tarfile.TarFile, user: ImageUser, database: Mapping[str, bytes]) -> None:
+def _add_name(tar: tarfile.TarFile, user: ImageUser, etc: Mapping[str, bytes]) -> None:
     lines = {
         "passwd": f"{_NAME}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n",
         "group": f"{_NAME}:x:{user.gid}:\n",
     }
     for name, line in lines.items():
-        before = database[name]
+        before = etc[name]
         if before and not before.endswith(b"\n"):
             before += b"\n"
         _add(tar, f"/etc/{name}", 0o644, before + line.encode())

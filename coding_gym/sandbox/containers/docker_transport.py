@@ -40,17 +40,17 @@ class DockerTransport:
         self._engine = engine
         self._frames = Demultiplexer()
         with engine.errors_as("start a container"):
-            binds = not spec.mounts or engine.shares_files(image.name)
-            if not binds and any(mount.writable for mount in spec.mounts):
+            can_bind = not spec.mounts or engine.shares_files(image.name)
+            if not can_bind and any(mount.writable for mount in spec.mounts):
                 raise SandboxUnavailableError(
                     "a writable mount needs a Docker daemon that shares this process's files",
                     "use the daemon of this machine, from outside of any container",
                 )
-            options = create_options(engine, image, spec, spec.mounts if binds else ())
+            options = create_options(engine, image, spec, spec.mounts if can_bind else ())
             self._id = engine.create(image.name, **options)
             with contextlib.ExitStack() as undo:
-                undo.callback(self.clean_up, has_ended=False)
-                if not binds:
+                undo.callback(engine.remove, self._id)
+                if not can_bind:
                     _copy_mounts(engine, self._id, spec)
                 self._stream = undo.enter_context(engine.attach(self._id))
                 engine.api.start(self._id)
@@ -85,12 +85,9 @@ class DockerTransport:
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
-    def disconnect(self) -> None:
-        """Closes the stream."""
-        self._stream.close()
-
     def clean_up(self, *, has_ended: bool) -> None:
-        """Removes the container unless it has ended; the daemon removes it then."""
+        """Closes the stream; the daemon removes the container where it has ended."""
+        self._stream.close()
         if not has_ended:
             with self._engine.errors_as("remove a container"):
                 self._engine.remove(self._id)

@@ -41,12 +41,8 @@ class Transport(Protocol):
         """Ends standard input, whereupon `loop.sh` ends the container."""
         ...
 
-    def disconnect(self) -> None:
-        """Closes the descriptors of this process; the container is left as it is."""
-        ...
-
     def clean_up(self, *, has_ended: bool) -> None:
-        """Removes what is left of the container, which is killed unless it has ended."""
+        """Frees all that the container holds, after killing it unless it has ended."""
         ...
 
 

@@ -60,11 +60,6 @@ class WarmPool:
             _close_later(ready[:1])
         return start()
 
-    def wait(self) -> None:
-        """Returns when nothing is being started."""
-        for _, future in list(self._waiting):
-            future.exception()
-
     def close(self) -> None:
         """Closes what waits."""
         with self._lock:
@@ -85,12 +80,6 @@ def close_pools() -> None:
     """Closes all pools of this process; those of the process that it was forked from stay."""
     for key in [key for key in _pools if key[0] == os.getpid()]:
         _pools.pop(key).close()
-
-
-def wait_for_pools() -> None:
-    """Returns when no pool of this process is starting a container."""
-    for key in [key for key in _pools if key[0] == os.getpid()]:
-        _pools[key].wait()
 
 
 def _is_alive(transport: Transport) -> bool:

@@ -3,15 +3,15 @@
 import subprocess
 import sys
 import time
-from typing import Any
 
 from host_image import NAME, wait_until_removed
 
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
-from coding_gym.sandbox.containers.warm_pool import close_pools, wait_for_pools
+from coding_gym.sandbox.containers.warm_pool import close_pools
 from coding_gym.sandbox.processes import identity
+from coding_gym.testing.debug import wait_for_warm_containers
 
 _OWNER = """
 import sys, time
@@ -56,17 +56,6 @@ def test_what_a_killed_owner_never_started_is_removed_by_the_next(engine: Engine
         engine.remove(one)
 
 
-def test_closed_sandboxes_leave_no_container(backend: DockerBackend, api: Any) -> None:
-    before = {one["Id"] for one in api.containers(all=True)}
-    sandboxes = [backend.open(SandboxSpec()) for _ in range(3)]
-    mine = [one for one in api.containers() if one["Id"] not in before]
-    assert len(mine) == 3
-    for sandbox in sandboxes:
-        sandbox.close()
-    wait_until_removed(api, mine)
-    assert {one["Id"] for one in api.containers(all=True)} <= before
-
-
 def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine) -> None:
     before = {one["Id"] for one in engine.api.containers(all=True)}
     # Its own size, and thereby a pool of its own.
@@ -91,7 +80,7 @@ def test_a_pool_serves_what_comes_again_and_closes_what_does_not(engine: Engine)
 
 def _waiting(engine: Engine, before: set[str]) -> set[str]:
     """Returns the containers of the pool, once those that were closed are gone."""
-    wait_for_pools()
+    wait_for_warm_containers()
     deadline = time.monotonic() + 30
     while len(found := {one["Id"] for one in engine.api.containers(all=True)} - before) > 1:
         assert time.monotonic() < deadline
