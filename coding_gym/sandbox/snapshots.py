@@ -6,8 +6,8 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 
-# Of one entry beside its data: its name, its attributes, what the form adds.
-_ENTRY_BYTES = 2 << 10
+# Of one entry beside its data: two headers, its path, its attributes.
+_ENTRY_BYTES = 4 << 10
 _SLACK_BYTES = 1 << 20
 
 

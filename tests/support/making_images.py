@@ -19,8 +19,8 @@ from typing import Any
 from repositories import write_files
 
 from coding_gym.sandbox.images import Image
-from coding_gym.sandbox.images.config import machine_architecture
-from coding_gym.sandbox.images.unpacking import Unpacked
+from coding_gym.sandbox.images.layer_unpacking import Unpacked
+from coding_gym.sandbox.images.manifest import machine_architecture
 
 PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
 GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")

@@ -1,7 +1,7 @@
 """Images without a daemon: ``docker save`` tars and OCI layouts, unpacked once into a cache.
 
 Covered: both layouts of ``docker save``, OCI layout folders and the same in a tar, nested indexes,
-the platform of this machine; gzip, and zstd where Python can; every digest is verified. Removals,
+the platform of this machine; gzip, and zstd with a package; every digest is verified. Removals,
 hard links, sparse files, long names and user attributes come out as they were meant.
 
 Not covered: owners. Everything belongs to the one user that sandboxes run as, whoever owned it in
@@ -9,6 +9,7 @@ the image, and that user may read and write what root could. Set-user-id bits, d
 and attributes that are not a user's (file capabilities, access lists) are left out.
 """
 
+from coding_gym.sandbox.images.layer_unpacking import unpack_tar
 from coding_gym.sandbox.images.store import (
     Image,
     ImageStore,
@@ -17,7 +18,6 @@ from coding_gym.sandbox.images.store import (
     image_folder,
 )
 from coding_gym.sandbox.images.stream import LayerLimits
-from coding_gym.sandbox.images.unpacking import unpack_tar
 from coding_gym.sandbox.images.users import ImageUser
 
 __all__ = [

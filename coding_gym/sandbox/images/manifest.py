@@ -1,29 +1,49 @@
 """Finding an image's configuration and layers in what ``docker save`` or an OCI tool wrote.
 
 The forms are those of https://github.com/opencontainers/image-spec (``image-layout.md``,
-``manifest.md``, ``image-index.md``) and of ``docker save``, whose ``manifest.json`` names files.
+``manifest.md``, ``image-index.md``, ``config.md``) and of ``docker save``, whose ``manifest.json``
+names files.
 """
 
 import hashlib
+import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.images.config import (
-    ImageConfig,
-    check_digest,
-    machine_architecture,
-    read_config,
-)
 from coding_gym.sandbox.images.content import Content, parse, read_document
 
 _MAX_NESTING = 4
-_REFERENCE = "org.opencontainers.image.ref.name"
-_CONTAINERD_NAME = "io.containerd.image.name"
+_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 )
+# This machine's name for itself, and that of the Open Container Initiative.
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_DIGEST_CHARS = {"sha256": 64, "sha512": 128}
+# What the parts of a document raise that are not of the kind that they should be.
+_MALFORMED = (KeyError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageConfig:
+    """An image's configuration, as far as a sandbox needs it.
+
+    Attributes:
+        digest: Of the configuration itself, ``sha256:…``: the image's id.
+        diff_ids: Digest of each layer's tar, uncompressed; the lowest layer first.
+        env: Environment variables.
+        workdir: Where commands start; "" where it does not say.
+        user: ``name``, ``uid``, ``name:group`` … as it was written; "" for root.
+    """
+
+    digest: str
+    diff_ids: tuple[str, ...]
+    env: Mapping[str, str]
+    workdir: str
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +90,12 @@ def read_manifest(content: Content, reference: str = "") -> Manifest:
     )
 
 
+def machine_architecture() -> str:
+    """Returns the architecture of this machine in the words of image manifests."""
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
+
+
 def _has(content: Content, name: str) -> bool:
     file = content.open(name)
     if file is not None:
@@ -80,15 +106,14 @@ def _has(content: Content, name: str) -> bool:
 def _read_docker(content: Content, reference: str) -> Manifest:
     entries = parse(read_document(content, "manifest.json"), "manifest.json")
     try:
-        named = [(tuple(e.get("RepoTags") or ()), e["Config"], e["Layers"]) for e in entries]
-        chosen = _choose([(tags, (config, layers)) for tags, config, layers in named], reference)
-        config_name, layer_names = chosen
-        data = read_document(content, config_name)
+        chosen = _choose([(tuple(e.get("RepoTags") or ()), e) for e in entries], reference)
+        name, layer_names = chosen["Config"], chosen["Layers"]
+        data = read_document(content, name)
         # Old archives name it by its digest, new ones lie in an OCI layout.
-        _verify(data, _digest_in(config_name), config_name)
-        config = read_config(parse(data, config_name), _digest_of(data))
+        _verify(data, _digest_in(name), name)
+        config = _read_config(data, name)
         layers = _pair(config, [(name, _digest_of_blob(name)) for name in layer_names])
-    except (KeyError, TypeError, AttributeError) as error:
+    except _MALFORMED as error:
         raise InvalidArgumentError(f"its manifest.json is malformed: {error!r}") from error
     return Manifest(config, layers)
 
@@ -97,11 +122,10 @@ def _read_oci(content: Content, reference: str) -> Manifest:
     index = parse(read_document(content, "index.json"), "index.json")
     try:
         manifest = _descend(content, index, reference, 0)
-        data = _read_blob(content, manifest["config"])
-        config = read_config(parse(data, "configuration"), _digest_of(data))
-        digests = [check_digest(layer["digest"]) for layer in manifest["layers"]]
+        config = _read_config(_read_blob(content, manifest["config"]), "configuration")
+        digests = [_checked_digest(layer["digest"]) for layer in manifest["layers"]]
         layers = _pair(config, [(_blob(digest), digest) for digest in digests])
-    except (KeyError, TypeError, AttributeError) as error:
+    except _MALFORMED as error:
         raise InvalidArgumentError(f"its manifest is malformed: {error!r}") from error
     return Manifest(config, layers)
 
@@ -111,7 +135,7 @@ def _descend(content: Content, index: Any, reference: str, depth: int) -> Any:
     if depth > _MAX_NESTING:
         raise InvalidArgumentError(f"its indexes nest more than {_MAX_NESTING} deep")
     # Attestations of builders are listed beside images, as of an unknown platform.
-    found = [entry for entry in index["manifests"] if _fits(entry)]
+    found = [entry for entry in index["manifests"] if _is_ours(entry.get("platform") or {})]
     if not found and index["manifests"]:
         raise InvalidArgumentError(
             f"it has no image for linux/{machine_architecture()}; pull it again with --platform "
@@ -128,15 +152,15 @@ def _descend(content: Content, index: Any, reference: str, depth: int) -> Any:
     return document
 
 
-def _fits(entry: Any) -> bool:
-    wanted = entry.get("platform") or {}
-    system, architecture = wanted.get("os", "linux"), wanted.get("architecture", "")
+def _is_ours(platform: Any) -> bool:
+    """Whether a platform, as manifests and configurations describe it, is this machine's."""
+    system, architecture = platform.get("os", "linux"), platform.get("architecture", "")
     return system == "linux" and architecture in {"", machine_architecture()}
 
 
 def _names(entry: Any) -> tuple[str, ...]:
     notes = entry.get("annotations") or {}
-    return tuple(notes[key] for key in (_REFERENCE, _CONTAINERD_NAME) if key in notes)
+    return tuple(notes[key] for key in _NAMES if key in notes)
 
 
 def _choose(images: list[tuple[tuple[str, ...], Any]], reference: str) -> Any:
@@ -168,14 +192,10 @@ def _blob(digest: str) -> str:
 
 
 def _read_blob(content: Content, descriptor: Any) -> bytes:
-    digest = check_digest(descriptor["digest"])
+    digest = _checked_digest(descriptor["digest"])
     data = read_document(content, _blob(digest))
     _verify(data, digest, _blob(digest))
     return data
-
-
-def _digest_of(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def _digest_in(name: str) -> str:
@@ -193,3 +213,46 @@ def _verify(data: bytes, digest: str, name: str) -> None:
     kind, _, value = digest.partition(":")
     if digest and hashlib.new(kind, data).hexdigest() != value:
         raise InvalidArgumentError(f"its {name} has another digest than {digest}")
+
+
+def _read_config(data: bytes, name: str) -> ImageConfig:
+    """Reads a configuration; that of Docker and that of the OCI have one form."""
+    document = parse(data, name)
+    try:
+        settings = document.get("config") or {}
+        pairs = [_checked_text(pair).partition("=") for pair in settings.get("Env") or ()]
+        config = ImageConfig(
+            digest=f"sha256:{hashlib.sha256(data).hexdigest()}",
+            diff_ids=tuple(_checked_digest(text) for text in document["rootfs"]["diff_ids"]),
+            env={name: value for name, _, value in pairs if name},
+            workdir=_checked_text(settings.get("WorkingDir") or ""),
+            user=_checked_text(settings.get("User") or ""),
+        )
+    except (*_MALFORMED, ValueError) as error:
+        raise InvalidArgumentError(f"its configuration is malformed: {error!r}") from error
+    if not _is_ours(document):
+        raise InvalidArgumentError(
+            f"it is for {document.get('os', 'linux')}/{document.get('architecture')}, this machine "
+            f"runs linux/{machine_architecture()}; pull it again with --platform "
+            f"linux/{machine_architecture()}"
+        )
+    return config
+
+
+def _checked_digest(text: Any) -> str:
+    """Returns a digest that names a file and no more; raises InvalidArgumentError for others."""
+    kind, _, value = _checked_text(text).partition(":")
+    if len(value) != _DIGEST_CHARS.get(kind) or value.strip("0123456789abcdef"):
+        raise InvalidArgumentError(f"{text!r} is not a sha256 or sha512 digest")
+    return f"{kind}:{value}"
+
+
+def _checked_text(value: Any) -> str:
+    """Returns text that a system call takes; raises InvalidArgumentError for anything else."""
+    try:
+        if isinstance(value, str) and "\0" not in value:
+            value.encode()  # JSON knows halves of characters
+            return value
+    except UnicodeEncodeError:
+        pass
+    raise InvalidArgumentError(f"{value!r} is not text")

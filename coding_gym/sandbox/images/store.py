@@ -13,9 +13,9 @@ from platformdirs import user_cache_path, user_data_path
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.sandbox.images.content import Content, opened
+from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
-from coding_gym.sandbox.images.unpacking import LayerUnpacker
 from coding_gym.sandbox.images.users import ImageUser, find_user
 
 _log = logging.getLogger(__name__)

@@ -31,9 +31,10 @@ Nothing here imports anything outside the standard library and this folder: `__m
     output     output that keeps its head and its tail
     files      reading and writing one file
     changes    a sandbox's changed files: sent to the owner, or taken back before it starts
-    packing    walks changed files and describes them
-    unpacking  makes files again from their description
-    records    the form of that description
+    packing    writes changed files as a tar
+    unpacking  makes files again from such a tar
+    tar_records  the records of that tar
+    placing    makes files below a folder, and never outside of it
     chunks     a long answer in pieces
     stillness  stops every process for a moment
     syscalls   the system calls that Python lacks

@@ -25,11 +25,12 @@ class ChunkWriter:
         self._pending = bytearray()
 
     def write(self, data: bytes) -> None:
-        """Adds at most `CHUNK_BYTES` bytes."""
-        self._pending += data
-        if len(self._pending) >= CHUNK_BYTES:
-            self._send(bytes(self._pending), True)
-            self._pending.clear()
+        """Adds bytes."""
+        for start in range(0, len(data), CHUNK_BYTES):
+            self._pending += data[start : start + CHUNK_BYTES]
+            if len(self._pending) >= CHUNK_BYTES:
+                self._send(bytes(self._pending), True)
+                self._pending.clear()
 
     def finish(self) -> None:
         """Sends what is left."""
@@ -50,6 +51,9 @@ class ChunkReader:
 
     def read(self, size: int) -> bytes:
         """Returns exactly ``size`` bytes; raises ValueError where there are fewer."""
+        if size <= len(self._chunk):
+            piece, self._chunk = self._chunk[:size], self._chunk[size:]
+            return bytes(piece)
         return b"".join(self.pieces(size))
 
     def pieces(self, size: int) -> Iterator[memoryview]:

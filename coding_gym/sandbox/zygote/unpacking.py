@@ -1,25 +1,20 @@
-"""Makes files again from the records of a snapshot.
-
-Nothing in a record can lead outside the given folders: names are single ones, everything is made
-anew relative to the descriptor of its folder, and what exists already is an error. One folder is
-open at a time. The folders must be nobody else's meanwhile.
-"""
+"""Makes files again from a snapshot, whoever wrote it."""
 
 import os
 import stat
 from collections.abc import Mapping
 
-from coding_gym.sandbox.zygote import records
+from coding_gym.sandbox.zygote import tar_records
 from coding_gym.sandbox.zygote.chunks import ChunkReader
-from coding_gym.sandbox.zygote.records import Record
+from coding_gym.sandbox.zygote.placing import Parts, Placer, set_attributes, write_at
+from coding_gym.sandbox.zygote.tar_records import Record
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEVICES = {
-    records.FIFO: stat.S_IFIFO,
-    records.SOCKET: stat.S_IFSOCK,
-    # Character device 0:0, the one that everybody may make.
-    records.WHITEOUT: stat.S_IFCHR,
+# Added to the name of a place: holds its files of several names, all of which are links to these.
+LINKS = ".links"
+_NODES = {
+    tar_records.FIFO: stat.S_IFIFO,
+    tar_records.SOCKET: stat.S_IFSOCK,
+    tar_records.DEVICE: stat.S_IFCHR,
 }
 
 
@@ -27,153 +22,104 @@ def unpack(reader: ChunkReader, folders: Mapping[str, int]) -> None:
     """Fills empty folders with what a snapshot holds.
 
     Args:
-        reader: Gives the records.
+        reader: Gives the bytes that `packing.pack` wrote.
         folders: Names of places, and descriptors of their folders.
 
     Raises:
         OSError: Something could not be made, as when the disk is full.
-        ValueError: The records make no sense, or name a place that is not there.
+        ValueError: The bytes make no sense, or name a place that is not there.
     """
-    if reader.read(len(records.MAGIC)) != records.MAGIC:
-        raise ValueError("not a snapshot of this version")
     left = dict(folders)
-    while (record := records.read(reader)).kind == records.PLACE:
-        folder = left.pop(record.name.decode("utf-8", "replace"), None)
-        if folder is None:
-            raise ValueError(f"there is no place named {record.name!r}")
-        _Unpacker(reader, folder, record).unpack()
-    if record.kind != records.END:
-        raise ValueError("an entry outside every place")
+    record = tar_records.read(reader)
+    while record is not None:
+        place = os.fsdecode(record.path)
+        if place not in left:
+            raise ValueError(f"there is no place named {place[:99]!r}")
+        record = _Unpacker(reader, place, left.pop(place)).unpack(record)
     if left:
         raise ValueError(f"it lacks {' and '.join(left)}")
-    reader.finish()
 
 
 class _Unpacker:
-    def __init__(self, reader: ChunkReader, folder: int, place: Record) -> None:
+    """Fills the folder of one place."""
+
+    def __init__(self, reader: ChunkReader, place: str, folder: int) -> None:
         self._reader = reader
-        self._way = [place]
-        self._here = os.open(".", _FOLDER, dir_fd=folder)
-        self._links = _HardLinks(folder)
+        self._place = place
+        self._last = [place]
+        # Not a name of the snapshot, whose names were chosen before this one was.
+        self._links = os.urandom(16).hex()
+        self._has_links = False
+        self._placer = Placer(folder)
 
-    def unpack(self) -> None:
+    def unpack(self, place: Record) -> Record | None:
+        """Makes the place itself and all that follows; returns the record of the next place."""
         try:
-            while self._way:
-                self._make(records.read(self._reader))
+            self._make(place, ())
+            while (record := tar_records.read(self._reader)) is not None:
+                names = self._names(record)
+                if len(names) == 1:
+                    break
+                self._make(record, self._parts(names))
+            if self._has_links:
+                self._placer.remove_folder((self._links,))
+            self._placer.finish()
         finally:
-            os.close(self._here)
-            self._links.close()
+            self._placer.close()
+        return record
 
-    def _make(self, record: Record) -> None:
-        if record.kind == records.UP:
-            self._leave()
-            return
-        if record.kind in (records.PLACE, records.END):
-            raise ValueError("a folder that does not end")
-        if not record.name:
-            raise ValueError("an entry without a name")
-        if record.kind == records.FOLDER:
-            self._enter(record)
-        elif record.kind == records.HARD_LINK:
-            self._links.add(record, self._here)
+    def _names(self, record: Record) -> list[str]:
+        """Returns the components of an entry's path, all of them."""
+        if not 0 <= record.num_shared <= len(self._last):
+            raise ValueError("an entry that shares more than there is")
+        names = [*self._last[: record.num_shared], *_split(record.path)]
+        if names[0] == self._place:
+            self._last = names
+        return names
+
+    def _parts(self, names: list[str]) -> Parts:
+        """Returns where an entry is to be made, below the folder."""
+        if names[0] == self._place:
+            return tuple(names[1:])
+        if names[0] != self._place + LINKS:
+            raise ValueError("an entry outside every place")
+        self._has_links = True
+        return (self._links, *names[1:])
+
+    def _make(self, record: Record, parts: Parts) -> None:
+        if record.kind == tar_records.FOLDER:
+            self._placer.make_folder(parts, record.attributes)
+        elif not parts:
+            raise ValueError(f"a place that is an entry of type {record.kind!r}")
+        elif record.kind == tar_records.FILE:
+            self._make_file(record, parts)
+        elif record.kind == tar_records.SYMLINK:
+            target = os.fsdecode(record.target)
+            self._placer.make_symlink(parts, target, record.attributes.times_ns)
+        elif record.kind == tar_records.LINK:
+            self._placer.make_link(parts, self._parts(_split(record.target)))
         else:
-            self._make_leaf(record)
+            self._placer.make_node(parts, _NODES[record.kind], record.attributes)
 
-    def _make_leaf(self, record: Record) -> None:
-        if record.kind == records.FILE:
-            self._make_file(record)
-        elif record.kind == records.SYMLINK:
-            os.symlink(records.read_target(self._reader, record), record.name, dir_fd=self._here)
-        else:
-            os.mknod(record.name, _DEVICES[record.kind] | 0o600, 0, dir_fd=self._here)
-            os.chmod(record.name, record.mode, dir_fd=self._here)
-        if record.kind != records.FILE:
-            os.utime(record.name, ns=record.times_ns, dir_fd=self._here, follow_symlinks=False)
-        if record.inode and record.kind != records.WHITEOUT:
-            self._links.start(record, self._here)
-
-    def _make_file(self, record: Record) -> None:
-        descriptor = os.open(record.name, _NEW, 0o600, dir_fd=self._here)
+    def _make_file(self, record: Record, parts: Parts) -> None:
+        descriptor = self._placer.make_file(parts)
         try:
-            while (extent := records.read_extent(self._reader, record.size))[1]:
-                offset, size = extent
-                for piece in self._reader.pieces(size):
-                    _write_at(descriptor, offset, piece)
-                    offset += len(piece)
-            os.ftruncate(descriptor, record.size)
-            _set_attributes(descriptor, record)
+            end = 0
+            for start, length in record.extents:
+                for piece in self._reader.pieces(length):
+                    write_at(descriptor, piece, start)
+                    end = start = start + len(piece)
+            self._reader.read(len(tar_records.padding(tar_records.num_stored(record))))
+            if end != record.size:
+                os.ftruncate(descriptor, record.size)
+            set_attributes(descriptor, record.attributes)
         finally:
             os.close(descriptor)
 
-    def _enter(self, record: Record) -> None:
-        os.mkdir(record.name, 0o700, dir_fd=self._here)
-        there = os.open(record.name, _FOLDER, dir_fd=self._here)
-        os.close(self._here)
-        self._here = there
-        self._way.append(record)
 
-    def _leave(self) -> None:
-        folder = self._way.pop()
-        above = os.open("..", _FOLDER, dir_fd=self._here) if self._way else -1
-        if not self._way:
-            self._links.remove()
-        _set_attributes(self._here, folder)
-        if self._way:
-            os.close(self._here)
-            self._here = above
-
-
-class _HardLinks:
-    """Files of which more names are to come, kept findable in a folder that goes in the end."""
-
-    def __init__(self, folder: int) -> None:
-        self._folder = folder
-        self._name = os.urandom(16).hex()  # nobody's: it was not known when the others were chosen
-        self._kept = -1
-        self._num_missing: dict[int, int] = {}
-
-    def start(self, record: Record, here: int) -> None:
-        """Remembers a file that was just made."""
-        if self._kept < 0:
-            os.mkdir(self._name, 0o700, dir_fd=self._folder)
-            self._kept = os.open(self._name, _FOLDER, dir_fd=self._folder)
-        number = str(record.inode)
-        os.link(record.name, number, src_dir_fd=here, dst_dir_fd=self._kept, follow_symlinks=False)
-        self._num_missing[record.inode] = record.num_names - 1
-
-    def add(self, record: Record, here: int) -> None:
-        """Gives a remembered file one more name."""
-        if record.inode not in self._num_missing:
-            raise ValueError("a second name of a file that has no first")
-        number = str(record.inode)
-        os.link(number, record.name, src_dir_fd=self._kept, dst_dir_fd=here, follow_symlinks=False)
-        self._num_missing[record.inode] -= 1
-        if not self._num_missing[record.inode]:
-            os.unlink(number, dir_fd=self._kept)
-            del self._num_missing[record.inode]
-
-    def remove(self) -> None:
-        """Forgets all files, whose other names stay."""
-        if self._kept >= 0:
-            for number in self._num_missing:
-                os.unlink(str(number), dir_fd=self._kept)
-            os.rmdir(self._name, dir_fd=self._folder)
-
-    def close(self) -> None:
-        """Lets go of the folder."""
-        if self._kept >= 0:
-            os.close(self._kept)
-
-
-def _write_at(descriptor: int, offset: int, data: memoryview) -> None:
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
-
-
-def _set_attributes(descriptor: int, record: Record) -> None:
-    """Gives a file or folder its extended attributes, permissions and times, in this order."""
-    for name, value in record.xattrs:
-        os.setxattr(descriptor, name, value)
-    os.fchmod(descriptor, record.mode)
-    os.utime(descriptor, ns=record.times_ns)
+def _split(path: bytes) -> list[str]:
+    """Returns the components of a path; raises ValueError where one is no name."""
+    names = os.fsdecode(path).split("/")
+    if not {"", ".", ".."}.isdisjoint(names):
+        raise ValueError(f"an entry named {path[:99]!r}")
+    return names

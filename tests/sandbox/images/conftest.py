@@ -24,8 +24,8 @@ from sandbox_scene import BACKEND, make_sandbox
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.images import ImageStore
+from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker, Unpacked
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
-from coding_gym.sandbox.images.unpacking import LayerUnpacker, Unpacked
 
 OWNER = (os.geteuid(), os.getegid())
 

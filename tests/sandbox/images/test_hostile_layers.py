@@ -14,9 +14,8 @@ from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, sy
 from processes import num_descriptors
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker
 from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
-from coding_gym.sandbox.images.unpacking import LayerUnpacker
-from coding_gym.sandbox.images.whiteouts import Whiteouts
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
@@ -121,8 +120,7 @@ _REFUSED: dict[str, tuple[str, list[Entry] | bytes]] = {
         "uncompressed",
         gzip.compress(tar_of([entry("x", os.urandom(100_000))]))[:50_000],
     ),
-    "xz": ("docker save", b"\xfd7zXZ\x00" + bytes(100)),
-    "bzip2": ("docker save", b"BZh9" + bytes(100)),
+    "another compression": ("no tar", b"BZh9" + bytes(100)),
 }
 
 
@@ -158,23 +156,10 @@ def test_holes_count_as_bytes(refused_layer: RefusedLayer) -> None:
     assert "bytes" in refused_layer((info, content))
 
 
-def test_bombs_are_refused_by_their_ratio(refused_layer: RefusedLayer) -> None:
-    bomb = gzip.compress(tar_of([entry("zeros", bytes(16 << 20))]))
-    assert "100 times its size" in refused_layer(data=bomb, max_ratio=100, free_bytes=1 << 20)
-
-
 def test_implied_folders_count_as_entries(root: Path, refused_layer: RefusedLayer) -> None:
     for name in ("file", ".wh.file", ".wh..wh..opq"):
         assert "entries" in refused_layer(entry("d/" * 200 + name), max_entries=100)
         shutil.rmtree(root / "d")
-
-
-def test_removals_that_would_fill_the_memory_are_refused() -> None:
-    whiteouts = Whiteouts(max_parts=40)
-    removal, _ = entry(".wh.name")
-    assert all(whiteouts.take((*"d" * 9, f".wh.{number}"), removal) for number in range(4))
-    with pytest.raises(InvalidArgumentError, match="removes too much"):
-        whiteouts.take(("d", ".wh.4"), removal)
 
 
 _TAR = tar_of([entry("file", "x")])
@@ -198,8 +183,7 @@ def test_another_digest_is_refused(root: Path, data: bytes, digests: dict[str, s
 def test_without_a_module_for_zstd_the_way_out_is_told(
     monkeypatch: pytest.MonkeyPatch, refused_layer: RefusedLayer
 ) -> None:
-    for name in ("compression.zstd", "backports.zstd", "pyzstd", "zstandard"):
-        monkeypatch.setitem(sys.modules, name, None)  # importing it fails
+    monkeypatch.setitem(sys.modules, "zstandard", None)  # importing it fails
     assert "pip install zstandard" in refused_layer(data=b"\x28\xb5\x2f\xfd" + bytes(100))
 
 

@@ -27,7 +27,7 @@ from making_images import (
 )
 
 from coding_gym.sandbox.images import image_folder
-from coding_gym.sandbox.images.config import machine_architecture
+from coding_gym.sandbox.images.manifest import machine_architecture
 
 
 def test_a_tar_of_docker_save_gives_its_layers_the_topmost_first(tmp_path: Path, get: Get) -> None:
