@@ -19,7 +19,6 @@ from typing import Any
 from repositories import write_files
 
 from coding_gym.sandbox.images import Image
-from coding_gym.sandbox.images.layer_unpacking import Unpacked
 from coding_gym.sandbox.images.manifest import machine_architecture
 
 PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
@@ -42,7 +41,7 @@ Layers = Sequence[bytes]
 # Types of fixtures.
 Get = Callable[[Path | str], Image]
 Refused = Callable[[Path | str], str]
-Unpack = Callable[..., Unpacked]
+Unpack = Callable[..., list[str]]
 RefusedLayer = Callable[..., str]
 MakeImage = Callable[..., str]
 

@@ -10,7 +10,6 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,20 +41,6 @@ _ODD = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST, errno.EISDIR, 
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
-@dataclass
-class Unpacked:
-    """What became of a layer's entries.
-
-    Attributes:
-        num_entries: How many there were.
-        skipped: Those that a sandbox must not have, each with the reason: device nodes, FIFOs,
-            extended attributes that are not a user's.
-    """
-
-    num_entries: int = 0
-    skipped: list[str] = field(default_factory=list)
-
-
 class LayerUnpacker:
     """Unpacks a layer into a folder.
 
@@ -82,10 +67,15 @@ class LayerUnpacker:
         self._limits = limits or LayerLimits()
         self._has_whiteouts = whiteouts
         self._num_bytes = 0
-        self._done = Unpacked()
+        self._num_entries = 0
+        self._skipped: list[str] = []
 
-    def unpack(self, stream: LayerStream) -> Unpacked:
+    def unpack(self, stream: LayerStream) -> list[str]:
         """Unpacks all of a stream and verifies its digests.
+
+        Returns:
+            What a sandbox must not have and was left out, each with the reason: device nodes,
+            FIFOs, extended attributes that are not a user's.
 
         Raises:
             InvalidArgumentError: The layer is hostile, broken or too large.
@@ -105,7 +95,7 @@ class LayerUnpacker:
             raise
         except ValueError as error:  # an entry that cannot be, or a number or name that is none
             raise InvalidArgumentError(f"it is malformed: {error}") from error
-        return self._done
+        return self._skipped
 
     def _unpack(self, stream: LayerStream) -> None:
         descriptor = os.open(self._folder, FOLDER_FLAGS)
@@ -116,7 +106,7 @@ class LayerUnpacker:
         try:
             for member, data in self._members(stream):
                 self._place(member, placer, data)
-                if self._done.num_entries + placer.num_implied > self._limits.max_entries:
+                if self._num_entries + placer.num_implied > self._limits.max_entries:
                     raise InvalidArgumentError(
                         f"it has more than {self._limits.max_entries} entries"
                     )
@@ -137,7 +127,7 @@ class LayerUnpacker:
             if member is None:
                 return
             tar.members.clear()  # it would keep all of them
-            self._done.num_entries += 1
+            self._num_entries += 1
             yield member, tar.fileobj
             tar.fileobj.seek(tar.offset)
 
@@ -196,14 +186,14 @@ class LayerUnpacker:
                 self._skip(parts, f"attribute {name[:40]}: {error.strerror}")
 
     def _skip(self, parts: Parts, reason: str) -> None:
-        self._done.skipped.append(f"{shown(parts)} ({reason})")
+        self._skipped.append(f"{shown(parts)} ({reason})")
 
 
-def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> Unpacked:
+def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> None:
     """Unpacks a tar of anybody's into an empty folder; raises as `LayerUnpacker.unpack` does."""
     limits = LayerLimits()
     unpacker = LayerUnpacker(str(folder), owner, limits, whiteouts=False)
-    return unpacker.unpack(LayerStream(file, limits))
+    unpacker.unpack(LayerStream(file, limits))
 
 
 def _remove(parts: Parts, member: tarfile.TarInfo, placer: Placer) -> bool:

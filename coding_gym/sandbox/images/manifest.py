@@ -80,10 +80,10 @@ def read_manifest(content: Content, reference: str = "") -> Manifest:
         InvalidArgumentError: It is malformed, a digest is wrong, it is for another kind of machine,
             or it is not clear which of several images is meant.
     """
-    if _has(content, "manifest.json"):
-        return _read_docker(content, reference)
-    if _has(content, "index.json"):
-        return _read_oci(content, reference)
+    for name, read in (("manifest.json", _read_docker), ("index.json", _read_oci)):
+        if (file := content.open(name)) is not None:
+            file.close()
+            return read(content, reference)
     raise InvalidArgumentError(
         "it is neither what `docker save` writes nor an OCI layout: it has no manifest.json and no "
         "index.json"
@@ -94,13 +94,6 @@ def machine_architecture() -> str:
     """Returns the architecture of this machine in the words of image manifests."""
     machine = platform.machine()
     return _ARCHITECTURES.get(machine, machine)
-
-
-def _has(content: Content, name: str) -> bool:
-    file = content.open(name)
-    if file is not None:
-        file.close()
-    return file is not None
 
 
 def _read_docker(content: Content, reference: str) -> Manifest:

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import logging
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 # Part of every key: raised whenever what unpacking leaves changes.
 _SCHEMA = 1
 # One page of mount options holds that many keys, and an overlay no more than some hundreds.
-MAX_LAYERS = 140
+_MAX_LAYERS = 140
 _SHOWN_SKIPPED = 5
 
 
@@ -76,36 +76,27 @@ class ImageStore:
             SandboxError: It cannot be unpacked for another reason, such as a full disk.
         """
         path, reference = find_image(image)
-        try:
+        with _errors_about(image):
             key = (_identity(path), reference, owner)
             known = self._known.get(key)
             # Anyone may have emptied the cache since.
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
                 known = self._known[key] = self._unpack(path, reference, owner)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"image {image!r} cannot be used: {error}") from error
-        except OSError as error:
-            raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
-        return known
+            return known
 
     def digest(self, image: str) -> str:
         """Returns an image's id, without unpacking it; raises as `get` does."""
         path, reference = find_image(image)
-        try:
-            with opened(path) as content:
-                return read_manifest(content, reference).config.digest
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"image {image!r} cannot be used: {error}") from error
-        except OSError as error:
-            raise SandboxError(f"image {image!r} cannot be read: {error}") from error
+        with _errors_about(image), opened(path) as content:
+            return read_manifest(content, reference).config.digest
 
     def _unpack(self, path: Path, reference: str, owner: tuple[int, int]) -> Image:
         with opened(path) as content:
             manifest = read_manifest(content, reference)
-            if len(manifest.layers) > MAX_LAYERS:
+            if not 0 < len(manifest.layers) <= _MAX_LAYERS:
                 raise InvalidArgumentError(
-                    f"it has {len(manifest.layers)} layers; an overlay takes {MAX_LAYERS}, so "
-                    "squash it: docker export | docker import"
+                    f"it has {len(manifest.layers)} layers; an overlay takes 1 to {_MAX_LAYERS}, "
+                    "so squash a longer list: docker export | docker import"
                 )
             # Sandboxes reach the layers through it, as a user who does not own it.
             self._folder.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -115,7 +106,7 @@ class ImageStore:
                 for layer in manifest.layers
             ]
         # An overlay takes no folder twice, and what is there again higher up hides the lower one.
-        names = tuple(dict.fromkeys(reversed(keys or [self._empty(owner)])))
+        names = tuple(dict.fromkeys(reversed(keys)))
         config = manifest.config
         return Image(
             digest=config.digest,
@@ -135,10 +126,10 @@ class ImageStore:
                 raise InvalidArgumentError(f"its layer {layer.name} is missing")
             with file:
                 stream = LayerStream(file, self._limits, layer.digest, layer.diff_id)
-                done = LayerUnpacker(str(folder), owner, self._limits).unpack(stream)
-            if done.skipped:
-                shown = ", ".join(done.skipped[:_SHOWN_SKIPPED])
-                _log.warning("layer %s: left out %d: %s", layer.name, len(done.skipped), shown)
+                skipped = LayerUnpacker(str(folder), owner, self._limits).unpack(stream)
+            if skipped:
+                shown = ", ".join(skipped[:_SHOWN_SKIPPED])
+                _log.warning("layer %s: left out %d: %s", layer.name, len(skipped), shown)
 
         key = _key(layer.diff_id, owner)
         try:
@@ -147,10 +138,16 @@ class ImageStore:
             raise InvalidArgumentError(f"layer {layer.name}: {error}") from error
         return key
 
-    def _empty(self, owner: tuple[int, int]) -> str:
-        key = _key("", owner)
-        self._cache.get(key, lambda folder: os.chown(folder, *owner))
-        return key
+
+@contextmanager
+def _errors_about(image: str) -> Iterator[None]:
+    """Names the image in what the block raises."""
+    try:
+        yield
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"image {image!r} cannot be used: {error}") from error
+    except OSError as error:
+        raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
 
 def image_digest(image: str) -> str:

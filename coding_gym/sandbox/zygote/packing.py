@@ -12,11 +12,11 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from coding_gym.sandbox.zygote import tar_records
-from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, ChunkWriter
+from coding_gym.sandbox.zygote import scratch, tar_records
+from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, ChunkReader, ChunkWriter
 from coding_gym.sandbox.zygote.placing import Attributes
 from coding_gym.sandbox.zygote.tar_records import Record
-from coding_gym.sandbox.zygote.unpacking import LINKS
+from coding_gym.sandbox.zygote.unpacking import LINKS, unpack
 
 # A snapshot leaves no trace, not even a time of access.
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NOATIME", 0)
@@ -31,6 +31,8 @@ _KINDS = {
 }
 # Entries of folders with longer paths leave these out.
 _MAX_PATH_BYTES = 512
+# Python rewrites instructions from the eighth time on.
+_NUM_WARM_UP_FILES = 12
 
 
 @dataclass(slots=True)
@@ -68,6 +70,25 @@ def pack(folders: Mapping[str, int], writer: ChunkWriter, *, newest_first: bool)
     writer.finish()
 
 
+def warm_up(folder: str) -> None:
+    """Packs and unpacks a few files in a new folder, and removes it; see `rehearsal`."""
+    os.mkdir(folder)
+    source, copy = f"{folder}/source", f"{folder}/copy"
+    data: list[bytes] = []
+    for path in (source, copy):
+        os.mkdir(path)
+        descriptor = os.open(path, _AS_FOLDER)
+        if path == source:
+            for number in range(_NUM_WARM_UP_FILES):
+                os.close(os.open(f"{path}/{number}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+            writer = ChunkWriter(lambda chunk, _: data.append(chunk))
+            pack({"place": descriptor}, writer, newest_first=True)
+        else:
+            unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": descriptor})
+        os.close(descriptor)
+    scratch.remove(folder)
+
+
 class _Packer:
     """Writes the folder of one place."""
 
@@ -100,9 +121,8 @@ class _Packer:
             kind = stat.S_IFMT(facts.st_mode)
             if kind == stat.S_IFDIR:
                 self._descend(name, facts)
-            elif kind == stat.S_IFCHR:
-                if facts.st_rdev == 0:  # an overlay's mark for what was removed
-                    self._write_leaf(self._record(tar_records.DEVICE, name), name, facts)
+            elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
+                self._write_leaf(self._record(tar_records.DEVICE, name), name, facts)
             elif kind in _KINDS and facts.st_nlink > 1:
                 self._write_link(_KINDS[kind], name, facts)
             elif kind in _KINDS:

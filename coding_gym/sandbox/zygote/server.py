@@ -10,7 +10,7 @@ import struct
 import sys
 from typing import Any
 
-from coding_gym.sandbox.zygote import changes, init, parts, probe, wire
+from coding_gym.sandbox.zygote import init, packing, parts, probe, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.openings import Opening, Openings
 from coding_gym.sandbox.zygote.places import EPISODE
@@ -31,8 +31,8 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     rehearse()
     try:
         prepared, shelf = _prepare(config)
+        packing.warm_up("/warm-up")
         _become(config["uid"], config["gid"])
-        changes.rehearse(EPISODE)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
