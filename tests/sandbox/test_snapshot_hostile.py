@@ -99,20 +99,20 @@ _WAYS_OUT = (b"..", b".", b"../outside/victim", b"a/../../outside/new", b"nul\0"
         lambda path: Record(FOLDER, path),
         lambda path: Record(FIFO, path),
         lambda path: Record(SYMLINK, path, target=b"x"),
-        lambda path: Record(LINK, path, target=b"place/first"),
+        lambda path: Record(LINK, path, target=b"place.links/first"),
         lambda path: Record(LINK, b"place/new", target=path),
     ],
     ids=["file", "folder", "fifo", "symlink", "hard link", "target of a hard link"],
 )
 def test_names_lead_nowhere(world: Path, make: Callable[[bytes], Part]) -> None:
-    first = Record(FIFO, b"place/first")
+    first = Record(FIFO, b"place.links/first")
     for name in _WAYS_OUT:
         # A NUL ends a short path, and is part of one in a PAX header.
         path = b"place/" + name + b"/z" * 60 * (b"\0" in name)
-        with pytest.raises((ValueError, OSError), match=r"entry|null|long|is no file|no folder"):
+        with pytest.raises((ValueError, OSError), match=r"entry|null|long|hard link"):
             _unpack(world, _data(_PLACE, first, make(path), END))
     for path in (b"/tmp/x", b"/place/x", b"outside/victim", b"place2/x"):
-        with pytest.raises(ValueError, match="entry"):
+        with pytest.raises(ValueError, match=r"entry|hard link"):
             _unpack(world, _data(_PLACE, first, make(path), END))
 
 
@@ -122,9 +122,9 @@ def test_nothing_is_made_through_a_symlink(world: Path, target: bytes) -> None:
     for inside in (Record(FOLDER, b"place/link"), _file(b"place/link"), _file(b"place/link/new")):
         with pytest.raises((FileExistsError, ValueError), match=r"exists|leads through"):
             _unpack(world, _data(_PLACE, link, inside, END))
-    for through in (b"place/link/victim", b"place/link/outside/victim"):
+    for through in (b"place/link/victim", b"place/link/outside/victim", b"outside/victim"):
         hard = Record(LINK, b"place/hard", target=through)
-        with pytest.raises(ValueError, match="leads through"):
+        with pytest.raises(ValueError, match="a hard link to"):
             _unpack(world, _data(_PLACE, link, hard, END))
 
 
@@ -150,7 +150,7 @@ _HUGE = (1 << 63) - 1
         ((_file(b"place"), END), "of type"),
         ((_PLACE, END, b"more"), "follows its end"),
         ((_PLACE, END[:600]), "too early"),
-        ((_PLACE, Record(LINK, b"place/x", target=b"place.links/3"), END), "No such file"),
+        ((_PLACE, Record(LINK, b"place/x", target=b"place.links/3"), END), "is no file"),
         ((_PLACE, Record(SYMLINK, b"place/x", target=b"a\0" + b"b" * 99)), "null"),
         ((_PLACE, _file(b"place/x", b"yy", 10, 9)), "beyond the end"),
         ((_PLACE, _file(b"place/x", b"yy", 10, 1 << 63)), "beyond the end"),

@@ -135,18 +135,20 @@ class LayerUnpacker:
         parts = _parts(member.name)
         if self._has_whiteouts and _remove(parts, member, placer):
             return
+        placer.enter(parts[:-1])
         if member.isdir():
-            mode = member.mode & 0o1777 | 0o700
-            here = placer.make_folder(parts, Attributes(mode, _times_ns(member)))
-            self._set_xattrs(here, parts, member)
+            if parts:
+                placer.make_folder(parts[-1])
+            placer.set_attributes(Attributes(member.mode & 0o1777 | 0o700, _times_ns(member)))
+            self._set_xattrs(placer.here, parts, member)
         elif not parts:
             raise InvalidArgumentError(f"its root is an entry of type {member.type!r}")
         elif member.isreg():
             self._write(member, parts, placer, data)
         elif member.issym():
-            placer.make_symlink(parts, member.linkname, _times_ns(member))
+            placer.make_symlink(parts[-1], member.linkname, _times_ns(member))
         elif member.islnk():
-            placer.make_link(parts, _parts(member.linkname))
+            _link(parts, _parts(member.linkname), placer)
         else:
             kind = "a FIFO" if member.isfifo() else "a device node" if member.isdev() else "unknown"
             self._skip(parts, kind)
@@ -158,7 +160,7 @@ class LayerUnpacker:
                 f"its files have more than {self._limits.max_bytes} bytes: {shown(parts)!r} alone "
                 f"says {member.size}"
             )
-        descriptor = placer.make_file(parts)
+        descriptor = placer.make_file(parts[-1])
         try:
             data.seek(member.offset_data)
             pieces: Any = member.sparse or [(0, member.size)]
@@ -196,6 +198,22 @@ def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> None:
     unpacker.unpack(LayerStream(file, limits))
 
 
+def _link(parts: Parts, target: Parts, placer: Placer) -> None:
+    """Makes a second name of an entry that was made before."""
+    if parts == target:
+        return
+    if not placer.kind(target):
+        raise InvalidArgumentError(
+            f"{shown(parts)!r} is a hard link to {shown(target)!r}, which is no file of the layer"
+        )
+    folder = os.dup(placer.enter(target[:-1]))
+    try:
+        placer.enter(parts[:-1])
+        placer.make_link(parts[-1], folder, target[-1])
+    finally:
+        os.close(folder)
+
+
 def _remove(parts: Parts, member: tarfile.TarInfo, placer: Placer) -> bool:
     """Marks what an entry removes of lower layers; returns whether it is a removal.
 
@@ -218,13 +236,16 @@ def _mark(parts: Parts, placer: Placer, *, is_opaque: bool) -> None:
     """Has an overlay hide what lower layers have at a path, or in the folder around it."""
     try:
         if is_opaque:
-            placer.mark_opaque(parts[:-1])
+            placer.enter(parts[:-1])
+            placer.mark_opaque()
         elif parts[-1] in {"", ".", ".."}:
             raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
         elif (kind := placer.kind(parts)) == stat.S_IFDIR:
-            placer.mark_opaque(parts)
+            placer.enter(parts)
+            placer.mark_opaque()
         elif not kind:
-            placer.make_node(parts, stat.S_IFCHR, _WHITEOUT)
+            placer.enter(parts[:-1])
+            placer.make_node(parts[-1], stat.S_IFCHR, _WHITEOUT)
     except OSError as error:
         if error.errno not in _UNABLE:
             raise

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -44,7 +44,7 @@ _IMPLIED = Attributes(0o755, (946684800 * 10**9,) * 2)
 
 
 class Placer:
-    """Makes files below a folder.
+    """Makes files below a folder: goes to one of its folders, and makes things there by name.
 
     A folder gets its attributes when it is left, so that they neither keep anything out of it nor
     change with what is made in it.
@@ -56,6 +56,7 @@ class Placer:
             an image; otherwise the second one is an error.
 
     Attributes:
+        here: A descriptor of the present folder, good until the next call.
         num_implied: How many folders were made only because something was to be in them.
     """
 
@@ -64,142 +65,119 @@ class Placer:
     ) -> None:
         self._owner = None if owner == (os.geteuid(), os.getegid()) else owner
         self._replaces = replaces
-        self._parts: Parts = ()
+        self._names: list[str] = []
         self._attributes = [_IMPLIED]
-        self._link_parts: Parts | None = None  # the folder of the last hard link's target
-        self._link_folder = -1
         self.num_implied = 0
-        self._here = os.open(".", FOLDER_FLAGS, dir_fd=folder)
-        self._own(self._here)
+        self._own(folder)
+        self.here = os.open(".", FOLDER_FLAGS, dir_fd=folder)
 
     def finish(self) -> None:
-        """Leaves all folders, and so gives them their attributes."""
-        self._go_up(())
-        set_attributes(self._here, self._attributes[0])
+        """Leaves all folders."""
+        self._go_up(0)
+        set_attributes(self.here, self._attributes[0])
 
     def close(self) -> None:
-        """Closes its descriptors, in whatever state the folders are."""
-        os.close(self._here)
-        if self._link_folder >= 0:
-            os.close(self._link_folder)
+        """Closes its descriptor, in whatever state the folders are."""
+        os.close(self.here)
 
-    def enter(self, parts: Parts, *, makes: bool = True) -> int:
-        """Goes to a folder and returns its descriptor, good until the next call.
+    def enter(self, parts: Sequence[str], num_shared: int = 0, *, makes: bool = True) -> int:
+        """Goes to a folder and returns its descriptor.
 
         Args:
-            parts: Its path.
+            parts: Its path, without the folders that it shares with that of the present one.
+            num_shared: How many these are.
             makes: Whether to make folders that are missing.
 
         Raises:
             ValueError: The way leads through something that is no folder.
             FileNotFoundError: It is missing, and must not be made.
         """
-        if parts != self._parts:
-            self._go_up(parts)
-            for name in parts[len(self._parts) :]:
-                self._step(name, makes=makes)
-        return self._here
+        if not 0 <= num_shared <= len(self._names):
+            raise ValueError("a path that shares more than there is")
+        rest = 0
+        for name, present in zip(parts, self._names[num_shared:], strict=False):
+            if name != present:
+                break
+            rest += 1
+        self._go_up(num_shared + rest)
+        for name in parts[rest:]:
+            self._step(name, makes=makes)
+        return self.here
 
     def kind(self, parts: Parts) -> int:
         """Returns what is at a path, as `stat.S_IFMT` does; 0 for nothing."""
-        if not parts:
-            return stat.S_IFDIR
         with contextlib.suppress(FileNotFoundError):
             return _kind(parts[-1], self.enter(parts[:-1], makes=False))
         return 0
 
-    def make_folder(self, parts: Parts, attributes: Attributes) -> int:
-        """Makes a folder and returns its descriptor, good until the next call."""
-        self.enter(parts[:-1])
-        if parts:
-            kind = _kind(parts[-1], self._here) if self._replaces else 0
-            if kind == stat.S_IFDIR:
-                self._open(parts[-1], attributes)
-            else:
-                self._make_and_open(parts[-1], kind, attributes)
+    def set_attributes(self, attributes: Attributes) -> None:
+        """Has the present folder get these attributes when it is left."""
         self._attributes[-1] = attributes
-        return self._here
 
-    def make_file(self, parts: Parts) -> int:
+    def make_folder(self, name: str) -> None:
+        """Makes a folder and goes there."""
+        kind = _kind(name, self.here) if self._replaces else 0
+        if kind == stat.S_IFDIR:
+            self._open(name)
+        else:
+            self._make_and_open(name, kind)
+
+    def make_file(self, name: str) -> int:
         """Makes an empty file and returns a descriptor to write to, for the caller to close."""
-        descriptor = self._make(
-            parts, lambda name, folder: os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
-        )
+        descriptor = self._make(name, lambda: os.open(name, _NEW_FILE, 0o600, dir_fd=self.here))
         self._own(descriptor)
         return descriptor
 
-    def make_symlink(self, parts: Parts, target: str, times_ns: tuple[int, int]) -> None:
+    def make_symlink(self, name: str, target: str, times_ns: tuple[int, int]) -> None:
         """Makes a symbolic link, which nothing here follows."""
-        self._make(parts, lambda name, folder: os.symlink(target, name, dir_fd=folder))
-        self._finish_name(parts[-1], times_ns)
+        self._make(name, lambda: os.symlink(target, name, dir_fd=self.here))
+        self._finish_name(name, times_ns)
 
-    def make_node(self, parts: Parts, kind: int, attributes: Attributes) -> None:
+    def make_node(self, name: str, kind: int, attributes: Attributes) -> None:
         """Makes a FIFO, a socket, or the character device 0:0, which everybody may make.
 
         An overlay takes the device for "nothing is here"; see fs/overlayfs of Linux.
         """
-        self._make(parts, lambda name, folder: os.mknod(name, kind | 0o600, 0, dir_fd=folder))
-        os.chmod(parts[-1], attributes.mode, dir_fd=self._here)
-        self._finish_name(parts[-1], attributes.times_ns)
+        self._make(name, lambda: os.mknod(name, kind | 0o600, 0, dir_fd=self.here))
+        os.chmod(name, attributes.mode, dir_fd=self.here)
+        self._finish_name(name, attributes.times_ns)
 
-    def make_link(self, parts: Parts, target: Parts) -> None:
+    def make_link(self, name: str, folder: int, target: str) -> None:
         """Makes a second name of something that was made before.
+
+        Args:
+            name: The second name.
+            folder: A descriptor of the folder of the first.
+            target: The first name.
 
         Raises:
             ValueError: There is no such thing, or it can have one name only.
         """
-        if parts == target:
-            return
-        source = self._open_for_links(target[:-1])
-        if _kind(target[-1], source) in _LINKED_NEVER:
-            raise ValueError(f"a hard link to {shown(target)!r}, which is no file made before")
+        if _kind(target, folder) in _LINKED_NEVER:
+            raise ValueError(f"a hard link to {target!r}, which is no file made before")
+        ends = {"src_dir_fd": folder, "dst_dir_fd": self.here}
+        self._make(name, lambda: os.link(target, name, follow_symlinks=False, **ends))
 
-        def make(name: str, folder: int) -> None:
-            ends = {"src_dir_fd": source, "dst_dir_fd": folder}
-            os.link(target[-1], name, follow_symlinks=False, **ends)
-
-        self._make(parts, make)
-
-    def mark_opaque(self, parts: Parts) -> None:
+    def mark_opaque(self) -> None:
         """Makes an overlay's mark for "nothing of lower layers is in this folder"."""
-        os.setxattr(self.enter(parts), "user.overlay.opaque", b"y")
+        os.setxattr(self.here, "user.overlay.opaque", b"y")
 
-    def remove_folder(self, parts: Parts) -> None:
-        """Removes a folder that holds no other one."""
-        folder = self.enter(parts)
-        for name in os.listdir(folder):
-            os.unlink(name, dir_fd=folder)
-        os.rmdir(parts[-1], dir_fd=self.enter(parts[:-1]))
-
-    def _make(self, parts: Parts, make: Callable[[str, int], _Made]) -> _Made:
-        """Has something made, by its name and the descriptor of its folder."""
-        folder = self.enter(parts[:-1])
+    def _make(self, name: str, make: Callable[[], _Made]) -> _Made:
+        """Has something made, in place of what has its name."""
         try:
-            return make(parts[-1], folder)
+            return make()
         except FileExistsError:
             if not self._replaces:
                 raise
-        if _kind(parts[-1], folder) == stat.S_IFDIR:
-            raise ValueError(f"{shown(parts)!r} is a folder, and then it is not")
-        os.unlink(parts[-1], dir_fd=folder)
-        return make(parts[-1], folder)
-
-    def _open_for_links(self, parts: Parts) -> int:
-        """Returns a descriptor of a folder that stays open until another is asked for."""
-        if parts != self._link_parts:
-            try:
-                folder = os.dup(self.enter(parts, makes=False))
-            except FileNotFoundError as error:
-                raise ValueError(f"a hard link to a file in {shown(parts)!r}: {error}") from error
-            if self._link_folder >= 0:
-                os.close(self._link_folder)
-            self._link_parts, self._link_folder = parts, folder
-        return self._link_folder
+        if _kind(name, self.here) == stat.S_IFDIR:
+            raise ValueError(f"{self._shown(name)} is a folder, and then it is not")
+        os.unlink(name, dir_fd=self.here)
+        return make()
 
     def _finish_name(self, name: str, times_ns: tuple[int, int]) -> None:
         if self._owner is not None:
-            os.chown(name, *self._owner, dir_fd=self._here, follow_symlinks=False)
-        os.utime(name, ns=times_ns, dir_fd=self._here, follow_symlinks=False)
+            os.chown(name, *self._owner, dir_fd=self.here, follow_symlinks=False)
+        os.utime(name, ns=times_ns, dir_fd=self.here, follow_symlinks=False)
 
     def _step(self, name: str, *, makes: bool) -> None:
         """Goes to a folder of the present one."""
@@ -211,42 +189,40 @@ class Placer:
         except OSError as error:
             if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
                 raise
-            kind = _kind(name, self._here)
+            kind = _kind(name, self.here)
             if kind != stat.S_IFCHR or not self._replaces:
-                way = shown((*self._parts, name))
-                raise ValueError(f"a path leads through {way!r}, which is no folder") from error
+                way = self._shown(name)
+                raise ValueError(f"a path leads through {way}, which is no folder") from error
         if not makes:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         self.num_implied += 1
-        self._make_and_open(name, kind, _IMPLIED)
+        self._make_and_open(name, kind)
+        self.set_attributes(_IMPLIED)
 
-    def _make_and_open(self, name: str, kind: int, attributes: Attributes) -> None:
+    def _make_and_open(self, name: str, kind: int) -> None:
         """Makes a folder in place of something of this kind, 0 for nothing, and goes there."""
         if kind:
-            os.unlink(name, dir_fd=self._here)
-        os.mkdir(name, 0o700, dir_fd=self._here)
-        self._open(name, attributes)
-        self._own(self._here)
+            os.unlink(name, dir_fd=self.here)
+        os.mkdir(name, 0o700, dir_fd=self.here)
+        self._open(name)
+        self._own(self.here)
         if kind == stat.S_IFCHR:  # what is below was removed
-            self.mark_opaque(self._parts)
+            self.mark_opaque()
 
-    def _open(self, name: str, attributes: Attributes | None = None) -> None:
-        """Goes to a folder of the present one, which keeps its attributes if none are given."""
-        there = os.open(name, FOLDER_FLAGS, dir_fd=self._here)
-        os.close(self._here)
-        self._here = there
-        self._parts = (*self._parts, name)
-        if attributes is None:
-            facts = os.fstat(there)
-            mode = stat.S_IMODE(facts.st_mode)
-            attributes = Attributes(mode, (facts.st_atime_ns, facts.st_mtime_ns))
-        self._attributes.append(attributes)
+    def _open(self, name: str) -> None:
+        """Goes to a folder of the present one, which keeps its attributes."""
+        there = os.open(name, FOLDER_FLAGS, dir_fd=self.here)
+        os.close(self.here)
+        self.here = there
+        facts = os.fstat(there)
+        times_ns = facts.st_atime_ns, facts.st_mtime_ns
+        self._names.append(name)
+        self._attributes.append(Attributes(stat.S_IMODE(facts.st_mode), times_ns))
 
-    def _go_up(self, parts: Parts) -> None:
-        """Leaves folders until it is in one that the path leads through."""
-        while self._parts != parts[: len(self._parts)]:
-            left, self._here = self._here, os.open("..", FOLDER_FLAGS, dir_fd=self._here)
-            self._parts = self._parts[:-1]
+    def _go_up(self, depth: int) -> None:
+        while len(self._names) > depth:
+            left, self.here = self.here, os.open("..", FOLDER_FLAGS, dir_fd=self.here)
+            self._names.pop()
             try:
                 set_attributes(left, self._attributes.pop())
             finally:
@@ -255,6 +231,9 @@ class Placer:
     def _own(self, descriptor: int) -> None:
         if self._owner is not None:
             os.fchown(descriptor, *self._owner)
+
+    def _shown(self, name: str) -> str:
+        return repr(shown((*self._names, name)))
 
 
 def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> None:

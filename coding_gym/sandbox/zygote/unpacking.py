@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from coding_gym.sandbox.zygote import tar_records
 from coding_gym.sandbox.zygote.chunks import ChunkReader
-from coding_gym.sandbox.zygote.placing import Parts, Placer, set_attributes, write_at
+from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, set_attributes, write_at
 from coding_gym.sandbox.zygote.tar_records import Record
 
 # Added to the name of a place: holds its files of several names, all of which are links to these.
@@ -46,63 +46,77 @@ class _Unpacker:
     def __init__(self, reader: ChunkReader, place: str, folder: int) -> None:
         self._reader = reader
         self._place = place
-        self._last = [place]
-        # Not a name of the snapshot, whose names were chosen before this one was.
-        self._links = os.urandom(16).hex()
-        self._has_links = False
+        self._folder = folder
         self._placer = Placer(folder)
+        self._links: Placer | None = None
+        # Not a name of the snapshot, whose names were chosen before this one was.
+        self._name_of_links = os.urandom(16).hex()
 
     def unpack(self, place: Record) -> Record | None:
         """Makes the place itself and all that follows; returns the record of the next place."""
+        if place.kind != tar_records.FOLDER:
+            raise ValueError(f"a place that is an entry of type {place.kind!r}")
         try:
-            self._make(place, ())
+            self._placer.set_attributes(place.attributes)
             while (record := tar_records.read(self._reader)) is not None:
-                names = self._names(record)
-                if len(names) == 1:
+                names = _split(record.path)
+                if record.num_shared:
+                    # What is shared begins with the name of the place.
+                    self._make(record, self._placer, names, record.num_shared - 1)
+                elif len(names) > 1:
+                    self._make(record, self._placer_of(names[0]), names[1:], 0)
+                else:
                     break
-                self._make(record, self._parts(names))
-            if self._has_links:
-                self._placer.remove_folder((self._links,))
+            self._remove_links()
             self._placer.finish()
         finally:
             self._placer.close()
+            if self._links is not None:
+                self._links.close()
         return record
 
-    def _names(self, record: Record) -> list[str]:
-        """Returns the components of an entry's path, all of them."""
-        if not 0 <= record.num_shared <= len(self._last):
-            raise ValueError("an entry that shares more than there is")
-        names = [*self._last[: record.num_shared], *_split(record.path)]
-        if names[0] == self._place:
-            self._last = names
-        return names
-
-    def _parts(self, names: list[str]) -> Parts:
-        """Returns where an entry is to be made, below the folder."""
-        if names[0] == self._place:
-            return tuple(names[1:])
-        if names[0] != self._place + LINKS:
+    def _placer_of(self, top: str) -> Placer:
+        """Returns what makes the entries of a folder at the top of the tar."""
+        if top == self._place:
+            return self._placer
+        if top != self._place + LINKS:
             raise ValueError("an entry outside every place")
-        self._has_links = True
-        return (self._links, *names[1:])
+        if self._links is None:
+            os.mkdir(self._name_of_links, 0o700, dir_fd=self._folder)
+            descriptor = os.open(self._name_of_links, FOLDER_FLAGS, dir_fd=self._folder)
+            try:
+                self._links = Placer(descriptor)
+            finally:
+                os.close(descriptor)
+        return self._links
 
-    def _make(self, record: Record, parts: Parts) -> None:
+    def _remove_links(self) -> None:
+        if self._links is not None:
+            folder = self._links.enter(())
+            for name in os.listdir(folder):
+                os.unlink(name, dir_fd=folder)
+            os.rmdir(self._name_of_links, dir_fd=self._folder)
+
+    def _make(self, record: Record, placer: Placer, names: Sequence[str], num_shared: int) -> None:
+        placer.enter(names[:-1], num_shared)
+        name = names[-1]
         if record.kind == tar_records.FOLDER:
-            self._placer.make_folder(parts, record.attributes)
-        elif not parts:
-            raise ValueError(f"a place that is an entry of type {record.kind!r}")
+            placer.make_folder(name)
+            placer.set_attributes(record.attributes)
         elif record.kind == tar_records.FILE:
-            self._make_file(record, parts)
+            self._write(record, placer.make_file(name))
         elif record.kind == tar_records.SYMLINK:
-            target = os.fsdecode(record.target)
-            self._placer.make_symlink(parts, target, record.attributes.times_ns)
+            placer.make_symlink(name, os.fsdecode(record.target), record.attributes.times_ns)
         elif record.kind == tar_records.LINK:
-            self._placer.make_link(parts, self._parts(_split(record.target)))
+            top, *target = _split(record.target)
+            if top != self._place + LINKS or len(target) != 1:
+                raise ValueError(f"a hard link to {record.target[:99]!r}, which is not for links")
+            placer.make_link(name, self._placer_of(top).enter(()), target[0])
         else:
-            self._placer.make_node(parts, _NODES[record.kind], record.attributes)
+            placer.make_node(name, _NODES[record.kind], record.attributes)
 
-    def _make_file(self, record: Record, parts: Parts) -> None:
-        descriptor = self._placer.make_file(parts)
+    def _write(self, record: Record, descriptor: int) -> None:
+        """Gives a new file its content and attributes, and closes it."""
         try:
             end = 0
             for start, length in record.extents:
