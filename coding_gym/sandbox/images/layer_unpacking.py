@@ -202,7 +202,7 @@ def _link(parts: Parts, target: Parts, placer: Placer) -> None:
     """Makes a second name of an entry that was made before."""
     if parts == target:
         return
-    if not placer.kind(target):
+    if not target or not placer.kind(target):
         raise InvalidArgumentError(
             f"{shown(parts)!r} is a hard link to {shown(target)!r}, which is no file of the layer"
         )

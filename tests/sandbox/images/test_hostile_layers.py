@@ -90,7 +90,7 @@ _REFUSED: dict[str, tuple[str, list[Entry] | bytes]] = {
             "link|leads out",
             [folder("folder"), _LINK, entry("hard", kind=tarfile.LNKTYPE, linkname=target)],
         )
-        for target in ("../outside/secret", "/etc/passwd", "link/secret", "missing", "folder")
+        for target in ("../outside/secret", "/etc/passwd", "link/secret", "missing", "folder", "/")
     },
     **{
         f"removal {name}": ("removes no name", [entry(name)])
