@@ -30,8 +30,8 @@ def _dumpable(self, option, *arguments):
         _prctl(self, option, *arguments)
 Plan.mount, Plan.prctl = _visible, _dumpable""",
         "lockdown": """
-def _drop_effective_capabilities(plan):
-    plan.call('capset', struct.pack('Ii', _CAPABILITY_VERSION, 0), bytes(24))""",
+def _drop_effective_capabilities(calls):
+    calls.call('capset', struct.pack('Ii', sc.CAPABILITY_VERSION, 0), bytes(24))""",
         "seccomp": _ALLOW_ALL,
     },
     "read-only devices": {
@@ -40,8 +40,8 @@ _restrict = restrict
 def restrict(path, flags, *, recursive=True):
     _restrict(path, flags & ~READ_ONLY if '/dev' in path else flags, recursive=recursive)"""
     },
-    "count limits": {"room": "_MAX_COUNTS = {}\n_MAX_TERMINALS = 500"},
-    "abstract socket scope": {"network": "def _leave_abstract_sockets(plan): pass"},
+    "count limits": {"mounts": "_MAX_COUNTS = {}\n_MAX_TERMINALS = 500"},
+    "abstract socket scope": {"lockdown": "def _leave_abstract_sockets(calls): pass"},
     "refusal of links to open files": {"syscalls": "_RESOLVE_NO_MAGIC_LINKS = 0"},
 }
 

@@ -11,17 +11,17 @@ import pytest
 from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.sandbox import Mount, SandboxLimits
-from coding_gym.sandbox.zygote import numbers
+from coding_gym.sandbox.zygote import syscalls
 from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
 
-_WARM_UP = "from coding_gym.sandbox.zygote.rehearsal import rehearse; print(rehearse())"
+_WARM_UP = "from coding_gym.sandbox.zygote.warm_up import warm_up; print(warm_up())"
 # Calls that open something know its descriptor, so they run where nobody else opens any.
 _ALONE = """
 import os, sys
 from coding_gym.sandbox.zygote.plan import Plan
-from coding_gym.sandbox.zygote.program import ANY_ERROR
+from coding_gym.sandbox.zygote.syscalls import ANY_ERROR
 folder, script = sys.argv[1:]
 os.closerange(3, 64)
 plan = Plan(3)
@@ -66,7 +66,7 @@ def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) ->
 def test_an_unknown_machine_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "sparc")
     with pytest.raises(OSError, match="no system call table for sparc"):
-        numbers.number("mount")
+        syscalls.number("mount")
 
 
 def test_the_same_spec_opens_a_sandbox_with_what_its_layer_is_now(tmp_path: Path) -> None:

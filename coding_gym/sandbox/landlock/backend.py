@@ -23,8 +23,8 @@ from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.temporary import make_folder
 from coding_gym.sandbox.zygote.landlock import rights
-from coding_gym.sandbox.zygote.numbers import machine
 from coding_gym.sandbox.zygote.steps import SetupError
+from coding_gym.sandbox.zygote.syscalls import machine
 
 # Without mounts there is one view of the files; without cgroups, nothing to count with.
 _NEVER = (

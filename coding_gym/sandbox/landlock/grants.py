@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
-from coding_gym.sandbox.zygote.parts import THIRD_PARTY
+from coding_gym.sandbox.zygote.host_folders import THIRD_PARTY
 
 Grant = tuple[str, str]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.temporary import make_folder
 from coding_gym.sandbox.tree_copies import add_file, add_tree
-from coding_gym.sandbox.zygote.parts import THIRD_PARTY
+from coding_gym.sandbox.zygote.host_folders import THIRD_PARTY
 
 # Not needed to run programs, and most of the size.
 _LEFT_OUT = ("*.a", "test", "idlelib", "lib2to3")

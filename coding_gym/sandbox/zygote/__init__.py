@@ -6,18 +6,12 @@ Nothing here imports anything outside the standard library and this folder: `__m
     __main__   finds the folder's own modules without importing the package around it
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
-    rehearsal  commands that make the server ready for its first sandbox
-    parts      the allow-listed pieces of a sandbox's root, prepared once
-    shelf      host folders (layers, interpreters, mounts) brought into view on request
-    openings   what is worked out before a sandbox has a process, and kept for the next like it
-    plan       a list of system calls, to which the next ones add
-    room       the per-sandbox mounts: overlay, root, /tmp, /proc
-    requested  the folders, files and links that a sandbox asks for
-    places     where things are meanwhile
-    network    the sandbox's name and loopback device
-    lockdown   capabilities, limits, seccomp: what init gives up before it serves
-    program    such a list as plain numbers, and the loop that goes through it
-    probe      whether an overlay works whole on a tmpfs of this kernel
+    warm_up    commands that make the server ready for its first sandbox
+    host_folders  the allow-listed pieces of a sandbox's root, and folders shown on request
+    plan       what a sandbox's first process will do, as a list of system calls
+    mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
+    image_root  the same for an image, whose root is put together without a plan
+    lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
     init       pid 1 of one sandbox: serves run, read, write and snapshot
     commands   runs shell commands, and leaves nothing of them running
     shells     a bash that waits for its command, and one that outlives it
@@ -37,9 +31,8 @@ Nothing here imports anything outside the standard library and this folder: `__m
     placing    makes files below a folder, and never outside of it
     chunks     a long answer in pieces
     stillness  stops every process for a moment
-    syscalls   the system calls that Python lacks
-    numbers    those of system calls
-    seccomp    the filter on system calls
+    syscalls   the system calls that Python lacks, and the numbers of all
+    seccomp    the filters on system calls
     wire       messages between owner, server and init
     scratch    removes what overlays left on a disk
     landlock/  the processes of sandboxes without namespaces

@@ -1,7 +1,8 @@
 """A root made of an image's layers, in place of the allow-list.
 
-The image, and a policy whose changes a snapshot brought back, may have put symbolic links
-anywhere. While the zygote's own root is still attached, at `OLD`, none is followed there.
+The first process puts it together at once, without a plan: what to do depends on what is in it. The
+image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
+While the server's own root is still attached, at `OLD`, none is followed there.
 """
 
 import errno
@@ -9,14 +10,13 @@ import os
 import stat
 from typing import Any
 
-from coding_gym.sandbox.zygote import parts, scratch
+from coding_gym.sandbox.zygote import mounts, scratch
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.places import overlay_options
-from coding_gym.sandbox.zygote.plan import Plan
-from coding_gym.sandbox.zygote.shelf import SHELF
+from coding_gym.sandbox.zygote.host_folders import DATE_S, PARTS, SHOWN
+from coding_gym.sandbox.zygote.mounts import EPISODE, OLD, make_real
 from coding_gym.sandbox.zygote.steps import SetupError, step
+from coding_gym.sandbox.zygote.syscalls import Calls
 
-UPPER, WORK = "image-upper", "image-work"
 # What is mounted on, or written to, in every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _SHELLS = ("/usr/bin/bash", "/usr/local/bin/bash")
@@ -29,106 +29,144 @@ _MAX_LINKS = 40
 NO_BASH = "find bash in the image"
 
 
-def plan_upper(plan: Plan, request: dict[str, Any], place: str) -> str:
+def make_upper(calls: Calls, request: dict[str, Any]) -> str:
     """Makes the folders that take the changes of the root; returns the one that holds them."""
-    image = request["image"]
-    upper = f"{place}/{UPPER}"
-    for path in (upper, f"{place}/{WORK}"):
-        plan.mkdir(path)
-    top = os.stat(f"{SHELF}/{request['names'][image['folder']]}/{image['layers'][0]}")
-    plan.chmod(upper, stat.S_IMODE(top.st_mode))
-    plan.utime(upper, top.st_mtime_ns)
+    upper, work = _changes(request)
+    calls.mkdir(upper)
+    calls.mkdir(work)
+    top = os.stat(f"{_layers_folder(request)}/{request['image']['layers'][0]}")
+    calls.chmod(upper, stat.S_IMODE(top.st_mode))
+    calls.utime(upper, top.st_mtime_ns)
     return upper
 
 
-def mount(request: dict[str, Any], place: str, root: str, old: str) -> None:
-    """Mounts the layers at ``root``.
+def build(request: dict[str, Any]) -> None:
+    """Puts together the root of an image for this process, and changes to it.
+
+    The root stays writable, as in a container.
 
     Args:
-        request: ``image`` has the index of the folder that holds the ``layers``, which are names
-            of folders in it, the topmost first.
-        place: The folder that has `UPPER` and `WORK`.
-        root: Where to.
-        old: The path in the new root at which the present one will be.
+        request: As that of `mounts.make_tmpfs`; ``image`` has the index of the folder that holds
+            the ``layers``, which are names of folders in it, the topmost first.
     """
-    image = request["image"]
+    upper, root = _changes(request)[0], f"{EPISODE}/root"
     with step("mount the image's overlay"):
-        top = os.stat(f"{place}/{UPPER}").st_mtime
-        _remove(f"{place}/{UPPER}{old}")
-        # Relative names, so that one page of options holds them, and tells nothing of the host.
-        os.chdir(f"{SHELF}/{request['names'][image['folder']]}")
-        lower = ":".join(image["layers"])
-        upper, work = f"{place}/{UPPER}", f"{place}/{WORK}"
-        is_on_disk = request["upper"] is not None
-        options = overlay_options(lower, upper, work, is_on_disk=is_on_disk)
-        sc.mount("overlay", root, sc.NOSUID | sc.NODEV, options)
-        os.chdir("/")
-        image["times"] = {"/": top}  # for this sandbox: made anew for each that is like it
-
-
-def fill(prepared: parts.Parts, request: dict[str, Any], old: str) -> None:
-    """Gives the new root, which is this process's now, what every sandbox has."""
+        times = _Times(os.stat(upper).st_mtime)
+        _remove(upper + OLD)
+        layers = request["image"]["layers"]
+        folder = _layers_folder(request)
+        mounts.mount_overlay(sc.NOW, request, root, folder, layers, _changes(request))
+    with step("change the sandbox's root"):
+        mounts.change_root(sc.NOW, root)
     with step("fill the sandbox's root"):
-        _note_times(request, [*_FOLDERS, *request["links"]])
-        for folder in _FOLDERS:
-            make_real(folder)
-        # Written and not bound, so that they can be changed, as in a container.
-        for path, text in (_FILES | request["files"]).items():
-            _write(path, text)
-        device = next(source for source, inside in prepared.binds.items() if inside == "/dev")
-        sc.bind(old + device, "/dev")
-        for path in request["links"]:
-            make_real(os.path.dirname(path))
-            _remove(path)
-        if not request["restores"]:  # it has what we gave it, unless a policy took it away
-            _provide_bash(old)
-
-
-def targets(request: dict[str, Any], old: str) -> list[tuple[int, str]]:
-    """Returns the requested mounts with their paths as symbolic links of the image have them."""
-    found = []
-    for index, target in request["mounts"]:
-        with step(f"mount at {target}"):
-            place = _place_for(request, target, old)
-            if os.path.isdir(f"{old}{SHELF}/{request['names'][index]}"):
-                make_real(place)
-            found.append((index, place))
-    return found
-
-
-def show_workspace(request: dict[str, Any], old: str) -> None:
-    """Shows the workspace at its second place."""
-    path = request["alias"]
-    with step(f"show the workspace at {path}"):
-        target = _place_for(request, path, old)
-        make_real(target)
-        sc.bind("/workspace", target, recursive=False)
-
-
-def close(request: dict[str, Any], old: str) -> None:
-    """Lets go of everything outside; the root stays writable, as in a container."""
+        _fill(request, times)
+    mounts.mount_own_folders(sc.NOW, request)
+    if request["alias"]:
+        _show_workspace(request, times)
+    mounts.mount_requested(sc.NOW, request, _resolved_mounts(request, times))
+    with step("write the sandbox's files"):
+        mounts.make_links(sc.NOW, request)
     with step("close the sandbox's root"):
-        sc.unmount(old)
-        os.rmdir(old)
+        sc.unmount(OLD)
+        os.rmdir(OLD)
+        times.give_back()
+    mounts.limit_counts(sc.NOW)
+    with step("protect /proc/sys"):  # some would be writable for whom root is mapped to
+        sc.bind("/proc/sys", "/proc/sys", recursive=False)
+        sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
+
+
+class _Times:
+    """The times of an image's folders in which something is made, to be given back to them."""
+
+    def __init__(self, of_root: float) -> None:
+        self._times = {"/": of_root}
+
+    def note(self, path: str) -> None:
+        """Notes the times of a folder and of those above it; of new ones, our own date."""
+        here = ""
+        for name in path.split("/")[1:]:
+            here += f"/{name}"
+            if here not in self._times:
+                is_there = os.path.isdir(here) and not os.path.islink(here)
+                self._times[here] = os.lstat(here).st_mtime if is_there else DATE_S
+
+    def give_back(self) -> None:
+        """Sets the times of the folders that are on the root's own file system."""
         own = os.stat("/").st_dev
-        for path, mtime in request["image"]["times"].items():
+        for path, mtime in self._times.items():
             facts = os.lstat(path)
             if facts.st_dev == own and stat.S_ISDIR(facts.st_mode):
                 os.utime(path, (mtime, mtime))
 
 
-def protect_settings() -> None:
-    """Makes the kernel's settings read-only: some would be writable for whom root is mapped to."""
-    with step("protect /proc/sys"):
-        sc.bind("/proc/sys", "/proc/sys", recursive=False)
-        sc.restrict("/proc/sys", sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY, recursive=False)
+def _changes(request: dict[str, Any]) -> tuple[str, str]:
+    place = mounts.upper_folder(request)
+    return f"{place}/image-upper", f"{place}/image-work"
 
 
-def resolve(path: str, old: str) -> str:
+def _layers_folder(request: dict[str, Any]) -> str:
+    return f"{SHOWN}/{request['names'][request['image']['folder']]}"
+
+
+def _fill(request: dict[str, Any], times: _Times) -> None:
+    """Gives the new root, which is this process's now, what every sandbox has."""
+    for path in (*_FOLDERS, *request["links"]):
+        times.note(path)
+    for folder in _FOLDERS:
+        make_real(folder)
+    # Written and not bound, so that they can be changed, as in a container.
+    for path, text in (_FILES | request["files"]).items():
+        _write(path, text)
+    sc.bind(f"{OLD}{PARTS}/dev", "/dev")
+    for path in request["links"]:
+        make_real(os.path.dirname(path))
+        _remove(path)
+    if not request["restores"]:  # it has what we gave it, unless a policy took it away
+        _provide_bash()
+
+
+def _show_workspace(request: dict[str, Any], times: _Times) -> None:
+    """Shows the workspace at its second place."""
+    path = request["alias"]
+    with step(f"show the workspace at {path}"):
+        target = _target(request, path, times)
+        make_real(target)
+        sc.bind("/workspace", target, recursive=False)
+
+
+def _resolved_mounts(request: dict[str, Any], times: _Times) -> list[tuple[int, str]]:
+    """Returns the requested mounts with their paths as symbolic links of the image have them."""
+    found = []
+    for index, target in request["mounts"]:
+        with step(f"mount at {target}"):
+            place = _target(request, target, times)
+            if request["are_folders"][index]:
+                make_real(place)
+            found.append((index, place))
+    return found
+
+
+def _target(request: dict[str, Any], path: str, times: _Times) -> str:
+    """Returns where to mount what was requested at a path, and notes the times of folders there."""
+    try:
+        place = _resolve(path)
+        # What the sandbox is watched through, and its own root, are not to be covered.
+        if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
+            raise OSError(errno.ELOOP, f"{path} leads to {place}")
+    except OSError:
+        if not request["restores"]:
+            raise
+        place = path  # a policy's doing, which goes
+    times.note(place)
+    return place
+
+
+def _resolve(path: str) -> str:
     """Returns a path without symbolic links; its last parts need not exist.
 
     Raises:
-        OSError: A link leads to the zygote's root, or links go in circles.
+        OSError: A link leads to the server's root, or links go in circles.
     """
     left = path.split("/")[::-1]
     done: list[str] = []
@@ -141,7 +179,7 @@ def resolve(path: str, old: str) -> str:
             done = done[:-1]
             continue
         here = "/" + "/".join([*done, name])
-        if here == old:
+        if here == OLD:
             raise OSError(errno.ELOOP, f"{path} leads out of the image")
         if not os.path.islink(here):
             done.append(name)
@@ -153,55 +191,6 @@ def resolve(path: str, old: str) -> str:
         done = [] if target.startswith("/") else done
         left += target.split("/")[::-1]
     return "/" + "/".join(done)
-
-
-def _place_for(request: dict[str, Any], path: str, old: str) -> str:
-    """Returns where to mount what was requested at a path, and notes the times of folders there."""
-    try:
-        place = _checked(resolve(path, old), path)
-    except OSError:
-        if not request["restores"]:
-            raise
-        place = path  # a policy's doing, which goes
-    _note_times(request, [place])
-    return place
-
-
-def _checked(place: str, path: str) -> str:
-    """Refuses to cover what the sandbox is watched through, and its own root."""
-    if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
-        raise OSError(errno.ELOOP, f"{path} leads to {place}")
-    return place
-
-
-def _note_times(request: dict[str, Any], paths: list[str]) -> None:
-    """Notes the times of folders that something will be made in, to be given back to them."""
-    times = request["image"]["times"]
-    for path in paths:
-        here = "/"
-        for name in path.split("/")[1:]:
-            here = f"{here.rstrip('/')}/{name}"
-            if here in times:
-                continue
-            times[here] = parts.TIMES[0]
-            if os.path.isdir(here) and not os.path.islink(here):
-                times[here] = os.lstat(here).st_mtime
-
-
-def make_real(path: str) -> None:
-    """Makes a path a folder, and every part of it: what stands in the way goes."""
-    here = ""
-    for name in path.split("/")[1:]:
-        here += f"/{name}"
-        try:
-            is_folder = stat.S_ISDIR(os.lstat(here).st_mode)
-        except FileNotFoundError:
-            is_folder = False
-        else:
-            if not is_folder:
-                os.unlink(here)
-        if not is_folder:
-            os.mkdir(here, 0o755)
 
 
 def _remove(path: str) -> None:
@@ -218,16 +207,16 @@ def _write(path: str, text: str) -> None:
     if os.path.lexists(path):
         os.unlink(path)
     sc.write_text(path, text)
-    os.utime(path, parts.TIMES)
+    os.utime(path, (DATE_S, DATE_S))
 
 
-def _provide_bash(old: str) -> None:
+def _provide_bash() -> None:
     """Makes sure of ``/bin/bash``, which runs every command."""
-    if os.path.exists(resolve("/bin/bash", old)):
+    if os.path.exists(_resolve("/bin/bash")):
         return
     for path in _SHELLS:
-        if os.path.exists(resolve(path, old)):
-            target = resolve("/bin", old)
+        if os.path.exists(_resolve(path)):
+            target = _resolve("/bin")
             make_real(target)
             os.symlink(path, f"{target}/bash")
             return

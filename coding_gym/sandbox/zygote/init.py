@@ -6,7 +6,7 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import changes, commands, files, replies, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.openings import Opening
+from coding_gym.sandbox.zygote.plan import PlannedSandbox
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
@@ -14,23 +14,23 @@ MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 _DONE = wire.header_text({})
 
 
-def main(channel: socket.socket, opening: Opening, group: int | None) -> None:
+def main(channel: socket.socket, planned: PlannedSandbox, group: int | None) -> None:
     """Makes the sandbox, says that it is ready, serves until the owner closes the channel.
 
     Args:
         channel: To the owner.
-        opening: What to make.
+        planned: What to make.
         group: By which this process, and all that it starts, joins the sandbox's control group.
     """
     try:
         if group is not None:
             with step("join the sandbox's control group"):
                 os.write(group, b"0")
-        opening.program.run()
+        planned.program.run()
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
         os._exit(1)
-    _serve(channel, opening.commands, opening.changed)
+    _serve(channel, planned.commands, planned.changed)
 
 
 def answer_next(

@@ -1,24 +1,30 @@
-"""What init gives up before it serves; commands inherit all of it."""
+"""What init takes on and gives up before it serves: name, network, privileges, limits.
+
+Commands inherit all of it.
+"""
 
 import resource
+import socket
 import struct
 from functools import cache
 
 from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.numbers import machine
-from coding_gym.sandbox.zygote.plan import Plan
 
+_NAME = b"sandbox"
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP_LOOPBACK_RUNNING = 0x49
+_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
+# At least, at first and at most; the kernel would give a connection some MiB, for networks.
+_BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
 # Lets init, under its filter, do no more than see the processes that hide from /proc.
 _CAP_SYS_PTRACE = 19
 _PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 23, 24, 28
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
-_CAPABILITY_VERSION = 0x20080522
 _ADDR_NO_RANDOMIZE = 0x0040000
 _ASK = 0xFFFFFFFF
-_FILTER_MODE = 1  # SECCOMP_SET_MODE_FILTER
 _OOM_SCORE = 900  # the kernel's first choice, well before the trainer
 # Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
 # as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
@@ -28,32 +34,62 @@ _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
 
 # Built once, in the server: a sandbox only installs it.
-_FILTER = sc.FilterProgram(seccomp.program(machine()))
+_FILTER = seccomp.program(sc.machine())
 
 
-def plan_lockdown(plan: Plan, limits: dict[str, int]) -> None:
+def set_network(calls: sc.Calls, *, shared: bool) -> None:
+    """Names the machine, and brings the loopback device up where the network is our own."""
+    with calls.step("name the sandbox"):
+        calls.call("sethostname", _NAME, len(_NAME))
+    if shared:
+        _leave_abstract_sockets(calls)
+        return
+    with calls.step("bring the loopback device up"):
+        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
+        device = calls.opened("socket", socket.AF_INET, kind, 0)
+        request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
+        calls.call("ioctl", device, _SIOCSIFFLAGS, request)
+        calls.close(device)
+    for name, sizes in _BUFFER_SIZES.items():
+        # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
+        calls.write_text(f"/proc/sys/net/ipv4/{name}", sizes, tolerates=sc.ANY_ERROR)
+
+
+def _leave_abstract_sockets(calls: sc.Calls) -> None:
+    """Gives up UNIX sockets without a file that others made, where Landlock can (Linux 6.12).
+
+    They belong to a network namespace, and servers behind them trust whoever has their uid.
+    """
+    scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+    arguments = (scopes, len(scopes), 0)
+    rules = calls.opened("landlock_create_ruleset", *arguments, tolerates=sc.ANY_ERROR)
+    calls.call("landlock_restrict_self", rules, 0, tolerates=sc.ANY_ERROR)
+    calls.close(rules, tolerates=sc.ANY_ERROR)
+
+
+def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
     """Drops privileges for good.
 
     Init keeps its *permitted* capabilities: they are what makes a command's attempts to change
     init's priority or affinity fail. An exec by a uid that is not root loses them.
     """
-    with plan.step("set the out-of-memory score"):
+    with calls.step("set the out-of-memory score"):
         if sc.oom_score() < _OOM_SCORE:
-            plan.write_text("/proc/self/oom_score_adj", str(_OOM_SCORE))
-    with plan.step("switch address randomisation off"):
-        plan.call("personality", _ADDR_NO_RANDOMIZE, gives=sc.personality(_ASK))
-    with plan.step("drop capabilities"):
-        plan.prctl(_PR_SET_DUMPABLE, 0)
-        plan.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-        plan.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+            calls.write_text("/proc/self/oom_score_adj", str(_OOM_SCORE))
+    with calls.step("switch address randomisation off"):
+        calls.call("personality", _ADDR_NO_RANDOMIZE, gives=sc.personality(_ASK))
+    with calls.step("drop capabilities"):
+        calls.prctl(_PR_SET_DUMPABLE, 0)
+        calls.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+        calls.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
         for capability in range(_num_capabilities()):
-            plan.prctl(_PR_CAPBSET_DROP, capability)
-        _drop_effective_capabilities(plan)
-        plan.prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    with plan.step("set limits"):
-        _set_limits(plan, limits)
-    with plan.step("install the seccomp filter"):
-        plan.call("seccomp", _FILTER_MODE, 0, _FILTER.address)
+            calls.prctl(_PR_CAPBSET_DROP, capability)
+        _drop_effective_capabilities(calls)
+        calls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    with calls.step("set limits"):
+        _set_limits(calls, limits)
+    with calls.step("install the seccomp filter"):
+        calls.call("seccomp", sc.SET_FILTER, 0, sc.filter_record(_FILTER))
 
 
 @cache
@@ -67,18 +103,18 @@ def _num_capabilities() -> int:
     return 64
 
 
-def _drop_effective_capabilities(plan: Plan) -> None:
+def _drop_effective_capabilities(calls: sc.Calls) -> None:
     """Empties the effective and inheritable sets, but for one; the whole permitted set stays."""
     permitted = (1 << _num_capabilities()) - 1
     sets = []
     for half in (0, 32):
         effective = 1 << _CAP_SYS_PTRACE >> half
         sets += [effective & 0xFFFFFFFF, permitted >> half & 0xFFFFFFFF, 0]
-    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
-    plan.call("capset", header, struct.pack("6I", *sets))
+    header = struct.pack("Ii", sc.CAPABILITY_VERSION, 0)
+    calls.call("capset", header, struct.pack("6I", *sets))
 
 
-def _set_limits(plan: Plan, limits: dict[str, int]) -> None:
+def _set_limits(calls: sc.Calls, limits: dict[str, int]) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
@@ -95,4 +131,4 @@ def _set_limits(plan: Plan, limits: dict[str, int]) -> None:
         # The ceilings are the server's own, which a sandbox starts with.
         _, ceiling = resource.getrlimit(kind)
         value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        plan.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)
+        calls.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)

@@ -2,35 +2,176 @@
 
 What a first process so much as looks at costs it memory of its own for as long as the sandbox
 lives: a page for every object of Python, for there is a count of its users in it. So the server
-works the list out, writes it down as plain numbers, and keeps it for the next sandbox of its kind;
-the first process does nothing but go through it (`program`).
+works the list out (`_plan_sandbox` has it from top to bottom), writes it down as plain numbers,
+and keeps it for the next sandbox of its kind; the first process does nothing but go through it.
 """
 
-import errno
+import ctypes
 import os
-import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import PurePosixPath
+from dataclasses import dataclass
+from functools import partial
+from socket import socket
+from typing import Any, NamedTuple
 
+from coding_gym.sandbox.zygote import changes, image_root, lockdown, mounts, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.numbers import number
-from coding_gym.sandbox.zygote.program import FUNCTION, Call, Program
-from coding_gym.sandbox.zygote.steps import step
+from coding_gym.sandbox.zygote.commands import Commands
+from coding_gym.sandbox.zygote.host_folders import SHOWN, AllowList, ShownFolders
+from coding_gym.sandbox.zygote.steps import SetupError, step
 
 # The first process's only descriptor at its start: the channel to the owner. The server has its own
 # channel there, so that the object for that one serves both.
 CHANNEL = 3
-_HERE = -100  # AT_FDCWD
-_AS_LINK = 0x100  # AT_SYMLINK_NOFOLLOW
-_FOLDER = 0x200  # AT_REMOVEDIR
-_NO_SYMLINKS = 0x04  # RESOLVE_NO_SYMLINKS
-_SECOND_NS = 10**9
+_NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS | sc.NEW_CGROUP
+_MAX_KNOWN = 64
+_SIGCHLD = 17
+# A handler, flags, a restorer, a mask: by default nothing.
+_DEFAULT_ACTION = bytes(32)
+_MASK_BYTES = 8
+
+_FUNCTION = -1
+# Its number, what it must return, its place in the list, six arguments.
+_RECORD = struct.Struct("9q")
+_NUM_ARGUMENTS = 6
 
 
-class Plan:
-    """A list of system calls that grows; its methods are named as the calls are.
+class _Call(NamedTuple):
+    step: str
+    text: str
+    number: int
+    gives: int = 0
+    tolerates: int = 0
+    arguments: Sequence[object] = ()
+    function: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSandbox:
+    """A sandbox that can be opened any number of times.
+
+    Attributes:
+        namespaces: The flags of its clone.
+        program: What makes it.
+        commands: What runs its commands.
+        changed: The folders that hold what is changed in it.
+        shown: What it needs of `ShownFolders`, and the names that this has there.
+        times: The folders there whose times it has, and these times.
+    """
+
+    namespaces: int
+    program: "Program"
+    commands: Commands
+    changed: changes.Changes
+    shown: tuple[tuple[Hashable, str], ...]
+    times: tuple[tuple[str, int], ...]
+
+
+class PlanCache:
+    """Plans sandboxes, and keeps the plans for requests that come again.
+
+    Args:
+        allowed: The host's files that all sandboxes share.
+        shown: Shows those that a sandbox asks for.
+        channel: In a first process, its owner's end.
+    """
+
+    def __init__(self, allowed: AllowList, shown: ShownFolders, channel: socket) -> None:
+        self._allowed = allowed
+        self._shown = shown
+        self._channel = channel
+        self._known: dict[bytes, PlannedSandbox] = {}
+
+    def get(self, text: bytes) -> PlannedSandbox:
+        """Returns the plan for a request.
+
+        Raises:
+            SetupError: It cannot be planned; most often what it wants to be shown cannot be.
+        """
+        planned = self._known.get(text)
+        if planned is not None and self._is_current(planned):
+            return planned
+        request = wire.parse(text)
+        try:
+            planned = self._plan(request)
+        except SetupError:
+            raise
+        except Exception as error:  # a request that makes no sense must not end other sandboxes
+            raise SetupError("serve the sandbox", 0, repr(error)) from error
+        if len(self._known) >= _MAX_KNOWN:
+            self._known.clear()
+        if not any(item["once"] for item in request["show"]):
+            self._known[text] = planned
+        return planned
+
+    def tidy(self) -> None:
+        """Hides host folders that were there for one sandbox, or are too many."""
+        self._shown.trim()
+
+    def _is_current(self, planned: PlannedSandbox) -> bool:
+        try:
+            is_dated = all(os.stat(p).st_mtime_ns == time for p, time in planned.times)
+        except OSError:
+            return False
+        return is_dated and self._shown.keep(planned.shown)
+
+    def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
+        request["names"] = [self._shown.place(item) for item in request["show"]]
+        folders = [f"{SHOWN}/{name}" for name in request["names"]]
+        request["are_folders"] = [os.path.isdir(folder) for folder in folders]
+        plan = Plan()
+        changed = _plan_sandbox(plan, request, self._allowed, self._channel)
+        keys = map(self._shown.key, request["show"])
+        return PlannedSandbox(
+            namespaces=_NAMESPACES | (0 if request["network"] else sc.NEW_NET),
+            program=plan.compile(),
+            commands=Commands(request, self._channel),
+            changed=changed,
+            shown=tuple(zip(keys, request["names"], strict=True)),
+            times=tuple((path, os.stat(path).st_mtime_ns) for path in mounts.top_layer(request)),
+        )
+
+
+def _plan_sandbox(
+    plan: "Plan", request: dict[str, Any], allowed: AllowList, channel: socket
+) -> changes.Changes:
+    """Plans all that a cloned process does to become the first process of a sandbox.
+
+    Returns the folders that hold what is changed in it.
+    """
+    image = request["image"]
+    with plan.step("leave the server behind"):
+        plan.call("close_range", CHANNEL + 1, 0x7FFFFFFF, 0)
+        plan.call("rt_sigaction", _SIGCHLD, _DEFAULT_ACTION, 0, _MASK_BYTES)
+    mounts.map_user(plan, image)
+    with plan.step("mount the sandbox's tmpfs"):
+        folders = mounts.make_tmpfs(plan, request)
+        if image:
+            folders["image"] = image_root.make_upper(plan, request)
+        changed = changes.Changes(
+            folders={name: plan.keep_folder(path) for name, path in folders.items()},
+            newest_first=mounts.lists_newest_first(),
+        )
+    if request["restores"]:  # before anything is mounted on these folders
+        plan.do(partial(changes.restore, changed, channel=channel))
+    if image:
+        plan.do(partial(image_root.build, request))
+    else:
+        mounts.build_root(plan, request, allowed)
+    if request["restores"]:
+        plan.do(partial(mounts.shrink_tmpfs, request["limits"], changed.folders["tmp"]))
+    lockdown.set_network(plan, shared=request["network"])
+    lockdown.drop_privileges(plan, request["limits"])
+    with plan.step("serve the sandbox"):
+        ready = wire.pack({})
+        plan.call("write", CHANNEL, ready, len(ready), gives=len(ready))
+    return changed
+
+
+class Plan(sc.Calls):
+    """A list of system calls that grows.
 
     Descriptors are known beforehand: the kernel gives the lowest that is free.
 
@@ -39,7 +180,7 @@ class Plan:
     """
 
     def __init__(self, first_free: int = CHANNEL + 1) -> None:
-        self._calls: list[Call] = []
+        self._calls: list[_Call] = []
         self._step = ""
         self._next = first_free
 
@@ -51,139 +192,70 @@ class Plan:
             yield
         self._step = ""
 
-    def call(
-        self, name: str, *arguments: int | bytes, gives: int = 0, tolerates: int = 0, at: str = ""
-    ) -> None:
-        """Adds a system call.
+    def call(self, name: str, *arguments: object, gives: int = 0, tolerates: int = 0) -> int:
+        """Adds a system call; returns what it must return."""
+        text, values = sc.in_words(name, arguments), sc.encoded(arguments)
+        self._calls.append(_Call(self._step, text, sc.number(name), gives, tolerates, values))
+        return gives
 
-        Args:
-            name: Of the call.
-            arguments: Numbers, and bytes where it wants the address of such.
-            gives: What it returns when all is well.
-            tolerates: An error number that is well too, or `program.ANY_ERROR`.
-            at: The path or the like that the message of an error names.
-        """
-        text = f"{name} {at}".rstrip()
-        self._calls.append(Call(self._step, text, number(name), gives, tolerates, arguments))
-
-    def do(self, function: Callable[[], object]) -> None:
-        """Adds a function, for what cannot be known before; it leaves no descriptor open."""
-        self._calls.append(Call(self._step, "", FUNCTION, 0, 0, (), function))
-
-    def compile(self) -> Program:
-        """Returns all calls so far as the kernel wants them."""
-        return Program(self._calls)
-
-    def follow_up(self) -> "Plan":
-        """Returns an empty plan for a function of this one."""
-        return Plan(self._next)
-
-    def mkdir(self, path: str, mode: int = 0o755, *, exist_ok: bool = False) -> None:
-        """Makes a folder; with ``exist_ok`` where there is nothing."""
-        tolerates = errno.EEXIST if exist_ok else 0
-        self.call("mkdirat", _HERE, _text(path), mode, tolerates=tolerates, at=path)
-
-    def makedirs(self, path: str) -> None:
-        """Makes a folder, and those above it, where there are none."""
-        for part in _ways(path):
-            self.mkdir(part, exist_ok=True)
-
-    def make_file(self, path: str) -> None:
-        """Makes an empty file where there is nothing."""
-        arguments = (_HERE, _text(path), stat.S_IFREG | 0o644, 0)
-        self.call("mknodat", *arguments, tolerates=errno.EEXIST, at=path)
-
-    def write_text(self, path: str, text: str, *, tolerates: int = 0) -> None:
-        """Writes a small file in one system call, as the kernel's own files need."""
-        flags, data = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, text.encode()
-        arguments = (_HERE, _text(path), flags, 0o644)
-        file = self.opened("openat", *arguments, tolerates=tolerates, at=path)
-        size = len(data)
-        self.call("write", file, data, size, gives=size, tolerates=tolerates, at=path)
-        self.close(file, tolerates=tolerates)
-
-    def rmdir(self, path: str) -> None:
-        """Removes an empty folder."""
-        self.call("unlinkat", _HERE, _text(path), _FOLDER, at=path)
-
-    def symlink(self, target: str, path: str) -> None:
-        """Makes a symbolic link at a path."""
-        self.call("symlinkat", _text(target), _HERE, _text(path), at=path)
-
-    def chdir(self, path: str) -> None:
-        """Changes the working folder."""
-        self.call("chdir", _text(path), at=path)
-
-    def chmod(self, path: str, mode: int) -> None:
-        """Sets the permissions of what is at a path."""
-        self.call("fchmodat", _HERE, _text(path), mode, at=path)
-
-    def utime(self, path: str, time_ns: int) -> None:
-        """Dates what is at a path, be it a link."""
-        times = struct.pack("4q", *divmod(time_ns, _SECOND_NS), *divmod(time_ns, _SECOND_NS))
-        self.call("utimensat", _HERE, _text(path), times, _AS_LINK, at=path)
-
-    def opened(self, name: str, *arguments: int | bytes, tolerates: int = 0, at: str = "") -> int:
-        """Adds a call that gives a descriptor, which `close` must follow, and returns that."""
-        self.call(name, *arguments, gives=self._next, tolerates=tolerates, at=at)
-        return self._next
-
-    def close(self, descriptor: int, *, tolerates: int = 0) -> None:
-        """Closes a descriptor."""
-        self.call("close", descriptor, tolerates=tolerates)
+    def opened(self, name: str, *arguments: object, tolerates: int = 0) -> int:
+        """Adds a call that returns a descriptor, which `close` must follow, and returns that."""
+        return self.call(name, *arguments, gives=self._next, tolerates=tolerates)
 
     def keep_folder(self, path: str) -> int:
         """Opens a folder for good, and returns its descriptor."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        folder = self.opened("openat", _HERE, _text(path), flags, 0, at=path)
+        folder = self.opened("openat", sc.AT_FDCWD, path, flags, 0)
         self._next += 1
         return folder
 
-    def refuse_symlinks(self, path: str) -> None:
-        """Fails at the first one in a path, of which the last parts need not exist."""
-        how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
-        for part in _ways(path):
-            arguments = (_HERE, _text(part), how, len(how))
-            found = self.opened("openat2", *arguments, tolerates=errno.ENOENT, at=part)
-            self.close(found, tolerates=errno.EBADF)
+    def do(self, function: Callable[[], object]) -> None:
+        """Adds a function, which leaves no descriptor open."""
+        self._calls.append(_Call(self._step, "", _FUNCTION, function=function))
 
-    def mount(self, kind: str, target: str, flags: int, options: str = "") -> None:
-        """Mounts a new file system of a kind."""
-        arguments = (_text(kind), _text(target), _text(kind), flags, _text(options))
-        self.call("mount", *arguments, at=f"{kind} {target}")
-
-    def bind(self, source: str, target: str, *, recursive: bool = True) -> None:
-        """Shows a folder or a file at a second place."""
-        flags = sc.BIND | (sc.RECURSIVE if recursive else 0)
-        arguments = (_text(source), _text(target), 0, flags, 0)
-        self.call("mount", *arguments, at=f"{source} {target}")
-
-    def unmount(self, target: str) -> None:
-        """Takes a mount and all below it out of sight; it ends with its last user."""
-        self.call("umount2", _text(target), sc.DETACH, at=target)
-
-    def restrict(self, path: str, flags: int, *, recursive: bool = True) -> None:
-        """Adds flags to a mount, and to all mounts below it."""
-        attributes = struct.pack("4Q", flags, 0, 0, 0)
-        depth = sc.AT_RECURSIVE if recursive else 0
-        arguments = (_HERE, _text(path), depth, attributes, len(attributes))
-        self.call("mount_setattr", *arguments, at=path)
-
-    def pivot(self, new_root: str, old_root: str) -> None:
-        """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below it."""
-        self.chdir(new_root)
-        self.call("pivot_root", _text("."), _text(old_root), at=new_root)
-        self.chdir("/")
-
-    def prctl(self, option: int, *arguments: int) -> None:
-        """Sets an attribute of the process; see the manual page of that name."""
-        self.call("prctl", option, *arguments, at=str(option))
+    def compile(self) -> "Program":
+        """Returns all calls so far as the kernel wants them."""
+        return Program(self._calls)
 
 
-def _ways(path: str) -> list[str]:
-    """Returns an absolute path and those above it but the root, the highest first."""
-    return [str(part) for part in (*reversed(PurePosixPath(path).parents), path)][1:]
+class Program:
+    """System calls as plain numbers, to be made in the process that made this or in its clones."""
+
+    def __init__(self, calls: Sequence[_Call]) -> None:
+        self._calls = tuple(calls)  # they hold on to the bytes whose addresses are written down
+        records = []
+        for index, call in enumerate(calls):
+            values = [sc.address(a) if isinstance(a, bytes) else a for a in call.arguments]
+            values += [0] * (_NUM_ARGUMENTS - len(values))
+            records.append(_RECORD.pack(call.number, call.gives, index, *values))
+        self._records = b"".join(records)
+
+    def run(self) -> None:
+        """Makes the calls, one after the other.
+
+        Raises:
+            SetupError: One failed.
+        """
+        call = sc.raw_call
+        for number, gives, index, a, b, c, d, e, f in _RECORD.iter_unpack(self._records):
+            if number == _FUNCTION:
+                _do(self._calls[index])
+                continue
+            result = call(number, a, b, c, d, e, f)
+            if result != gives:
+                _require_tolerated(self._calls[index], result)
 
 
-def _text(text: str) -> bytes:
-    return os.fsencode(text) + b"\0"
+def _do(call: _Call) -> None:
+    if call.function is not None:
+        with step(call.step):
+            call.function()
+
+
+def _require_tolerated(call: _Call, result: int) -> None:
+    """Raises SetupError unless a result that was not foreseen is an error that is well too."""
+    if result >= 0:
+        raise SetupError(call.step, 0, f"{call.text} gave {result}, not {call.gives}")
+    code = ctypes.get_errno()
+    if call.tolerates not in (code, sc.ANY_ERROR):
+        raise SetupError(call.step, code, f"[Errno {code}] {os.strerror(code)} ({call.text})")

@@ -1,170 +1,157 @@
-"""The filter on system calls that init and every command live under.
+"""The filters on system calls that init and every command live under.
 
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
-What is refused follows the reasoning of Docker's default profile, made stricter where the
-sandbox's own design needs it: no new namespaces, no other socket families than UNIX, INET and
-INET6 (AF_VSOCK is not confined by a network namespace), no change of another process's limits
-(prlimit checks only the uid, and init has the commands' uid), no leases (one on a file of a shared
-layer would keep every other sandbox waiting to open it), no System V objects (they outlive their
-command, and no limit counts their memory), no contexts of the old asynchronous I/O (the machine has
-one store of them), nothing that loads a module into the kernel (protocols, line disciplines), no
-other limit on core dumps (see `lockdown`). Calls that are younger than this list do not exist.
+`program` is the filter of every sandbox. What it refuses follows the reasoning of Docker's default
+profile, made stricter where the sandbox's own design needs it: no new namespaces, no other socket
+families than UNIX, INET and INET6 (AF_VSOCK is not confined by a network namespace), no change of
+another process's limits (prlimit checks only the uid, and init has the commands' uid), no leases
+(one on a file of a shared layer would keep every other sandbox waiting to open it), no System V
+objects (they outlive their command, and no limit counts their memory), no contexts of the old
+asynchronous I/O (the machine has one store of them), nothing that loads a module into the kernel
+(protocols, line disciplines), no other limit on core dumps (see `lockdown`). Calls that are younger
+than this list do not exist.
+
+The other filters stand in for what Landlock lacks; a ``landlock`` sandbox has them besides.
 """
 
 import struct
 import sys
+from collections.abc import Iterable, Mapping
+
+from coding_gym.sandbox.zygote.syscalls import numbers
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # Also those of the x32 interface, which have bit 30 set.
 _FIRST_UNKNOWN = 470
 
-# name: (x86_64, aarch64); None where the architecture lacks the call.
-_REFUSED: dict[str, tuple[int | None, int | None]] = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "pidfd_getfd": (438, 438),
-    "kcmp": (312, 272),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "setns": (308, 268),
-    "unshare": (272, 97),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "statmount": (457, 457),
-    "listmount": (458, 458),
-    "open_tree_attr": (467, 467),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "fanotify_init": (300, 262),
-    "io_setup": (206, 0),
-    "shmget": (29, 194),
-    "semget": (64, 190),
-    "msgget": (68, 186),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "acct": (163, 89),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "syslog": (103, 116),
-    "vhangup": (153, 58),
-    "lookup_dcookie": (212, 18),
-    "nfsservctl": (180, 42),
-    "settimeofday": (164, 170),
-    "adjtimex": (159, 171),
-    "clock_settime": (227, 112),
-    "clock_adjtime": (305, 266),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "mbind": (237, 235),
-    "set_mempolicy": (238, 237),
-    "migrate_pages": (256, 238),
-    "move_pages": (279, 239),
-    "vmsplice": (278, 75),
-    "lsm_set_self_attr": (460, 460),
-    "ioperm": (173, None),
-    "iopl": (172, None),
-    "modify_ldt": (154, None),
-    "uselib": (134, None),
-    "ustat": (136, None),
-    "sysfs": (139, None),
-    "_sysctl": (156, None),
+_REFUSED = {
+    "other processes": "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp",
+    "mounts and namespaces": """
+        mount umount2 pivot_root chroot setns unshare open_tree open_tree_attr move_mount fsopen
+        fsconfig fsmount fspick mount_setattr statmount listmount""",
+    "files by handle": "name_to_handle_at open_by_handle_at lookup_dcookie nfsservctl",
+    "keys": "add_key request_key keyctl",
+    "programs in the kernel": "bpf perf_event_open userfaultfd fanotify_init lsm_set_self_attr",
+    "input and output past the filter": "io_uring_setup io_uring_enter io_uring_register io_setup",
+    "objects without an owner": "shmget semget msgget",
+    "the kernel itself": """
+        init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct
+        quotactl quotactl_fd syslog vhangup sethostname setdomainname""",
+    "clocks": "settimeofday adjtimex clock_settime clock_adjtime",
+    "where memory lies": "mbind set_mempolicy migrate_pages move_pages vmsplice",
+    "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
 # They would write out what all of the machine has not yet written; nothing of a sandbox's lasts.
-_IGNORED = {"sync": (162, 81), "syncfs": (306, 267)}
+_IGNORED = ("sync", "syncfs")
 # Memory behind a descriptor is in no process's sum unless mapped: none could be held to a limit.
-_MEMORY_FILES = {"memfd_create": (319, 279), "memfd_secret": (447, 447)}
-_INSPECTED = {
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "socket": (41, 198),
-    "socketpair": (53, 199),
-    "setrlimit": (160, 164),
-    "prlimit64": (302, 261),
-    "ioctl": (16, 29),
-    "fcntl": (72, 25),
-    "setsockopt": (54, 208),
-}
+_MEMORY_FILES = ("memfd_create", "memfd_secret")
+_SOCKETS = ("socket", "connect")
+_ATTRIBUTES = (
+    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
+    *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+)
+_METADATA = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat"),
+    *("utime", "utimes", "futimesat", "utimensat"),
+)
+_FORKS = ("clone", "fork", "vfork")  # clone3 does not exist inside
 
 _NAMESPACE_FLAGS = 0x7E020000
 _AF_UNIX = 1
 _INTERNET = (2, 10)  # AF_INET, AF_INET6
-_SOCKET_TYPES, _TYPE_BITS = (1, 2), 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
+_STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
 _PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
 _TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _CORE_LIMIT = 4  # RLIMIT_CORE
-
 _SET_LEASE = 1024
 _SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
+_ACCESS_BITS, _TRUNCATE = 0x3, 0x200
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
 _IF_EQUAL, _IF_AT_LEAST, _IF_BITS = 0x15, 0x35, 0x45
-_ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_DONE, _EPERM, _ENOSYS = (0x00050000 | number for number in (0, 1, 38))
-_EPROTONOSUPPORT, _ESOCKTNOSUPPORT, _EAFNOSUPPORT = (0x00050000 | n for n in (93, 94, 97))
+_ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
+_DONE, _EPERM, _EACCES, _ENOSYS = (0x00050000 | number for number in (0, 1, 13, 38))
+_EPROTONOSUPPORT, _ESOCKTNOSUPPORT = 0x0005005D, 0x0005005E
+_EOPNOTSUPP, _EAFNOSUPPORT = 0x0005005F, 0x00050061
 
 _Instruction = tuple[int, int, int, int]
+_Block = list[_Instruction]
+_ALLOWED = (_RETURN, 0, 0, _ALLOW)
 
 
-def _argument(index: int, *, high: bool = False) -> _Instruction:
-    """Loads half of an argument; the kernel looks at the low half alone, but for pointers."""
-    return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
+def program(machine: str, *, has_memory_files: bool = False) -> bytes:
+    """Returns the filter of every sandbox, 8 bytes per instruction.
+
+    Args:
+        machine: ``"x86_64"`` or ``"aarch64"``.
+        has_memory_files: Whether ``memfd_create`` exists.
+    """
+    absent = () if has_memory_files else _MEMORY_FILES
+    refused = (name for names in _REFUSED.values() for name in names.split())
+    rules = _inspections() | _answers(_IGNORED, _DONE)
+    rules |= _answers(absent, _ENOSYS) | _answers(refused, _EPERM)
+    unknown = [(_IF_AT_LEAST, 0, 1, _FIRST_UNKNOWN), (_RETURN, 0, 0, _ENOSYS)]
+    return _assembled(machine, rules, first=unknown)
 
 
-def _only_for(number: int, block: list[_Instruction]) -> list[_Instruction]:
-    """Runs a block, which must return, for one system call."""
-    return [(_IF_EQUAL, 0, len(block), number), *block]
+def no_sockets(machine: str) -> bytes:
+    """Returns a filter that leaves nothing but pairs of connected UNIX sockets.
+
+    There is no network namespace to be alone in, and Landlock up to its seventh version knows no
+    datagrams and no UNIX sockets with paths, such as those of a container engine. A pair of
+    datagram sockets is refused too: each end could still be sent from to any path.
+    """
+    pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
+    return _assembled(machine, _answers(_SOCKETS, _EACCES) | {"socketpair": [*pair, _ALLOWED]})
 
 
-def _require(values: tuple[int, ...], otherwise: int) -> list[_Instruction]:
-    """Goes on where the loaded word is among the values, and returns an answer where it is not."""
-    tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
-    return [*tests, (_RETURN, 0, 0, otherwise)]
+def no_attributes(machine: str) -> bytes:
+    """Returns a filter that refuses to change extended attributes, as some file systems do."""
+    return _assembled(machine, _answers(_ATTRIBUTES, _EOPNOTSUPP))
 
 
-def _refuse(values: tuple[int, ...], answer: int) -> list[_Instruction]:
-    """Returns an answer where the loaded word is among the values, and goes on where it is not."""
-    tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
-    return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
+def no_cutting(machine: str) -> bytes:
+    """Returns a filter that lets nobody cut down a file that may not be written.
+
+    Landlock before its third version does not know that reading a file can empty it. The flags of
+    openat2 are out of a filter's sight.
+    """
+    rules = _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
+    for name, index in (("open", 1), ("openat", 2)):
+        flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
+        rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
+    return _assembled(machine, rules)
 
 
-def _inspections() -> dict[str, list[_Instruction]]:
+def ask_init(machine: str) -> bytes:
+    """Returns a filter that asks the listener about metadata of files and about new processes."""
+    return _assembled(machine, _answers((*_METADATA, *_FORKS), _ASK))
+
+
+def metadata_calls(machine: str) -> dict[int, str]:
+    """Returns the calls that change permissions, owners and dates: their names, by number."""
+    return {number: name for name, number in numbers(machine).items() if name in _METADATA}
+
+
+def fork_calls(machine: str) -> dict[int, str]:
+    """Returns the calls that make a process or a thread: their names, by number."""
+    return {number: name for name, number in numbers(machine).items() if name in _FORKS}
+
+
+def _inspections() -> dict[str, _Block]:
     """Returns, for each call whose arguments matter, what is done before it is allowed."""
-    return {
+    checks: dict[str, _Block] = {
         # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
         "clone": [_argument(0), (_IF_BITS, 0, 1, _NAMESPACE_FLAGS), (_RETURN, 0, 0, _EPERM)],
         "socket": [
             _argument(0),
             (_IF_EQUAL, 0, 1, _AF_UNIX),
-            (_RETURN, 0, 0, _ALLOW),
+            _ALLOWED,
             *_require(_INTERNET, _EAFNOSUPPORT),
             _argument(1),
             (_AND, 0, 0, _TYPE_BITS),
-            *_require(_SOCKET_TYPES, _ESOCKTNOSUPPORT),
+            *_require((_STREAM, _DATAGRAM), _ESOCKTNOSUPPORT),
             _argument(2),
             *_require(_PROTOCOLS, _EPROTONOSUPPORT),
         ],
@@ -175,7 +162,7 @@ def _inspections() -> dict[str, list[_Instruction]]:
             *_require((0,), _EPERM),
             _argument(1),
             (_IF_EQUAL, 1, 0, _CORE_LIMIT),
-            (_RETURN, 0, 0, _ALLOW),
+            _ALLOWED,
             # A null pointer only asks for the limit.
             _argument(2),
             *_require((0,), _DONE),
@@ -192,33 +179,50 @@ def _inspections() -> dict[str, list[_Instruction]]:
             *_refuse(_BUFFER_SIZES, _DONE),
         ],
     }
+    return {name: [*block, _ALLOWED] for name, block in checks.items()}
 
 
-def program(machine: str, *, has_memory_files: bool = False) -> bytes:
-    """Returns the filter, 8 bytes per instruction.
+def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
+    """Returns rules that give all of these calls the same answer, whatever their arguments."""
+    return {name: [(_RETURN, 0, 0, answer)] for name in names}
+
+
+def _argument(index: int, *, high: bool = False) -> _Instruction:
+    """Loads half of an argument; the kernel looks at the low half alone, but for pointers."""
+    return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
+
+
+def _require(values: tuple[int, ...], otherwise: int) -> _Block:
+    """Goes on where the loaded word is among the values, and returns an answer where it is not."""
+    tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [*tests, (_RETURN, 0, 0, otherwise)]
+
+
+def _refuse(values: tuple[int, ...], answer: int) -> _Block:
+    """Returns an answer where the loaded word is among the values, and goes on where it is not."""
+    tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
+    return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
+
+
+def _assembled(
+    machine: str, rules: Mapping[str, _Block], *, first: Iterable[_Instruction] = ()
+) -> bytes:
+    """Returns a program that kills calls of another architecture and allows what has no rule.
 
     Args:
-        machine: ``"x86_64"`` or ``"aarch64"``.
-        has_memory_files: Whether ``memfd_create`` exists.
+        machine: The architecture.
+        rules: For each system call, instructions of which the last one returns.
+        first: Instructions that look at the number of the call before them.
     """
-    column = list(_ARCHITECTURES).index(machine)
-    code: list[_Instruction] = [
+    code: _Block = [
         (_LOAD, 0, 0, 4),
         (_IF_EQUAL, 1, 0, _ARCHITECTURES[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, 0),
-        (_IF_AT_LEAST, 0, 1, _FIRST_UNKNOWN),
-        (_RETURN, 0, 0, _ENOSYS),
+        *first,
     ]
-    for name, block in _inspections().items():
-        code += _only_for(_INSPECTED[name][column], [*block, (_RETURN, 0, 0, _ALLOW)])
-    for ignored in _IGNORED.values():
-        code += _only_for(ignored[column], [(_RETURN, 0, 0, _DONE)])
-    for absent in () if has_memory_files else _MEMORY_FILES.values():
-        code += _only_for(absent[column], [(_RETURN, 0, 0, _ENOSYS)])
-    for numbers in _REFUSED.values():
-        refused = numbers[column]
-        if refused is not None:
-            code += _only_for(refused, [(_RETURN, 0, 0, _EPERM)])
-    code.append((_RETURN, 0, 0, _ALLOW))
+    for name, block in rules.items():
+        if name in numbers(machine):
+            code += [(_IF_EQUAL, 0, len(block), numbers(machine)[name]), *block]
+    code.append(_ALLOWED)
     return b"".join(struct.pack("HBBI", *instruction) for instruction in code)

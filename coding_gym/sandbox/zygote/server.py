@@ -10,14 +10,12 @@ import struct
 import sys
 from typing import Any
 
-from coding_gym.sandbox.zygote import init, packing, parts, probe, wire
+from coding_gym.sandbox.zygote import host_folders, init, mounts, packing, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.openings import Opening, Openings
-from coding_gym.sandbox.zygote.places import EPISODE
-from coding_gym.sandbox.zygote.plan import CHANNEL
-from coding_gym.sandbox.zygote.rehearsal import rehearse
-from coding_gym.sandbox.zygote.shelf import Shelf
+from coding_gym.sandbox.zygote.host_folders import AllowList, ShownFolders
+from coding_gym.sandbox.zygote.plan import CHANNEL, PlanCache, PlannedSandbox
 from coding_gym.sandbox.zygote.steps import SetupError, step
+from coding_gym.sandbox.zygote.warm_up import warm_up
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
@@ -26,11 +24,11 @@ _CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC
 
 
 def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
-    """Prepares the parts, says so, and serves until the owner ends; never returns."""
+    """Prepares the allow-list, says so, and serves until the owner ends; never returns."""
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    rehearse()
+    warm_up()
     try:
-        prepared, shelf = _prepare(config)
+        allowed, shown = _prepare(config)
         packing.warm_up("/warm-up")
         _become(config["uid"], config["gid"])
     except SetupError as error:
@@ -41,25 +39,25 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    openings = Openings(prepared, shelf, control)
+    plans = PlanCache(allowed, shown, control)
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
     gc.collect()
     gc.freeze()
     gc.disable()
-    null = os.open(f"{parts.PARTS}/dev/null", os.O_RDWR)
-    control.sendall(wire.pack({"overlay_works_on_tmpfs": probe.overlay_works_on_tmpfs()}))
+    null = os.open(f"{host_folders.PARTS}/dev/null", os.O_RDWR)
+    control.sendall(wire.pack({"overlay_works_on_tmpfs": mounts.overlay_works_on_tmpfs()}))
     os.dup2(null, 2)
     os.close(null)
     try:
-        _serve(control, owner, openings)
+        _serve(control, owner, plans)
     finally:
         os._exit(0)
 
 
-def _prepare(config: dict[str, Any]) -> tuple[parts.Parts, Shelf]:
-    """Builds the server's own root: the parts, an empty shelf, /proc, and nothing else."""
+def _prepare(config: dict[str, Any]) -> tuple[AllowList, ShownFolders]:
+    """Builds the server's own root: the allow-list, /proc, and nothing else."""
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
         sc.unshare(sc.NEW_MOUNT)
@@ -69,21 +67,21 @@ def _prepare(config: dict[str, Any]) -> tuple[parts.Parts, Shelf]:
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
         os.mkdir("/tmp/host")  # noqa: S108
         sc.pivot("/tmp", "host")  # noqa: S108
-    prepared = parts.prepare("/host", config["hidden"])
+    allowed = host_folders.prepare_allow_list("/host", config["hidden"])
     with step("mount /proc"):
         os.mkdir("/proc")
         sc.mount("proc", "/proc", sc.NOSUID | sc.NODEV | sc.NOEXEC)
     with step("detach the host's root"):
         sc.unmount("/host")
         os.rmdir("/host")
-    os.mkdir(EPISODE)
-    return prepared, Shelf(host_mounts, own_mounts, config["hidden"])
+    os.mkdir(mounts.EPISODE)
+    return allowed, ShownFolders(host_mounts, own_mounts, config["hidden"])
 
 
 def _become(uid: int, gid: int) -> None:
     """Takes the uid that sandboxes map, keeping capabilities in this user namespace.
 
-    They are what lets `Shelf` pass the private folders of the user who owns the zygote.
+    They are what lets `ShownFolders` pass the private folders of the user who owns the zygote.
     """
     if os.getuid() == uid:
         return
@@ -97,7 +95,7 @@ def _become(uid: int, gid: int) -> None:
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _serve(control: socket.socket, owner: int, openings: Openings) -> None:
+def _serve(control: socket.socket, owner: int, plans: PlanCache) -> None:
     """Opens sandboxes until the owner ends.
 
     What this loop touches between two sandboxes is a page of memory less that they share with it,
@@ -116,7 +114,7 @@ def _serve(control: socket.socket, owner: int, openings: Openings) -> None:
         except EOFError:
             return
         try:
-            theirs = _open(control, openings, text, group)
+            theirs = _open(control, plans, text, group)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
@@ -132,21 +130,23 @@ def _receive_entrance(control: socket.socket) -> int | None:
     return int(_DESCRIPTOR.unpack(found[0][2])[0]) if found else None
 
 
-def _open(control: socket.socket, openings: Openings, text: bytes, group: int | None) -> int:
+def _open(control: socket.socket, plans: PlanCache, text: bytes, group: int | None) -> int:
     """Clones a sandbox's init and returns the owner's end of its channel; closes ``group``."""
     try:
-        return _clone(control, openings.get(text), openings, group)
+        return _clone(control, plans.get(text), plans, group)
     finally:
         if group is not None:
             os.close(group)
 
 
-def _clone(control: socket.socket, opening: Opening, openings: Openings, group: int | None) -> int:
+def _clone(
+    control: socket.socket, planned: PlannedSandbox, plans: PlanCache, group: int | None
+) -> int:
     theirs, its = _socket_pair()
     try:
-        if sc.clone(opening.namespaces) == 0:
-            _become_init(its, control, opening, group)
-        openings.tidy()
+        if sc.clone(planned.namespaces) == 0:
+            _become_init(its, control, planned, group)
+        plans.tidy()
     except OSError as error:
         os.close(theirs)
         raise _failure(error) from error
@@ -169,11 +169,13 @@ def _failure(error: OSError) -> SetupError:
     return SetupError("create a sandbox's namespaces", error.errno or 0, str(error))
 
 
-def _become_init(its: int, control: socket.socket, opening: Opening, group: int | None) -> None:
+def _become_init(
+    its: int, control: socket.socket, planned: PlannedSandbox, group: int | None
+) -> None:
     """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        init.main(control, opening, group)
+        init.main(control, planned, group)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))

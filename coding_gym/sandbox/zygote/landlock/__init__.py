@@ -9,6 +9,5 @@ commands     one shell command: time limit, memory, leftovers
 launching    how bash starts, in a domain of its own below that of init
 clerk        permissions, owners and dates of files: granted inside the sandbox only
 metadata     the calls that change those
-filters      more filters on system calls
 descendants  the processes below one, and how they end
 """

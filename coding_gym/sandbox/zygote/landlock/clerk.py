@@ -18,17 +18,16 @@ import os
 import struct
 from collections.abc import Sequence
 
+from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.landlock import descendants, filters
+from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.landlock.metadata import (
     ACTIONS,
-    AT_FDCWD,
-    AT_SYMLINK_NOFOLLOW,
     PLACES,
     Arguments,
     text_of,
 )
-from coding_gym.sandbox.zygote.numbers import machine
+from coding_gym.sandbox.zygote.syscalls import AT_FDCWD, AT_SYMLINK_NOFOLLOW, machine
 
 _NEW_LISTENER = 8
 _CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked
@@ -40,8 +39,8 @@ _ANSWER = struct.Struct("<QqiI")
 
 def listen() -> int:
     """Has this process ask from now on, and all that it starts; returns where questions arrive."""
-    sc.install_filter(filters.no_attributes(machine()))
-    return sc.install_filter(filters.ask_init(machine()), _NEW_LISTENER)
+    sc.install_filter(seccomp.no_attributes(machine()))
+    return sc.install_filter(seccomp.ask_init(machine()), _NEW_LISTENER)
 
 
 class Clerk:
@@ -56,8 +55,8 @@ class Clerk:
     def __init__(self, listener: int, roots: Sequence[str], num_processes: int) -> None:
         self.listener = listener
         self._roots = tuple(f"{root}/" for root in roots)
-        self._calls = filters.metadata_calls(machine())
-        self._forks = filters.fork_calls(machine())
+        self._calls = seccomp.metadata_calls(machine())
+        self._forks = seccomp.fork_calls(machine())
         self._num_processes = num_processes
         # No fewer than there are: those of the last count, and all that were granted since.
         self._num_tasks = 1

@@ -4,15 +4,14 @@ Each is done to a file that somebody holds on to by an ``O_PATH`` descriptor, so
 lead it elsewhere.
 """
 
-import ctypes
 import errno
 import os
 import struct
 from collections.abc import Callable, Sequence
 
-from coding_gym.sandbox.zygote.numbers import number
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.syscalls import AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW
 
-AT_FDCWD, AT_SYMLINK_NOFOLLOW, _AT_EMPTY_PATH = -100, 0x100, 0x1000
 _PATH_BYTES, _PAGE_BYTES = 4096, 4096
 
 Arguments = Sequence[int]
@@ -20,9 +19,6 @@ Arguments = Sequence[int]
 Place = tuple[int, int, int]
 # What is done, given the file's path in /proc, its descriptor, the arguments, and who asked.
 Action = Callable[[str, int, Arguments, int], None]
-
-_libc = ctypes.PyDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
 
 def text_of(pid: int, address: int) -> bytes:
@@ -48,7 +44,7 @@ def _memory(pid: int, address: int, size: int) -> bytes:
 
 
 def _signed(value: int) -> int:
-    return ctypes.c_int32(value & 0xFFFFFFFF).value
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _by_path(a: Arguments) -> Place:
@@ -90,19 +86,15 @@ def _chmod(index: int) -> Action:
 def _chown(index: int) -> Action:
     def change(_: str, target: int, a: Arguments, __: int) -> None:
         uid, gid = _signed(a[index]), _signed(a[index + 1])
-        if _libc.fchownat(target, b"", uid, gid, _AT_EMPTY_PATH) < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
+        sc.NOW.call("fchownat", target, b"", uid, gid, AT_EMPTY_PATH)
 
     return change
 
 
 def _times(index: int, read: Callable[[int, int], bytes]) -> Action:
     def change(_: str, target: int, a: Arguments, pid: int) -> None:
-        times = read(pid, a[index]) if a[index] else None
-        if _libc.syscall(number("utimensat"), target, b"", times, _AT_EMPTY_PATH) < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
+        times = read(pid, a[index]) if a[index] else 0
+        sc.NOW.call("utimensat", target, b"", times, AT_EMPTY_PATH)
 
     return change
 

@@ -5,18 +5,17 @@ it and to all that it starts, for ever. Rulesets nest; each can only take away. 
 of linux/landlock.h.
 """
 
-import ctypes
 import os
+import struct
 from collections.abc import Iterable, Mapping
 
-# System calls with one number on every architecture.
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+from coding_gym.sandbox.zygote import syscalls as sc
+
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
 _REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
-_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_SYM = (1 << bit for bit in (7, 8, 9, 10, 12))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _FIRST_RIGHTS = (1 << 13) - 1
@@ -34,28 +33,11 @@ GRANTS: Mapping[str, int] = {
     "device": _READ_FILE | _WRITE_FILE,
 }
 
-_libc = ctypes.PyDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
-
-
-class _RulesetAttributes(ctypes.Structure):
-    _fields_ = [
-        ("handled_fs", ctypes.c_uint64),
-        ("handled_net", ctypes.c_uint64),
-        ("scoped", ctypes.c_uint64),
-    ]
-
-
-class _PathBeneath(ctypes.Structure):
-    _pack_ = 1
-    _layout_ = "ms"
-    _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
-
 
 def abi() -> int:
     """Returns the version of Landlock that this kernel enforces; 0 where it does not."""
     try:
-        return _syscall(_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION)
+        return sc.NOW.call("landlock_create_ruleset", 0, 0, _CREATE_RULESET_VERSION)
     except OSError:
         return 0
 
@@ -81,25 +63,21 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
     Raises:
         OSError: The kernel refuses.
     """
-    handled = _FIRST_RIGHTS
+    files = _FIRST_RIGHTS
     for since, right in _RIGHTS_SINCE.items():
-        handled |= right if version >= since else 0
-    attributes = _RulesetAttributes(
-        handled_fs=handled,
-        handled_net=_TCP if version >= _TCP_SINCE and not network else 0,
-        scoped=_SCOPES if scopes_signals(version) else 0,
-    )
+        files |= right if version >= since else 0
+    tcp = _TCP if version >= _TCP_SINCE and not network else 0
     # An older kernel refuses a larger structure than it knows unless the rest is zero.
-    size = ctypes.sizeof(attributes)
-    ruleset = _syscall(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
+    handled = struct.pack("3Q", files, tcp, _SCOPES if scopes_signals(version) else 0)
+    ruleset = sc.NOW.call("landlock_create_ruleset", handled, len(handled), 0)
     for kind, path in grants:
-        _allow(ruleset, path, GRANTS[kind] & handled)
+        _allow(ruleset, path, GRANTS[kind] & files)
     return ruleset
 
 
 def enforce(ruleset: int) -> None:
     """Puts this process, which must have ``no_new_privs``, under a ruleset."""
-    _syscall(_RESTRICT_SELF, ruleset, 0)
+    sc.NOW.call("landlock_restrict_self", ruleset, 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -110,16 +88,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         if not os.path.isdir(path):
             rights &= _OF_FILES
-        rule = _PathBeneath(rights, place)
-        _syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0)
+        rule = struct.pack("=Qi", rights, place)
+        sc.NOW.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(place)
-
-
-def _syscall(number: int, *arguments: object) -> int:
-    values = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *values)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{os.strerror(code)} (Landlock, system call {number})")
-    return result

@@ -5,8 +5,7 @@ import resource
 
 from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.landlock import filters, rights
-from coding_gym.sandbox.zygote.numbers import machine
+from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import step
 
 _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 4, 24, 38
@@ -62,11 +61,11 @@ def filter_calls(version: int, *, network: bool) -> None:
         network: Whether sockets are left as they are.
     """
     with step("install the seccomp filter"):
-        sc.install_filter(seccomp.program(machine(), has_memory_files=True))
+        sc.install_filter(seccomp.program(sc.machine(), has_memory_files=True))
         if not rights.knows_truncation(version):
-            sc.install_filter(filters.no_cutting(machine()))
+            sc.install_filter(seccomp.no_cutting(sc.machine()))
         if not network:
-            sc.install_filter(filters.no_sockets(machine()))
+            sc.install_filter(seccomp.no_sockets(sc.machine()))
 
 
 def set_limit(kind: int, value: int) -> None:

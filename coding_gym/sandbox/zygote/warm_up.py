@@ -1,8 +1,8 @@
-"""Commands that nobody asked for, run before there is any sandbox.
+"""The warm-up: commands that the server runs before there is any sandbox.
 
 Python rewrites its instructions as it learns what they meet (PEP 659), and makes some objects when
-they are first needed. What it did before the first clone all sandboxes share; what it does in each
-of them costs each of them a quarter of a megabyte, and its first command some time.
+they are first needed. All sandboxes share what was done before the first clone; what is done in
+each of them costs each of them a quarter of a megabyte, and its first command some time.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _REQUEST = {
 }
 
 
-def rehearse() -> int:
+def warm_up() -> int:
     """Answers requests of our own, in a file that only we have; returns how many commands ran.
 
     To be called in the first process of a pid namespace: there, what ends a command's leftovers
@@ -54,7 +54,7 @@ def rehearse() -> int:
 
 
 def _write_and_read() -> None:
-    descriptor = os.memfd_create("rehearsal")
+    descriptor = os.memfd_create("warm-up")
     try:
         path = f"/proc/self/fd/{descriptor}"
         files.write(path, b"x")
