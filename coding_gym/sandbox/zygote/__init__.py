@@ -7,10 +7,10 @@ Nothing here imports anything outside the standard library and this folder: `__m
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
     warm_up    commands that make the server ready for its first sandbox
-    host_folders  the allow-listed pieces of a sandbox's root, and folders shown on request
+    host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
     plan       what a sandbox's first process will do, as a list of system calls
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
-    image_root  the same for an image, whose root is put together without a plan
+    image_root the same for an image, whose root is put together without a plan
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
     init       pid 1 of one sandbox: serves run, read, write and snapshot
     commands   runs shell commands, and leaves nothing of them running

@@ -109,25 +109,6 @@ def prepare_allow_list(host: str, hidden: Iterable[str]) -> AllowList:
     return allowed
 
 
-def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
-    """Puts an empty read-only folder over each third-party or hidden folder below ``folder``.
-
-    Args:
-        folder: Where a host folder is shown here.
-        host_path: The path of that folder on the host.
-        hidden: Host folders that no sandbox may see.
-    """
-    found = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
-    inside = (os.path.relpath(path, host_path) for path in hidden)
-    found += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
-    seen = set()
-    for path in filter(os.path.isdir, found):
-        facts = os.stat(path)
-        if (facts.st_dev, facts.st_ino) not in seen:
-            seen.add((facts.st_dev, facts.st_ino))
-            sc.bind(_EMPTY, path, recursive=False)
-
-
 def _show(source: str, inside: str, allowed: AllowList, hidden: Iterable[str]) -> None:
     target = PARTS + inside
     with step(f"show {inside}"):
@@ -188,6 +169,25 @@ def _date(folder: str) -> None:
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
     os.utime(folder, (DATE_S, DATE_S))
+
+
+def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
+    """Puts an empty read-only folder over each third-party or hidden folder below ``folder``.
+
+    Args:
+        folder: Where a host folder is shown here.
+        host_path: The path of that folder on the host.
+        hidden: Host folders that no sandbox may see.
+    """
+    found = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    inside = (os.path.relpath(path, host_path) for path in hidden)
+    found += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
+    seen = set()
+    for path in filter(os.path.isdir, found):
+        facts = os.stat(path)
+        if (facts.st_dev, facts.st_ino) not in seen:
+            seen.add((facts.st_dev, facts.st_ino))
+            sc.bind(_EMPTY, path, recursive=False)
 
 
 class ShownFolders:

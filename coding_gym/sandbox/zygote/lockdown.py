@@ -74,8 +74,7 @@ def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
     init's priority or affinity fail. An exec by a uid that is not root loses them.
     """
     with calls.step("set the out-of-memory score"):
-        if sc.oom_score() < _OOM_SCORE:
-            calls.write_text("/proc/self/oom_score_adj", str(_OOM_SCORE))
+        calls.raise_oom_score(_OOM_SCORE)
     with calls.step("switch address randomisation off"):
         calls.call("personality", _ADDR_NO_RANDOMIZE, gives=sc.personality(_ASK))
     with calls.step("drop capabilities"):

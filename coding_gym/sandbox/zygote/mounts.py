@@ -81,49 +81,6 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
-def upper_folder(request: dict[str, Any]) -> str:
-    """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
-    if request["upper"] is None:
-        return EPISODE
-    return f"{SHOWN}/{request['names'][request['upper']]}"
-
-
-def top_layer(request: dict[str, Any]) -> list[str]:
-    """Returns the folder that the workspace has its time from, if any."""
-    return [f"{SHOWN}/{request['names'][index]}" for index in request["layers"][:1]]
-
-
-@cache
-def lists_newest_first() -> bool:
-    """Whether a tmpfs, such as the server's own root, lists what was made last first."""
-    for name in ("first", "second"):
-        os.mkdir(f"{EPISODE}/{name}")
-    names = os.listdir(EPISODE)
-    for name in names:
-        os.rmdir(f"{EPISODE}/{name}")
-    return names[0] == "second"
-
-
-def shrink_tmpfs(limits: dict[str, int], folder: int) -> None:
-    """Gives the tmpfs its limits, which a restored sandbox may have reached before.
-
-    Args:
-        limits: Those of the sandbox.
-        folder: The descriptor of a folder of that tmpfs.
-    """
-    with step("limit the sandbox's tmpfs"):
-        own = os.fstat(folder).st_dev
-        # One of its mounts that no requested one covers.
-        place = next(inside for _, inside, _ in _WRITABLE if os.stat(inside).st_dev == own)
-        facts = os.statvfs(place)
-        num_inodes = facts.f_files - facts.f_ffree
-        if num_inodes > limits["num_inodes"] + _SPARE_INODES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        size = max(limits["disk_bytes"], (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
-        options = f"size={size},nr_inodes={max(limits['num_inodes'], num_inodes)}"
-        sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options)
-
-
 def build_root(calls: Calls, request: dict[str, Any], allowed: AllowList) -> None:
     """Puts together a root of the host's files, and changes to it."""
     with calls.step("change the sandbox's root"):
@@ -250,6 +207,70 @@ def limit_counts(calls: Calls) -> None:
             calls.write_text(f"/proc/sys/user/{name}", str(count))
 
 
+def shrink_tmpfs(limits: dict[str, int], folder: int) -> None:
+    """Gives the tmpfs its limits, which a restored sandbox may have reached before.
+
+    Args:
+        limits: Those of the sandbox.
+        folder: The descriptor of a folder of that tmpfs.
+    """
+    with step("limit the sandbox's tmpfs"):
+        own = os.fstat(folder).st_dev
+        # One of its mounts that no requested one covers.
+        place = next(inside for _, inside, _ in _WRITABLE if os.stat(inside).st_dev == own)
+        facts = os.statvfs(place)
+        num_inodes = facts.f_files - facts.f_ffree
+        if num_inodes > limits["num_inodes"] + _SPARE_INODES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        size = max(limits["disk_bytes"], (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
+        options = f"size={size},nr_inodes={max(limits['num_inodes'], num_inodes)}"
+        sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options)
+
+
+def upper_folder(request: dict[str, Any]) -> str:
+    """Returns the folder that holds the upper and work folders of the sandbox's overlays."""
+    if request["upper"] is None:
+        return EPISODE
+    return f"{SHOWN}/{request['names'][request['upper']]}"
+
+
+def top_layer(request: dict[str, Any]) -> list[str]:
+    """Returns the folder that the workspace has its time from, if any."""
+    return [f"{SHOWN}/{request['names'][index]}" for index in request["layers"][:1]]
+
+
+@cache
+def lists_newest_first() -> bool:
+    """Whether a tmpfs, such as the server's own root, lists what was made last first."""
+    for name in ("first", "second"):
+        os.mkdir(f"{EPISODE}/{name}")
+    names = os.listdir(EPISODE)
+    for name in names:
+        os.rmdir(f"{EPISODE}/{name}")
+    return names[0] == "second"
+
+
+def overlay_works_on_tmpfs() -> bool:
+    """Whether this kernel's overlay works whole with its changes on a tmpfs.
+
+    Replaces a folder of a lower layer, which takes user extended attributes on the upper one. Tried
+    and not concluded from the version: distributions carry the change into older kernels.
+    """
+    sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
+    try:
+        for name in ("lower/folder", "upper", "work", "all"):
+            os.makedirs(f"{EPISODE}/{name}")
+        folders = (f"{key}dir={EPISODE}/{key}" for key in ("lower", "upper", "work"))
+        sc.mount("overlay", f"{EPISODE}/all", sc.NOSUID, ",".join((*folders, "userxattr")))
+        os.rmdir(f"{EPISODE}/all/folder")
+        os.mkdir(f"{EPISODE}/all/folder")
+    except OSError:
+        return False
+    finally:
+        sc.unmount(EPISODE)
+    return True
+
+
 def make_real(path: str) -> None:
     """Makes a path a folder, and every part of it: what stands in the way goes."""
     here = ""
@@ -285,24 +306,3 @@ def _is_writable(path: str) -> bool:
 def _around(path: str, places: Iterable[str]) -> list[str]:
     """Returns those places that a path is in."""
     return [place for place in places if f"{path}/".startswith(f"{place.rstrip('/')}/")]
-
-
-def overlay_works_on_tmpfs() -> bool:
-    """Whether this kernel's overlay works whole with its changes on a tmpfs.
-
-    Replaces a folder of a lower layer, which takes user extended attributes on the upper one. Tried
-    and not concluded from the version: distributions carry the change into older kernels.
-    """
-    sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
-    try:
-        for name in ("lower/folder", "upper", "work", "all"):
-            os.makedirs(f"{EPISODE}/{name}")
-        folders = (f"{key}dir={EPISODE}/{key}" for key in ("lower", "upper", "work"))
-        sc.mount("overlay", f"{EPISODE}/all", sc.NOSUID, ",".join((*folders, "userxattr")))
-        os.rmdir(f"{EPISODE}/all/folder")
-        os.mkdir(f"{EPISODE}/all/folder")
-    except OSError:
-        return False
-    finally:
-        sc.unmount(EPISODE)
-    return True

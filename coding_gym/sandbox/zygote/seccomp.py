@@ -50,11 +50,6 @@ _ATTRIBUTES = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
-_METADATA = (
-    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown", "fchownat"),
-    *("utime", "utimes", "futimesat", "utimensat"),
-)
-_FORKS = ("clone", "fork", "vfork")  # clone3 does not exist inside
 
 _NAMESPACE_FLAGS = 0x7E020000
 _AF_UNIX = 1
@@ -123,19 +118,9 @@ def no_cutting(machine: str) -> bytes:
     return _assembled(machine, rules)
 
 
-def ask_init(machine: str) -> bytes:
-    """Returns a filter that asks the listener about metadata of files and about new processes."""
-    return _assembled(machine, _answers((*_METADATA, *_FORKS), _ASK))
-
-
-def metadata_calls(machine: str) -> dict[int, str]:
-    """Returns the calls that change permissions, owners and dates: their names, by number."""
-    return {number: name for name, number in numbers(machine).items() if name in _METADATA}
-
-
-def fork_calls(machine: str) -> dict[int, str]:
-    """Returns the calls that make a process or a thread: their names, by number."""
-    return {number: name for name, number in numbers(machine).items() if name in _FORKS}
+def ask_init(machine: str, names: Iterable[str]) -> bytes:
+    """Returns a filter that asks the listener about some calls."""
+    return _assembled(machine, _answers(names, _ASK))
 
 
 def _inspections() -> dict[str, _Block]:

@@ -253,14 +253,26 @@ class Calls:
         self.call("pivot_root", ".", old_root)
         self.chdir("/")
 
+    def raise_oom_score(self, value: int) -> None:
+        """Makes this process likelier to be killed when memory runs out; never less likely.
+
+        Some containers start with the highest score and may not lower it.
+        """
+        # As bytes: a codec may have to be imported, and here is nothing to import from.
+        with open("/proc/self/oom_score_adj", "rb") as file:
+            present = int(file.read())
+        if value > present:
+            self.write_text("/proc/self/oom_score_adj", str(value))
+
     def prctl(self, option: int, *arguments: int) -> None:
         """Sets an attribute of this process; see the manual page of that name."""
         self.call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
 
 
 NOW = Calls()
-bind, mount, prctl = NOW.bind, NOW.mount, NOW.prctl
-pivot, restrict, unmount, write_text = NOW.pivot, NOW.restrict, NOW.unmount, NOW.write_text
+bind, mount, pivot, prctl = NOW.bind, NOW.mount, NOW.pivot, NOW.prctl
+raise_oom_score, restrict = NOW.raise_oom_score, NOW.restrict
+unmount, write_text = NOW.unmount, NOW.write_text
 
 
 def clone(flags: int) -> int:
@@ -357,22 +369,6 @@ def install_filter(program: bytes, flags: int = 0) -> int:
     Returns what the flags ask for, such as the descriptor of a listener.
     """
     return NOW.call("seccomp", SET_FILTER, flags, filter_record(program))
-
-
-def oom_score() -> int:
-    """Returns how likely this process is to be killed when memory runs out."""
-    # As bytes: a codec may have to be imported, and here is nothing to import from.
-    with open("/proc/self/oom_score_adj", "rb") as file:
-        return int(file.read())
-
-
-def raise_oom_score(value: int) -> None:
-    """Makes this process likelier to be killed when memory runs out; never less likely than it is.
-
-    Some containers start with the highest score and may not lower it.
-    """
-    if value > oom_score():
-        write_text("/proc/self/oom_score_adj", str(value))
 
 
 def _prefixes(path: str) -> list[str]:

@@ -21,14 +21,10 @@ from collections.abc import Sequence
 from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.landlock import descendants
-from coding_gym.sandbox.zygote.landlock.metadata import (
-    ACTIONS,
-    PLACES,
-    Arguments,
-    text_of,
-)
-from coding_gym.sandbox.zygote.syscalls import AT_FDCWD, AT_SYMLINK_NOFOLLOW, machine
+from coding_gym.sandbox.zygote.landlock.metadata import CALLS, Arguments, text_of
+from coding_gym.sandbox.zygote.syscalls import AT_FDCWD, AT_SYMLINK_NOFOLLOW, machine, numbers
 
+_FORKS = ("clone", "fork", "vfork")  # clone3 does not exist inside
 _NEW_LISTENER = 8
 _CONTINUE = 1  # SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel does what was asked
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -40,7 +36,7 @@ _ANSWER = struct.Struct("<QqiI")
 def listen() -> int:
     """Has this process ask from now on, and all that it starts; returns where questions arrive."""
     sc.install_filter(seccomp.no_attributes(machine()))
-    return sc.install_filter(seccomp.ask_init(machine()), _NEW_LISTENER)
+    return sc.install_filter(seccomp.ask_init(machine(), (*CALLS, *_FORKS)), _NEW_LISTENER)
 
 
 class Clerk:
@@ -55,8 +51,9 @@ class Clerk:
     def __init__(self, listener: int, roots: Sequence[str], num_processes: int) -> None:
         self.listener = listener
         self._roots = tuple(f"{root}/" for root in roots)
-        self._calls = seccomp.metadata_calls(machine())
-        self._forks = seccomp.fork_calls(machine())
+        known = numbers(machine())
+        self._calls = {known[name]: call for name, call in CALLS.items() if name in known}
+        self._forks = {known[name] for name in _FORKS if name in known}
         self._num_processes = num_processes
         # No fewer than there are: those of the last count, and all that were granted since.
         self._num_tasks = 1
@@ -94,15 +91,15 @@ class Clerk:
         self._num_tasks += 1
 
     def _do(self, number: int, pid: int, call: int, arguments: Arguments) -> None:
-        name = self._calls[call]
-        folder, path, flags = PLACES[name](arguments)
+        find, change = self._calls[call]
+        folder, path, flags = find(arguments)
         target = self._open(pid, folder, path, follow=not flags & AT_SYMLINK_NOFOLLOW)
         try:
             fcntl.ioctl(self.listener, _IS_VALID, struct.pack("<Q", number))
             place = f"/proc/self/fd/{target}"
             if not f"{os.readlink(place)}/".startswith(self._roots):
                 raise OSError(errno.EPERM, "not in the sandbox")
-            ACTIONS[name](place, target, arguments, pid)
+            change(place, target, arguments, pid)
         finally:
             os.close(target)
 

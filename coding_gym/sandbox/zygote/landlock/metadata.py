@@ -63,22 +63,6 @@ def _at(flags: int | None) -> Callable[[Arguments], Place]:
     return lambda a: (_signed(a[0]), a[1], 0 if flags is None else a[flags])
 
 
-PLACES: dict[str, Callable[[Arguments], Place]] = {
-    "chmod": _by_path,
-    "fchmod": _by_descriptor,
-    "fchmodat": _at(None),
-    "fchmodat2": _at(3),
-    "chown": _by_path,
-    "lchown": _by_link,
-    "fchown": _by_descriptor,
-    "fchownat": _at(4),
-    "utime": _by_path,
-    "utimes": _by_path,
-    "futimesat": _at(None),
-    "utimensat": _at(3),
-}
-
-
 def _chmod(index: int) -> Action:
     return lambda place, _, a, __: os.chmod(place, a[index] & 0o7777)
 
@@ -113,17 +97,18 @@ def _seconds(pid: int, address: int) -> bytes:
     return struct.pack("<4q", accessed_s, 0, modified_s, 0)
 
 
-ACTIONS: dict[str, Action] = {
-    "chmod": _chmod(1),
-    "fchmod": _chmod(1),
-    "fchmodat": _chmod(2),
-    "fchmodat2": _chmod(2),
-    "chown": _chown(1),
-    "lchown": _chown(1),
-    "fchown": _chown(1),
-    "fchownat": _chown(2),
-    "utime": _times(1, _seconds),
-    "utimes": _times(1, _timevals),
-    "futimesat": _times(2, _timevals),
-    "utimensat": _times(2, _timespecs),
+# The calls: where each says its file is, and what it does to it.
+CALLS: dict[str, tuple[Callable[[Arguments], Place], Action]] = {
+    "chmod": (_by_path, _chmod(1)),
+    "fchmod": (_by_descriptor, _chmod(1)),
+    "fchmodat": (_at(None), _chmod(2)),
+    "fchmodat2": (_at(3), _chmod(2)),
+    "chown": (_by_path, _chown(1)),
+    "lchown": (_by_link, _chown(1)),
+    "fchown": (_by_descriptor, _chown(1)),
+    "fchownat": (_at(4), _chown(2)),
+    "utime": (_by_path, _times(1, _seconds)),
+    "utimes": (_by_path, _times(1, _timevals)),
+    "futimesat": (_at(None), _times(2, _timevals)),
+    "utimensat": (_at(3), _times(2, _timespecs)),
 }
