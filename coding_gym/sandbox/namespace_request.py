@@ -1,6 +1,7 @@
 """What a zygote is asked to open, worked out from a spec."""
 
 from pathlib import Path, PurePosixPath
+from stat import S_ISDIR
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
@@ -48,6 +49,7 @@ def namespace_request(
         "show": shown,
         "upper": disk,
         "layers": layers,
+        "time_ns": Path(shown[layers[0]]["path"]).stat().st_mtime_ns if layers else None,
         "mounts": mounts,
         "image": image and _image(shown, image),
         "alias": _checked_target(spec.workspace_alias) if spec.workspace_alias else "",
@@ -116,6 +118,7 @@ def _show(
         {
             "path": str(real),
             "id": [facts.st_dev, facts.st_ino],
+            "is_folder": S_ISDIR(facts.st_mode),
             "writable": writable,
             "covered": covered,
             "once": once,

@@ -9,24 +9,24 @@ to hide. Layers, interpreters and mounts are shown when a sandbox asks for them.
 import os
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from glob import glob
 from typing import Any
 
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import step
 
-PARTS = "/parts"
+# In the server's root: the allow-list, folders shown on request, an empty file, an empty folder.
+ALLOWED = "/allowed"
 SHOWN = "/shown"
-NOTHING = "/parts/nothing"  # an empty file
-_EMPTY = "/parts/empty"
+NOTHING = "/nothing"
+_EMPTY = "/empty"
 UID = GID = 1000
 # The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
 DATE_S = 946684800
 # Every mount below `SHOWN` is copied at each clone, about a microsecond a piece.
 _CAPACITY = 48
 
-_TOP_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -74,54 +74,45 @@ THIRD_PARTY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AllowList:
-    """What a sandbox's root is put together from, ready below `PARTS`.
-
-    Attributes:
-        binds: Prepared folders and their paths inside.
-        links: Symbolic links of the root, path inside to target.
-    """
-
-    binds: dict[str, str] = field(default_factory=dict)
-    links: dict[str, str] = field(default_factory=dict)
+def allowed_folders() -> list[str]:
+    """Returns the folders of the allow-list, as paths inside."""
+    links = allowed_links()
+    paths = [f"/{name}" for name in (*_TOP_FOLDERS, "etc", "dev")]
+    return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
 
 
-def prepare_allow_list(host: str, hidden: Iterable[str]) -> AllowList:
-    """Prepares the allow-list from the host's root, which is mounted at ``host``."""
-    allowed = AllowList()
-    os.makedirs(_EMPTY, mode=0o755)
+def allowed_links() -> dict[str, str]:
+    """Returns the symbolic links of the allow-list: paths inside, and their targets."""
+    links = [name for name in _TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
+    return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
+
+
+def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
+    """Prepares the allow-list, below `ALLOWED`, from the host's root, which is at ``host``."""
+    for folder in (ALLOWED, _EMPTY):
+        os.mkdir(folder)
     with step("prepare an empty file"):
         sc.write_text(NOTHING, "")
         sc.bind(NOTHING, NOTHING, recursive=False)
         sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
-    _show(f"{host}/usr", "/usr", allowed, hidden)
     for name in _TOP_FOLDERS:
-        source = f"{host}/{name}"
+        source, target = f"{host}/{name}", f"{ALLOWED}/{name}"
         if os.path.islink(source):
-            allowed.links[f"/{name}"] = os.readlink(source)
+            os.symlink(os.readlink(source), target)
         elif os.path.isdir(source):
-            _show(source, f"/{name}", allowed, hidden)
+            with step(f"show /{name}"):
+                os.mkdir(target)
+                sc.bind(source, target)
+                _cover(target, f"/{name}", hidden)
+                sc.restrict(target, sc.NOSUID | sc.NODEV | sc.READ_ONLY)
     with step("prepare /etc"):
-        _prepare_etc(host, allowed)
+        _prepare_etc(host, f"{ALLOWED}/etc")
     with step("prepare /dev"):
-        _prepare_dev(host, allowed)
-    return allowed
+        _prepare_dev(host, f"{ALLOWED}/dev")
 
 
-def _show(source: str, inside: str, allowed: AllowList, hidden: Iterable[str]) -> None:
-    target = PARTS + inside
-    with step(f"show {inside}"):
-        os.makedirs(target)
-        sc.bind(source, target)
-        _cover(target, inside, hidden)
-        sc.restrict(target, sc.NOSUID | sc.NODEV | sc.READ_ONLY)
-    allowed.binds[target] = inside
-
-
-def _prepare_etc(host: str, allowed: AllowList) -> None:
-    etc = f"{PARTS}/etc"
-    os.makedirs(etc)
+def _prepare_etc(host: str, etc: str) -> None:
+    os.mkdir(etc)
     for name in _COPIED:
         if os.path.isfile(f"{host}/etc/{name}"):
             with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
@@ -141,12 +132,10 @@ def _prepare_etc(host: str, allowed: AllowList) -> None:
     for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
         sc.bind(_EMPTY, path, recursive=False)
     sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
-    allowed.binds[etc] = "/etc"
 
 
-def _prepare_dev(host: str, allowed: AllowList) -> None:
-    dev = f"{PARTS}/dev"
-    os.makedirs(dev)
+def _prepare_dev(host: str, dev: str) -> None:
+    os.mkdir(dev)
     for name in _DEVICES:
         with open(f"{dev}/{name}", "wb"):
             pass
@@ -161,7 +150,6 @@ def _prepare_dev(host: str, allowed: AllowList) -> None:
     # Not nodev, which would make the nodes useless. Read-only, for the nodes are the host's own:
     # they can still be written to, but not dated.
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
-    allowed.binds[dev] = "/dev"
 
 
 def _date(folder: str) -> None:
@@ -214,8 +202,8 @@ class ShownFolders:
 
         Args:
             item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
-                fetched anew), ``writable``, ``covered`` (hide third-party packages in it), ``once``
-            (nobody will ask for it again).
+                fetched anew), ``is_folder``, ``writable``, ``covered`` (hide third-party packages
+                in it), ``once`` (nobody will ask for it again).
         """
         key = self.key(item)
         if key not in self._names:
@@ -254,11 +242,10 @@ class ShownFolders:
         sc.enter_mounts(self._host_mounts)
         try:
             tree = sc.clone_tree(path)
-            is_folder = os.path.isdir(path)
         finally:
             sc.enter_mounts(self._own_mounts)
         try:
-            name = self._place_for(is_folder=is_folder)
+            name = self._place_for(is_folder=item["is_folder"])
             target = f"{SHOWN}/{name}"
             sc.attach_tree(tree, target)
         finally:

@@ -12,7 +12,7 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import mounts, scratch
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.host_folders import DATE_S, PARTS, SHOWN
+from coding_gym.sandbox.zygote.host_folders import ALLOWED, DATE_S, SHOWN
 from coding_gym.sandbox.zygote.mounts import EPISODE, OLD, make_real
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.syscalls import Calls
@@ -118,7 +118,7 @@ def _fill(request: dict[str, Any], times: _Times) -> None:
     # Written and not bound, so that they can be changed, as in a container.
     for path, text in (_FILES | request["files"]).items():
         _write(path, text)
-    sc.bind(f"{OLD}{PARTS}/dev", "/dev")
+    sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
     for path in request["links"]:
         make_real(os.path.dirname(path))
         _remove(path)
@@ -141,7 +141,7 @@ def _resolved_mounts(request: dict[str, Any], times: _Times) -> list[tuple[int, 
     for index, target in request["mounts"]:
         with step(f"mount at {target}"):
             place = _target(request, target, times)
-            if request["are_folders"][index]:
+            if request["show"][index]["is_folder"]:
                 make_real(place)
             found.append((index, place))
     return found

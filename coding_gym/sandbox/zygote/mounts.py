@@ -12,7 +12,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.host_folders import DATE_S, GID, NOTHING, SHOWN, UID, AllowList
+from coding_gym.sandbox.zygote.host_folders import (
+    ALLOWED,
+    DATE_S,
+    GID,
+    NOTHING,
+    SHOWN,
+    UID,
+    allowed_folders,
+    allowed_links,
+)
 from coding_gym.sandbox.zygote.steps import step
 from coding_gym.sandbox.zygote.syscalls import Calls
 
@@ -57,11 +66,12 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
 
     Args:
         calls: What it is added to.
-        request: ``names`` below `SHOWN`, and whether these ``are_folders``; ``layers`` (indices
-            into them, topmost first); ``mounts`` (pairs of index and path inside); ``upper`` (the
-            index of a folder on disk for changes, None for a tmpfs); ``links``; ``files``;
-            ``limits``; ``restores``; ``image`` (what `image_root` takes, and the ``uid`` and
-            ``gid`` of its user; None for the allow-list).
+        request: ``show`` (what `ShownFolders` takes) and the ``names`` of these below `SHOWN`;
+            ``layers`` (indices into them, topmost first); ``time_ns`` (that of the workspace, None
+            for our own date); ``mounts`` (pairs of index and path inside); ``upper`` (the index of
+            a folder on disk for changes, None for a tmpfs); ``links``; ``files``; ``limits``;
+            ``restores``; ``image`` (what `image_root` takes, and the ``uid`` and ``gid`` of its
+            user; None for the allow-list).
     """
     limits = request["limits"]
     size, num_inodes = limits["disk_bytes"], limits["num_inodes"]
@@ -76,12 +86,11 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
         calls.chmod(f"{EPISODE}/{name}", mode)
         calls.utime(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request)}/upper"
-    tops = top_layer(request)
-    calls.utime(upper, os.stat(tops[0]).st_mtime_ns if tops else _DATE_NS)
+    calls.utime(upper, _DATE_NS if request["time_ns"] is None else request["time_ns"])
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
-def build_root(calls: Calls, request: dict[str, Any], allowed: AllowList) -> None:
+def build_root(calls: Calls, request: dict[str, Any]) -> None:
     """Puts together a root of the host's files, and changes to it."""
     with calls.step("change the sandbox's root"):
         root = f"{EPISODE}/root"
@@ -90,12 +99,12 @@ def build_root(calls: Calls, request: dict[str, Any], allowed: AllowList) -> Non
     with calls.step("fill the sandbox's root"):
         for folder in _FOLDERS:
             calls.mkdir(folder)
-        for path, target in allowed.links.items():
+        for path, target in allowed_links().items():
             calls.symlink(target, path)
         calls.symlink("../tmp", "/var/tmp")  # noqa: S108
-        for source, inside in allowed.binds.items():
-            calls.mkdir(inside)
-            calls.bind(OLD + source, inside)
+        for folder in allowed_folders():
+            calls.mkdir(folder)
+            calls.bind(OLD + ALLOWED + folder, folder)
     mount_own_folders(calls, request)
     mount_requested(calls, request, request["mounts"])
     with calls.step("write the sandbox's files"):
@@ -108,7 +117,7 @@ def build_root(calls: Calls, request: dict[str, Any], allowed: AllowList) -> Non
     with calls.step("close the sandbox's root"):
         calls.unmount(OLD)
         calls.rmdir(OLD)
-        for path in sorted(_dated(request, allowed)):
+        for path in sorted(_dated(request)):
             calls.utime(path, _DATE_NS)
         calls.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
     limit_counts(calls)
@@ -178,7 +187,7 @@ def mount_requested(
     """Mounts what is asked for, seen from the new root while the old one is still there."""
     for index, target in mounts:
         with calls.step(f"mount at {target}"):
-            is_folder = request["are_folders"][index]
+            is_folder = request["show"][index]["is_folder"]
             if request["restores"] and _is_writable(target):
                 # A policy may have moved the way to it, and put something else there.
                 folder = target if is_folder else os.path.dirname(target)
@@ -234,11 +243,6 @@ def upper_folder(request: dict[str, Any]) -> str:
     return f"{SHOWN}/{request['names'][request['upper']]}"
 
 
-def top_layer(request: dict[str, Any]) -> list[str]:
-    """Returns the folder that the workspace has its time from, if any."""
-    return [f"{SHOWN}/{request['names'][index]}" for index in request["layers"][:1]]
-
-
 @cache
 def lists_newest_first() -> bool:
     """Whether a tmpfs, such as the server's own root, lists what was made last first."""
@@ -283,16 +287,16 @@ def make_real(path: str) -> None:
         os.mkdir(here, 0o755)
 
 
-def _dated(request: dict[str, Any], allowed: AllowList) -> set[str]:
+def _dated(request: dict[str, Any]) -> set[str]:
     """Returns what a fixed time is given to: links, and folders on the sandbox's own tmpfs."""
     targets = [target for _, target in request["mounts"]]
     is_own = {"/": True, "/workspace": not request["layers"], "/proc": False}
-    is_own |= dict.fromkeys((*allowed.binds.values(), *allowed.links), False)
+    is_own |= dict.fromkeys((*allowed_folders(), *allowed_links()), False)
     is_own |= {inside: True for _, inside, _ in _WRITABLE}
     above = {str(folder) for path in targets for folder in PurePosixPath(path).parents}
     shown = {p for p in above.union(request["links"], _DATED) if not _around(p, targets)}
     dated = {path for path in shown if is_own[max(_around(path, is_own), key=len)]}
-    dated |= set(allowed.links)
+    dated |= set(allowed_links())
     if request["restores"]:  # which gave the others their times
         dated = {path for path in dated if not _is_writable(path)}
     return dated

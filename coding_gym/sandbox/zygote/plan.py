@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from coding_gym.sandbox.zygote import changes, image_root, lockdown, mounts, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
-from coding_gym.sandbox.zygote.host_folders import SHOWN, AllowList, ShownFolders
+from coding_gym.sandbox.zygote.host_folders import ShownFolders
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 # The first process's only descriptor at its start: the channel to the owner. The server has its own
@@ -58,7 +58,6 @@ class PlannedSandbox:
         commands: What runs its commands.
         changed: The folders that hold what is changed in it.
         shown: What it needs of `ShownFolders`, and the names that this has there.
-        times: The folders there whose times it has, and these times.
     """
 
     namespaces: int
@@ -66,20 +65,17 @@ class PlannedSandbox:
     commands: Commands
     changed: changes.Changes
     shown: tuple[tuple[Hashable, str], ...]
-    times: tuple[tuple[str, int], ...]
 
 
 class PlanCache:
     """Plans sandboxes, and keeps the plans for requests that come again.
 
     Args:
-        allowed: The host's files that all sandboxes share.
-        shown: Shows those that a sandbox asks for.
+        shown: Shows the host's folders that a sandbox asks for.
         channel: In a first process, its owner's end.
     """
 
-    def __init__(self, allowed: AllowList, shown: ShownFolders, channel: socket) -> None:
-        self._allowed = allowed
+    def __init__(self, shown: ShownFolders, channel: socket) -> None:
         self._shown = shown
         self._channel = channel
         self._known: dict[bytes, PlannedSandbox] = {}
@@ -91,7 +87,7 @@ class PlanCache:
             SetupError: It cannot be planned; most often what it wants to be shown cannot be.
         """
         planned = self._known.get(text)
-        if planned is not None and self._is_current(planned):
+        if planned is not None and self._shown.keep(planned.shown):
             return planned
         request = wire.parse(text)
         try:
@@ -110,19 +106,10 @@ class PlanCache:
         """Hides host folders that were there for one sandbox, or are too many."""
         self._shown.trim()
 
-    def _is_current(self, planned: PlannedSandbox) -> bool:
-        try:
-            is_dated = all(os.stat(p).st_mtime_ns == time for p, time in planned.times)
-        except OSError:
-            return False
-        return is_dated and self._shown.keep(planned.shown)
-
     def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
         request["names"] = [self._shown.place(item) for item in request["show"]]
-        folders = [f"{SHOWN}/{name}" for name in request["names"]]
-        request["are_folders"] = [os.path.isdir(folder) for folder in folders]
         plan = Plan()
-        changed = _plan_sandbox(plan, request, self._allowed, self._channel)
+        changed = _plan_sandbox(plan, request, self._channel)
         keys = map(self._shown.key, request["show"])
         return PlannedSandbox(
             namespaces=_NAMESPACES | (0 if request["network"] else sc.NEW_NET),
@@ -130,13 +117,10 @@ class PlanCache:
             commands=Commands(request, self._channel),
             changed=changed,
             shown=tuple(zip(keys, request["names"], strict=True)),
-            times=tuple((path, os.stat(path).st_mtime_ns) for path in mounts.top_layer(request)),
         )
 
 
-def _plan_sandbox(
-    plan: "Plan", request: dict[str, Any], allowed: AllowList, channel: socket
-) -> changes.Changes:
+def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> changes.Changes:
     """Plans all that a cloned process does to become the first process of a sandbox.
 
     Returns the folders that hold what is changed in it.
@@ -159,7 +143,7 @@ def _plan_sandbox(
     if image:
         plan.do(partial(image_root.build, request))
     else:
-        mounts.build_root(plan, request, allowed)
+        mounts.build_root(plan, request)
     if request["restores"]:
         plan.do(partial(mounts.shrink_tmpfs, request["limits"], changed.folders["tmp"]))
     lockdown.set_network(plan, shared=request["network"])

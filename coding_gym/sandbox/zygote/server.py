@@ -12,7 +12,7 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import host_folders, init, mounts, packing, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.host_folders import AllowList, ShownFolders
+from coding_gym.sandbox.zygote.host_folders import ShownFolders
 from coding_gym.sandbox.zygote.plan import CHANNEL, PlanCache, PlannedSandbox
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.warm_up import warm_up
@@ -28,7 +28,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     warm_up()
     try:
-        allowed, shown = _prepare(config)
+        shown = _prepare(config)
         packing.warm_up("/warm-up")
         _become(config["uid"], config["gid"])
     except SetupError as error:
@@ -39,14 +39,14 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    plans = PlanCache(allowed, shown, control)
+    plans = PlanCache(shown, control)
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
     gc.collect()
     gc.freeze()
     gc.disable()
-    null = os.open(f"{host_folders.PARTS}/dev/null", os.O_RDWR)
+    null = os.open(f"{host_folders.ALLOWED}/dev/null", os.O_RDWR)
     control.sendall(wire.pack({"overlay_works_on_tmpfs": mounts.overlay_works_on_tmpfs()}))
     os.dup2(null, 2)
     os.close(null)
@@ -56,7 +56,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
         os._exit(0)
 
 
-def _prepare(config: dict[str, Any]) -> tuple[AllowList, ShownFolders]:
+def _prepare(config: dict[str, Any]) -> ShownFolders:
     """Builds the server's own root: the allow-list, /proc, and nothing else."""
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
@@ -67,7 +67,7 @@ def _prepare(config: dict[str, Any]) -> tuple[AllowList, ShownFolders]:
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
         os.mkdir("/tmp/host")  # noqa: S108
         sc.pivot("/tmp", "host")  # noqa: S108
-    allowed = host_folders.prepare_allow_list("/host", config["hidden"])
+    host_folders.prepare_allow_list("/host", config["hidden"])
     with step("mount /proc"):
         os.mkdir("/proc")
         sc.mount("proc", "/proc", sc.NOSUID | sc.NODEV | sc.NOEXEC)
@@ -75,7 +75,7 @@ def _prepare(config: dict[str, Any]) -> tuple[AllowList, ShownFolders]:
         sc.unmount("/host")
         os.rmdir("/host")
     os.mkdir(mounts.EPISODE)
-    return allowed, ShownFolders(host_mounts, own_mounts, config["hidden"])
+    return ShownFolders(host_mounts, own_mounts, config["hidden"])
 
 
 def _become(uid: int, gid: int) -> None:
