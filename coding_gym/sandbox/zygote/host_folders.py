@@ -192,7 +192,7 @@ class ShownFolders:
         self._own_mounts = own_mounts
         self._hidden = tuple(hidden)
         self._names: OrderedDict[Hashable, str] = OrderedDict()
-        self._spent: list[Hashable] = []
+        self._for_one: list[Hashable] = []
         self._free: dict[bool, list[str]] = {True: [], False: []}
         self._count = 0
         os.mkdir(SHOWN)
@@ -203,7 +203,7 @@ class ShownFolders:
         Args:
             item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
                 fetched anew), ``is_folder``, ``writable``, ``covered`` (hide third-party packages
-                in it), ``once`` (nobody will ask for it again).
+                in it), ``once`` (for one sandbox only).
         """
         key = self.key(item)
         if key not in self._names:
@@ -211,16 +211,16 @@ class ShownFolders:
                 self._names[key] = self._fetch(item)
         self._names.move_to_end(key)
         if item["once"]:
-            self._spent.append(key)
+            self._for_one.append(key)
         return self._names[key]
 
     @staticmethod
     def key(item: dict[str, Any]) -> Hashable:
-        """Returns what tells an item of `place` from others."""
+        """Returns the identity of an item of `place`."""
         return (item["path"], *item["id"], item["writable"], item["covered"])
 
     def keep(self, shown: Iterable[tuple[Hashable, str]]) -> bool:
-        """Whether all of these are still shown, by these names; they stay longer then."""
+        """Whether all of these are still shown by these names; if so, marks them as used."""
         for key, name in shown:
             if self._names.get(key) != name:
                 return False
@@ -228,9 +228,9 @@ class ShownFolders:
         return True
 
     def trim(self) -> None:
-        """Unmounts what is spent, and the folders that were asked for longest ago."""
-        while self._spent or len(self._names) > _CAPACITY:
-            key = self._spent.pop() if self._spent else next(iter(self._names))
+        """Unmounts folders that were shown for one sandbox, and the least recently used ones."""
+        while self._for_one or len(self._names) > _CAPACITY:
+            key = self._for_one.pop() if self._for_one else next(iter(self._names))
             name = self._names.pop(key)
             with step(f"hide {SHOWN}/{name}"):
                 sc.unmount(f"{SHOWN}/{name}")

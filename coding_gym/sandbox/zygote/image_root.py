@@ -203,7 +203,7 @@ def _remove(path: str) -> None:
 
 def _write(path: str, text: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        return  # the image's own affair
+        return  # the image wants a folder here
     if os.path.lexists(path):
         os.unlink(path)
     sc.write_text(path, text)

@@ -32,17 +32,17 @@ OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
 # A folder of that tmpfs, its path inside, its mode.
 _WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", "/dev/shm", 0o1777))  # noqa: S108
-# What setting up takes for a moment where a policy left nothing, and what it may have moved away.
+# Space for the set-up in case a snapshot fills the limits, and for folders that a policy moved.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
-# All sandboxes of a machine share some thousand terminals, and those of a user her inotify objects:
-# one must not take what the others need.
+# All sandboxes of a machine share some thousand terminals, and those of a user the inotify objects:
+# one sandbox must not use up what the others need.
 _MAX_TERMINALS = 64
 _MAX_COUNTS = {
     "max_user_namespaces": 0,
     "max_inotify_instances": 16,
     "max_inotify_watches": 8192,
 }
-# What the host's kernel was started with, and which keys its user holds.
+# They show the command line of the host's kernel, and the keys of its user.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys")
 _FOLDERS = (
     *("/workspace", "/home", "/home/agent", "/tmp", "/proc", "/var", "/run", "/opt"),  # noqa: S108
@@ -276,7 +276,7 @@ def overlay_works_on_tmpfs() -> bool:
 
 
 def make_real(path: str) -> None:
-    """Makes a path a folder, and every part of it: what stands in the way goes."""
+    """Makes each part of a path a folder, in place of a file or link that is there."""
     here = ""
     for name in path.split("/")[1:]:
         here += f"/{name}"

@@ -1,9 +1,9 @@
 """The set-up of a sandbox as a list of system calls, worked out before it has a process.
 
-What a first process so much as looks at costs it memory of its own for as long as the sandbox
-lives: a page for every object of Python, for there is a count of its users in it. So the server
-works the list out (`_plan_sandbox` has it from top to bottom), writes it down as plain numbers,
-and keeps it for the next sandbox of its kind; the first process does nothing but go through it.
+Every Python object that a first process touches costs it memory for as long as the sandbox lives:
+the object's reference count changes, and the page that holds it is no longer shared with the
+server. So the server works the list out (`_plan_sandbox` has it from top to bottom), writes it down
+as plain numbers, and keeps it for the next sandbox of its kind; the first process only runs it.
 """
 
 import ctypes
@@ -103,7 +103,7 @@ class PlanCache:
         return planned
 
     def tidy(self) -> None:
-        """Hides host folders that were there for one sandbox, or are too many."""
+        """Unmounts host folders that were shown for one sandbox, or are too many."""
         self._shown.trim()
 
     def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
@@ -237,7 +237,7 @@ def _do(call: _Call) -> None:
 
 
 def _require_tolerated(call: _Call, result: int) -> None:
-    """Raises SetupError unless a result that was not foreseen is an error that is well too."""
+    """Raises SetupError for an unexpected result, unless it is a tolerated error."""
     if result >= 0:
         raise SetupError(call.step, 0, f"{call.text} gave {result}, not {call.gives}")
     code = ctypes.get_errno()

@@ -41,7 +41,7 @@ _REFUSED = {
     "where memory lies": "mbind set_mempolicy migrate_pages move_pages vmsplice",
     "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
 }
-# They would write out what all of the machine has not yet written; nothing of a sandbox's lasts.
+# They would write out all unwritten data of the machine; no file of a sandbox has to last.
 _IGNORED = ("sync", "syncfs")
 # Memory behind a descriptor is in no process's sum unless mapped: none could be held to a limit.
 _MEMORY_FILES = ("memfd_create", "memfd_secret")
@@ -156,7 +156,7 @@ def _inspections() -> dict[str, _Block]:
         ],
         "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
         "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
-        # A wish that the kernel may grant or not; here each socket keeps the size it has.
+        # The kernel need not grant these sizes; here each socket keeps the one that it has.
         "setsockopt": [
             _argument(1),
             *_require((_SOL_SOCKET,), _ALLOW),

@@ -159,7 +159,8 @@ class Calls:
             arguments: Numbers; and texts, which the message of an error names, or bytes, where it
                 wants the address of such.
             gives: What a `plan.Plan` requires it to return.
-            tolerates: An error number that is well too, or `ANY_ERROR`; -1 is returned then.
+            tolerates: The number of an error that does not matter, or `ANY_ERROR`; the result is
+                -1 then.
 
         Raises:
             OSError: It failed.
@@ -223,7 +224,7 @@ class Calls:
         self.call("utimensat", AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW)
 
     def refuse_symlinks(self, path: str) -> None:
-        """Fails at the first one in a path, of which the last parts need not exist."""
+        """Fails if a part of a path is a symbolic link; its last parts need not exist."""
         how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
         for part in _prefixes(path):
             found = self.opened("openat2", AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
@@ -323,8 +324,8 @@ def attach_tree(descriptor: int, target: str) -> None:
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
     """Opens a file as ``os.open`` does, but follows none of the links of ``/proc`` to open files.
 
-    They would lead the first process, at the wish of a policy, to what it holds and commands do
-    not, such as folders below those that are mounted. Such a path is ELOOP.
+    With them a policy could make the first process open what it holds and commands do not, such as
+    folders below those that are mounted. Such a path is ELOOP.
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:
