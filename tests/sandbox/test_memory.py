@@ -14,6 +14,7 @@ from sandbox_scene import make_sandbox
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 from coding_gym.sandbox.zygote import memory
+from coding_gym.sandbox.zygote.processes import NamespaceProcesses
 
 _CALLS = (
     "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"
@@ -187,7 +188,8 @@ def test_shared_memory_counts_once_by_its_largest_mapping(tmp_path: Path) -> Non
     (tmp_path / "net" / "sockstat").write_text("sockets: used 3\n", encoding="ascii")
     for limit, is_exceeded in ((200 * mib, True), (320 * mib, False)):
         _write_processes(tmp_path, "1", "5", "6", "self", status=status, maps=whole)
-        watch = memory.MemoryWatch(limit, owns_network=True, proc=str(tmp_path))
+        processes = NamespaceProcesses(str(tmp_path))
+        watch = memory.MemoryWatch(limit, processes, owns_network=True, proc=str(tmp_path))
         now = time.monotonic()
         assert watch.is_exceeded(now) is is_exceeded
         # It is remembered as long as a part of it is mapped.
@@ -203,5 +205,6 @@ def test_a_look_that_a_busy_machine_delays_counts_as_ever(
     for share_kb, is_exceeded in ((30000, False), (60000, True)):
         rollup = f"Pss_Anon:\t {share_kb} kB\n"
         _write_processes(tmp_path, "5", "6", status=status, maps="", smaps_rollup=rollup)
-        watch = memory.MemoryWatch(100 << 20, owns_network=False, proc=str(tmp_path))
+        processes = NamespaceProcesses(str(tmp_path))
+        watch = memory.MemoryWatch(100 << 20, processes, owns_network=False, proc=str(tmp_path))
         assert watch.is_exceeded(0.0) is is_exceeded

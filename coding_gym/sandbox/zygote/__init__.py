@@ -16,11 +16,10 @@ Nothing here imports anything outside the standard library and this folder: `__m
     commands   runs shell commands, and leaves nothing of them running
     shells     a bash that waits for its command, and one that outlives it
     spawn      how a bash starts and what it reads
-    feeds      what is written to a pipe that a shell reads
-    answers    what a shell that lives on says at the end of a command
+    enclosures how processes start in a kind of sandbox, and which ones are its own
     watch      waits for a command's output, end, time and memory
     memory     looks how much memory the sandbox's processes hold
-    processes  the sandbox's processes: all of them, and their end
+    processes  the sandbox's processes: which they are, how they are stopped and ended
     replies    what is said of a command that ended
     output     output that keeps its head and its tail
     files      reading and writing one file
@@ -30,7 +29,6 @@ Nothing here imports anything outside the standard library and this folder: `__m
     tar_records  the records of that tar
     placing    makes files below a folder, and never outside of it
     chunks     a long answer in pieces
-    stillness  stops every process for a moment
     syscalls   the system calls that Python lacks, and the numbers of all
     seccomp    the filters on system calls
     wire       messages between owner, server and init

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coding_gym.sandbox.zygote import chunks, stillness, wire
+from coding_gym.sandbox.zygote import chunks, wire
 from coding_gym.sandbox.zygote.packing import pack
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
@@ -26,11 +26,10 @@ class Changes:
 
 
 def send(changes: Changes, channel: socket.socket) -> None:
-    """Sends all changes to the owner, while no process of the sandbox runs."""
+    """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
     try:
-        with stillness.stopped():
-            writer = chunks.writer_to(channel)
-            pack(changes.folders, writer, newest_first=changes.newest_first)
+        writer = chunks.writer_to(channel)
+        pack(changes.folders, writer, newest_first=changes.newest_first)
     except (BrokenPipeError, ConnectionResetError):
         raise  # the owner is gone
     except OSError as error:

@@ -5,10 +5,11 @@ import os
 import socket
 import time
 from collections.abc import Set
+from contextlib import AbstractContextManager
 from typing import Any
 
-from coding_gym.sandbox.zygote import processes, replies, spawn, stillness, wire
-from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote import processes, replies, spawn, wire
+from coding_gym.sandbox.zygote.enclosures import NAMESPACE, Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
@@ -31,26 +32,40 @@ class Commands:
         request: What the sandbox was opened with: ``env``, ``limits``, ``network``, ``shell``
             (``"fresh"``, ``"waiting"`` or ``"persistent"``).
         channel: The owner's; its end ends this process.
-        home: Where commands start: the workspace, which is mounted there and can be nothing else.
+        home: Where commands start: the workspace, which can be nothing else.
+        enclosure: Starts, lists and ends processes.
+
+    Attributes:
+        enclosure: As given.
     """
 
     def __init__(
-        self, request: dict[str, Any], channel: socket.socket, *, home: str = _WORKSPACE
+        self,
+        request: dict[str, Any],
+        channel: socket.socket,
+        *,
+        home: str = _WORKSPACE,
+        enclosure: Enclosure = NAMESPACE,
     ) -> None:
+        self.enclosure = enclosure
         self._home = home
         # Encoded once; each start of a process would do it again.
         self._env = _encoded(request["env"])
         self._channel = channel
         self._num_processes: int = request["limits"]["num_processes"]
         self._memory = MemoryWatch(
-            request["limits"]["memory_bytes"], owns_network=not request["network"]
+            request["limits"]["memory_bytes"],
+            enclosure.processes,
+            owns_network=enclosure.owns_network and not request["network"],
         )
-        self._waiting = WaitingShell(self._env) if request["shell"] == "waiting" else None
-        self._prepared = PreparedShell(self._env)
+        self._waiting: WaitingShell | None = None
+        if request["shell"] == "waiting":
+            self._waiting = WaitingShell(enclosure.launcher, self._env)
+        self._prepared = PreparedShell(enclosure, self._env)
         self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
         self._lasting: LastingShell | None = None
         if request["shell"] == "persistent":
-            self._lasting = LastingShell(self._env, channel, self._memory)
+            self._lasting = LastingShell(enclosure, self._env, channel, self._memory)
 
     def parse(self, text: bytes) -> dict[str, Any]:
         """Returns what a request's header says; most often the same as the last one, so shared."""
@@ -68,6 +83,10 @@ class Commands:
             self._waiting.prepare(self.go_home)
         elif self._lasting is not None:
             self._lasting.rest(self.go_home)
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """Stops all processes of the sandbox meanwhile."""
+        return processes.stopped(self.enclosure.processes)
 
     def prepare(self, request: dict[str, Any], body: bytes) -> None:
         """Starts a command ahead of the run that is expected to ask for it, where that can be.
@@ -108,7 +127,12 @@ class Commands:
     def _enter(self, request: dict[str, Any]) -> None:
         """Changes to the folder of a command, but for a shell that is in one already."""
         if not request["is_plain"]:
-            sc.change_folder(request["cwd"])
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+            folder = self.enclosure.open_file(request["cwd"], flags, 0)
+            try:
+                os.fchdir(folder)
+            finally:
+                os.close(folder)
         elif self._lasting is None or not self._lasting.is_running():
             self.go_home()
 
@@ -121,16 +145,16 @@ class Commands:
             shell = self._prepared.take(*_parted(request, body))
             if shell is not None:
                 return self._watch(shell, request, started)
-        with stillness.stopped():
-            return self._run(request, body, started, processes.pids())
+        with self.stopped():
+            return self._run(request, body, started, self.enclosure.processes.pids())
 
     def _run_beside_shell(
         self, lasting: LastingShell, request: dict[str, Any], body: bytes, started: float
     ) -> Reply:
         if request["is_plain"]:
             return lasting.run(request, body, started)
-        with stillness.stopped():
-            kept = processes.pids()
+        with self.stopped():
+            kept = self.enclosure.processes.pids()
             if self._are_too_many(kept):
                 lasting.end(_NO_ROOM)
                 kept = frozenset()
@@ -154,7 +178,7 @@ class Commands:
         started: float,
         kept: Set[int] = frozenset(),
     ) -> Reply:
-        command = Command(shell, request["max_output_bytes"])
+        command = Command(shell, self.enclosure, request["max_output_bytes"])
         try:
             if self._lasting is None:
                 self._memory.begin(started)
@@ -173,13 +197,13 @@ class Commands:
             self._waiting.end()
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
         try:
-            return spawn.fresh(text, stdin, env)
+            return spawn.fresh(self.enclosure.launcher, text, stdin, env)
         except OSError as error:
             # What runs in the background may have left no room for another process.
             if self._lasting is None or error.errno not in _OUT_OF_PROCESSES:
                 raise
             self._lasting.end(_NO_ROOM)
-            return spawn.fresh(text, stdin, env)
+            return spawn.fresh(self.enclosure.launcher, text, stdin, env)
 
 
 def _parted(request: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
@@ -196,11 +220,12 @@ def _finish(command: Command, outcome: Outcome, kept: Set[int]) -> int:
     """Ends everything that is left, takes the rest of the output, returns how many were killed."""
     num_leftovers = 0
     _, others = command.reap()
-    if outcome is Outcome.ENDED and others and (not kept or processes.pids() - kept):
+    running = command.enclosure.processes
+    if outcome is Outcome.ENDED and others and (not kept or running.pids() - kept):
         command.wait_for_output((), GRACE_S)
         _, others = command.reap()
     if kept and outcome is not Outcome.OUT_OF_MEMORY:
-        num_leftovers = processes.end_all_but(kept, command.reap)
+        num_leftovers = processes.end_all_but(kept, running, command.reap)
     elif others:
         num_leftovers = command.kill_all()
     command.read_all()

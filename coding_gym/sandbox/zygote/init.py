@@ -5,7 +5,6 @@ import socket
 from typing import Any
 
 from coding_gym.sandbox.zygote import changes, commands, files, replies, wire
-from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.plan import PlannedSandbox
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -50,7 +49,8 @@ def answer_next(
     text, body = wire.receive_single(channel, max_body_bytes=MAX_BODY_BYTES)
     request = runner.parse(text)
     if request["op"] == "snapshot" and changed is not None:
-        changes.send(changed, channel)
+        with runner.stopped():
+            changes.send(changed, channel)
         return
     header, answer = _answer(request, body, runner)
     channel.sendall(wire.pack_text(header, answer))
@@ -74,9 +74,9 @@ def _answer(request: dict[str, Any], body: bytes, runner: commands.Commands) -> 
     try:
         runner.go_home()
         if request["op"] == "read":
-            opener = sc.open_without_magic
+            opener = runner.enclosure.open_file
             return _DONE, files.read(request["path"], request["max_bytes"], opener)
-        files.write(request["path"], body, sc.open_without_magic)
+        files.write(request["path"], body, runner.enclosure.open_file)
     except OSError as error:
         return replies.failed(error), b""
     return _DONE, b""

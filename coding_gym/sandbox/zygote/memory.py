@@ -14,7 +14,8 @@ mappings and file locks. Between two looks a program may take more than the limi
 import os
 import re
 import time
-from collections.abc import Iterator
+
+from coding_gym.sandbox.zygote.processes import Processes
 
 # A short command is never looked at.
 _FIRST_LOOK_S = 0.02
@@ -47,10 +48,11 @@ _SOCKETS = re.compile(rb"^sockets: used (\d+)$", re.MULTILINE)
 
 
 class MemoryWatch:
-    """Looks at the processes of a sandbox, from its first one.
+    """Looks at the processes of a sandbox.
 
     Args:
         limit_bytes: What they may hold together.
+        processes: Lists them.
         owns_network: Whether the network's sockets are all the sandbox's.
         proc: Where the kernel's files of these processes are.
 
@@ -58,9 +60,12 @@ class MemoryWatch:
         next_look: When to ask `is_exceeded` again, on the clock of ``time.monotonic``.
     """
 
-    def __init__(self, limit_bytes: int, *, owns_network: bool, proc: str = "/proc") -> None:
+    def __init__(
+        self, limit_bytes: int, processes: Processes, *, owns_network: bool, proc: str = "/proc"
+    ) -> None:
         self.next_look = 0.0
         self._limit = limit_bytes
+        self._processes = processes
         self._owns_network = owns_network
         self._proc = proc
         self._bytes_per_s = _BYTES_PER_S * len(os.sched_getaffinity(0))
@@ -74,7 +79,8 @@ class MemoryWatch:
 
     def is_exceeded(self, now: float) -> bool:
         """Looks, whether the processes hold more than they may together."""
-        statuses = dict(_statuses(self._proc))
+        pids = self._processes.pids()
+        statuses = {pid: _read(f"{self._proc}/{pid}/status") for pid in pids}
         hidden = self._sockets() + self._hidden_in_mappings(statuses, now)
         total = sum(_kilobytes(_ANY_KIND, text) for text in statuses.values()) + hidden
         is_exceeded = total > self._limit and (
@@ -132,13 +138,6 @@ class MemoryWatch:
         found = _SOCKETS.search(_read(f"{self._proc}/net/sockstat"))
         count = int(found[1]) if found else 0
         return max(0, count - _NUM_FREE_SOCKETS) * _SOCKET_BYTES
-
-
-def _statuses(proc: str) -> Iterator[tuple[int, bytes]]:
-    """Yields pid and status of every process of the sandbox but this one."""
-    for name in os.listdir(proc):
-        if name.isdecimal() and name != "1":
-            yield int(name), _read(f"{proc}/{name}/status")
 
 
 def _is_in_vfork(status: bytes, statuses: dict[int, bytes]) -> bool:

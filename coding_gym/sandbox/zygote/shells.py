@@ -3,17 +3,21 @@
 import contextlib
 import os
 import select
+import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from coding_gym.sandbox.zygote import processes, replies, spawn
-from coding_gym.sandbox.zygote.answers import Answer
+from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
-from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
+from coding_gym.sandbox.zygote.spawn import Bash, Feed
+from coding_gym.sandbox.zygote.watch import GRACE_S, Answer, Command, Outcome, watch
 
+# Below those that bash takes for its own use, and none that scripts are used to.
+_ANSWER_DESCRIPTOR = 47
 _NUM_WATCHED = 32
 _GONE = "its folder, variables, functions and background processes are gone"
 _WHY_LOST = {
@@ -30,9 +34,11 @@ class WaitingShell:
     could reach it.
     """
 
-    def __init__(self, env: dict[bytes, bytes]) -> None:
+    def __init__(self, launcher: spawn.Launcher, env: Mapping[bytes, bytes]) -> None:
+        self._launcher = launcher
         self._env = env
-        self._bash: spawn.WaitingBash | None = None
+        self._bash: Bash | None = None
+        self._writer = -1
 
     def prepare(self, go_home: Callable[[], None]) -> None:
         """Starts it, where that is possible now, after changing to its folder."""
@@ -40,85 +46,119 @@ class WaitingShell:
         if self._bash is None and b"BASH_ENV" not in self._env:
             with contextlib.suppress(OSError):  # `start` tries again, and says what is wrong
                 go_home()
-                self._bash = spawn.WaitingBash(self._env)
+                self._bash = self._listen()
 
-    def start(self, command: bytes) -> spawn.Bash:
+    def start(self, command: bytes) -> Bash:
         """Hands a command over; the same way where no bash was ready, so that results repeat.
 
         Raises:
             OSError: bash could not be started.
         """
-        bash, self._bash = self._bash, None
-        if bash is not None and not bash.is_running():
-            bash.end(is_running=False)
-            bash = None
-        return (bash or spawn.WaitingBash(self._env)).give(command)
+        if self._bash is not None and not self._bash.is_running():
+            self.end()
+        bash, self._bash = self._bash or self._listen(), None
+        return bash.feed(Feed(self._writer, spawn.assignment(command)))
 
     def end(self) -> None:
         """Ends it: no other command may find it."""
         bash, self._bash = self._bash, None
         if bash is not None:
-            bash.end(is_running=bash.is_running())
+            _end(bash)
+            os.close(self._writer)
+
+    def _listen(self) -> Bash:
+        reader, self._writer = spawn.pipe()
+        arguments = [b"-c", spawn.LISTEN, spawn.NAME]
+        try:
+            return Bash(self._launcher, arguments, self._env, {spawn.COMMAND_DESCRIPTOR: reader})
+        except OSError:
+            os.close(self._writer)
+            raise
 
 
 class PreparedShell:
-    """A bash that has begun with a command that the owner is expected to run."""
+    """A bash that has begun with a command that the owner is expected to run.
 
-    def __init__(self, env: dict[bytes, bytes]) -> None:
+    It may wait for the rest of its standard input.
+    """
+
+    def __init__(self, enclosure: Enclosure, env: Mapping[bytes, bytes]) -> None:
+        self._enclosure = enclosure
         self._env = env
-        self._bash: spawn.PreparedBash | None = None
+        self._bash: Bash | None = None
+        self._expected = (b"", b"")
+        self._feed = Feed(-1, b"", closes=False)
 
     def start(self, command: bytes, stdin: bytes, go_home: Callable[[], None]) -> None:
         """Starts it in place of another, where it can be started.
 
         Args:
-            command: Its text.
+            command: Its text, short enough for one argument.
             stdin: The beginning of what it will read.
             go_home: Changes to its folder.
         """
         self._drop()
+        self._expected = command, stdin
         with contextlib.suppress(OSError):  # `commands.Commands.run` tries again, and says why
             go_home()
-            self._bash = spawn.PreparedBash(command, stdin, self._env)
+            reader, writer = spawn.pipe()
+            arguments = [b"-c", b"--", command, spawn.NAME]
+            try:
+                self._bash = Bash(self._enclosure.launcher, arguments, self._env, {0: reader})
+            except OSError:
+                os.close(writer)
+                raise
+            self._feed = Feed(writer, stdin, closes=False)
+            self._feed.write()
 
     def is_there(self) -> bool:
         """Whether one is to be spared by other commands."""
         return self._bash is not None
 
-    def take(self, command: bytes, stdin: bytes) -> spawn.Bash | None:
+    def take(self, command: bytes, stdin: bytes) -> Bash | None:
         """Hands over all that a command reads to the bash that began with it, and returns that.
 
         None where this is another command, or the bash has ended meanwhile.
         """
-        if self._bash is None or not self._bash.is_for(command, stdin):
+        expected, beginning = self._expected
+        if self._bash is None or command != expected or not stdin.startswith(beginning):
             return None
         if not self._bash.is_running():
             self._drop()
             return None
         bash, self._bash = self._bash, None
-        return bash.give(stdin)
+        return bash.feed(Feed(self._feed.descriptor, self._feed.rest + stdin[len(beginning) :]))
 
     def _drop(self) -> None:
         bash, self._bash = self._bash, None
         if bash is not None:
-            processes.kill_all()
-            bash.end()
+            processes.end_all(self._enclosure.processes)
+            bash.close()
+            os.close(self._feed.descriptor)
 
 
 class LastingShell:
     """A bash that runs command after command, and what they left running in the background.
 
+    It reads commands as a script on its standard input: in a loop of ours, a ``break`` of theirs
+    would end it. The commands themselves have neither that nor the descriptor of the answers.
     Background processes print to the same pipe as commands; what they print between two commands
     comes with the next one. When its end is forced, everything ends with it.
     """
 
     def __init__(
-        self, env: dict[bytes, bytes], channel: socket.socket, memory: MemoryWatch
+        self,
+        enclosure: Enclosure,
+        env: Mapping[bytes, bytes],
+        channel: socket.socket,
+        memory: MemoryWatch,
     ) -> None:
+        self._enclosure = enclosure
         self._env = env
         self._channel = channel
         self._memory = memory
-        self._bash: spawn.LastingBash | None = None
+        self._bash: Bash | None = None
+        self._writer = self._answers = -1
         self._known: frozenset[int] = frozenset()
         self._last_exit_code = 0
         self._num_commands = 0
@@ -131,18 +171,18 @@ class LastingShell:
     def run(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
         """Runs a command in it; see `commands.Commands.run`."""
         bash = self._ready()
-        command = Command(bash.shell, request["max_output_bytes"])
+        command = Command(bash, self._enclosure, request["max_output_bytes"])
         command.output.add(self._notice.encode())
         self._notice = ""
         # A count: what `set -v` or a trap shows of it is to be the same in every run.
         self._num_commands += 1
         label = b"%016x" % self._num_commands
-        bash.give(body, label, self._last_exit_code)
-        answer = Answer(bash.answers, label)
+        bash.feed(Feed(self._writer, self._script(body, label), closes=False))
+        answer = Answer(self._answers, label)
         deadline = started + request["timeout_s"]
         outcome = watch(command, deadline, self._channel, self._memory, answer)
         # What it has not read would be taken for the beginning of the next command.
-        if outcome is Outcome.ANSWERED and not bash.shell.feeds:
+        if outcome is Outcome.ANSWERED and not bash.feeds:
             self._last_exit_code = answer.exit_code or 0
             self._take_output(command)
             return replies.ended(command, outcome, started, exit_code=self._last_exit_code)
@@ -164,32 +204,63 @@ class LastingShell:
         with contextlib.suppress(OSError):  # `run` tries again, and says what is wrong
             go_home()
             self._ready()
+        launcher = self._enclosure.launcher
         poller = select.poll()
         poller.register(self._channel, select.POLLIN | select.POLLRDHUP)
+        for listener in launcher.listeners:
+            poller.register(listener, select.POLLIN)
         while self._bash is not None:
             now = time.monotonic()
             if now >= self._memory.next_look and self._memory.is_exceeded(now):
                 self.end(_WHY_LOST[Outcome.OUT_OF_MEMORY])
-            elif poller.poll(max(0.0, self._memory.next_look - now) * 1000):
                 return
-            else:
-                processes.reap()
+            ready = poller.poll(max(0.0, self._memory.next_look - now) * 1000)
+            for descriptor, events in ready:
+                if descriptor == self._channel.fileno():
+                    return
+                if not launcher.attend(descriptor, events):
+                    poller.unregister(descriptor)
+            if not ready:
+                processes.reap_any(False)
 
     def end(self, why: str) -> None:
         """Ends it and all that runs in the background; the next command is told."""
-        processes.kill_all()
+        processes.end_all(self._enclosure.processes)
         self._forget()
         self._notice = f"[the last shell {why}; {_GONE}]\n"
 
-    def _ready(self) -> spawn.LastingBash:
+    def _ready(self) -> Bash:
         if self._bash is not None and not self._bash.is_running():
             self.end("ended")
         if self._bash is None:
-            self._bash = spawn.LastingBash(self._env)
+            self._bash = self._start()
         return self._bash
+
+    def _start(self) -> Bash:
+        reader, self._writer = spawn.pipe()
+        self._answers, answering = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._answers, False)
+        inputs = {0: reader, _ANSWER_DESCRIPTOR: answering}
+        try:
+            return Bash(self._enclosure.launcher, [b"-s"], self._env, inputs)
+        except OSError:
+            os.close(self._writer)
+            os.close(self._answers)
+            raise
+
+    def _script(self, command: bytes, label: bytes) -> bytes:
+        """Returns what it reads; it will answer ``label``, ``x``, the exit code, a line feed."""
+        text = b"eval -- " + spawn.quoted(command) + b" </dev/null %d>&-; " % _ANSWER_DESCRIPTOR
+        # Without standard error `set -x` does not show this; a restricted shell may close only.
+        text += b"{ builtin printf '%sx%%s\\n' \"$?\" >&%d; } 2>&-\n" % (label, _ANSWER_DESCRIPTOR)
+        if self._last_exit_code:  # what `$?` is at its start
+            text = b"(exit %d) || %s" % (self._last_exit_code, text)
+        return text
 
     def _forget(self) -> None:
         if self._bash is not None:
+            os.close(self._writer)
+            os.close(self._answers)
             self._bash.close()
         self._bash = None
         self._known = frozenset()
@@ -198,7 +269,7 @@ class LastingShell:
     def _take_output(self, command: Command) -> None:
         """Takes what the command printed, and what its new processes print at once."""
         command.read_present()
-        new = processes.pids() - self._known - {command.shell.pid}
+        new = self._enclosure.processes.pids() - self._known - {command.shell.pid}
         if new:
             with contextlib.ExitStack() as opened:
                 descriptors = []
@@ -209,4 +280,12 @@ class LastingShell:
                 if descriptors:
                     command.wait_for_output(descriptors, GRACE_S)
             command.read_present()
-        self._known = processes.pids()
+        self._known = self._enclosure.processes.pids()
+
+
+def _end(bash: Bash) -> None:
+    """Ends a bash that started nothing."""
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(bash.pid, signal.SIGKILL)
+        os.waitpid(bash.pid, 0)
+    bash.close()

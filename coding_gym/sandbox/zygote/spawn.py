@@ -1,28 +1,124 @@
-"""Starts bash, by posix_spawn: from a small process it costs less than half of a fork."""
+"""Starts bash, with pipes for what it reads and prints."""
 
-import contextlib
 import os
 import signal
-from collections.abc import Mapping
-
-from coding_gym.sandbox.zygote.feeds import Feed, feeding_pipe
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 BASH = "/bin/bash"
 # What $0 is, and complaints begin with.
-_NAME = b"bash"
+NAME = b"bash"
+COMMAND_DESCRIPTOR = 9
 # One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
 _MAX_ARGUMENT_BYTES = 128 << 10
-_COMMAND_DESCRIPTOR = 9
-# Below those that bash takes for its own use, and none that scripts are used to.
-_ANSWER_DESCRIPTOR = 47
 # Sourcing reads a pipe in large pieces, `read` byte by byte. What comes is an assignment to the
 # variable that holds the text of `bash -c`. The rest is what a new shell would show of itself.
-_LISTEN = (
-    b". /dev/fd/%d; exec %d<&-; " % (_COMMAND_DESCRIPTOR, _COMMAND_DESCRIPTOR)
+LISTEN = (
+    b". /dev/fd/%d; exec %d<&-; " % (COMMAND_DESCRIPTOR, COMMAND_DESCRIPTOR)
     + b"SECONDS=0; : %s; " % BASH.encode()
     + b'eval -- "$BASH_EXECUTION_STRING"'
 )
 _HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
+class Launcher(Protocol):
+    """A way to start bash in a sandbox."""
+
+    @property
+    def listeners(self) -> Collection[int]:
+        """Descriptors on which the kernel asks for what `attend` may grant to processes.
+
+        To be polled wherever this process waits for a command.
+        """
+        ...
+
+    def start(
+        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
+    ) -> int:
+        """Starts bash in a session of its own and returns its process id.
+
+        Args:
+            arguments: All of them, its name first.
+            env: All its environment variables.
+            descriptors: Descriptors here by descriptor there; it has no others.
+
+        Raises:
+            OSError: E2BIG when the environment is too large; EAGAIN when there are too many
+                processes.
+        """
+        ...
+
+    def attend(self, listener: int, events: int) -> bool:
+        """Sees to a listener on which `select.poll` found events; False when it is closed."""
+        ...
+
+
+class Spawner:
+    """Starts bash by posix_spawn: from a small process it costs less than half of a fork."""
+
+    listeners: tuple[int, ...] = ()
+
+    def start(
+        self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
+    ) -> int:
+        """Starts bash; see `Launcher.start`."""
+        return os.posix_spawn(
+            BASH,
+            arguments,
+            env,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, here, there) for there, here in descriptors.items()
+            ],
+            setsid=True,
+            setsigmask=(),
+            # Python ignores these, and what is ignored stays ignored across exec.
+            setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+        )
+
+    def attend(self, listener: int, events: int) -> bool:
+        """Never called: there are no listeners."""
+        raise NotImplementedError
+
+
+class Feed:
+    """What is still to be written to a pipe that a shell reads.
+
+    A pipe, because bytes in it are bounded; a file would need room on the sandbox's disk, which a
+    command may have filled, and one in memory could grow without limit in a command's hands.
+
+    Args:
+        descriptor: The pipe's end to write to, not blocking.
+        data: What is to be written.
+        closes: Whether nothing will follow.
+    """
+
+    def __init__(self, descriptor: int, data: bytes, *, closes: bool = True) -> None:
+        self.descriptor = descriptor
+        self._data = memoryview(data)
+        self._closes = closes
+
+    @property
+    def rest(self) -> bytes:
+        """What is still to be written."""
+        return bytes(self._data)
+
+    def write(self) -> bool:
+        """Writes what fits now; False when nothing is left to write, or nobody to read it."""
+        try:
+            while self._data:
+                self._data = self._data[os.write(self.descriptor, self._data) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            self._data = memoryview(b"")
+        self.end()
+        return False
+
+    def end(self) -> None:
+        """Closes the pipe, unless more is to follow; idempotent."""
+        if self._closes:
+            self._closes = False
+            os.close(self.descriptor)
 
 
 class Bash:
@@ -35,41 +131,35 @@ class Bash:
     """
 
     def __init__(
-        self, arguments: list[bytes], env: Mapping[bytes, bytes], inputs: Mapping[int, int]
+        self,
+        launcher: Launcher,
+        arguments: list[bytes],
+        env: Mapping[bytes, bytes],
+        inputs: Mapping[int, int],
     ) -> None:
-        """Starts it in a session of its own.
+        """Starts it.
 
         This process can write to its output too until `let_output_end`: who waits for the process
         is not woken by the end of its output just before.
 
         Args:
+            launcher: Starts it.
             arguments: Those of bash.
             env: All its environment variables.
-            inputs: Descriptors here by descriptor there; without a standard input it is empty.
+            inputs: Descriptors here by descriptor there, which are closed here; without a standard
+                input it is empty.
 
         Raises:
-            OSError: E2BIG when the environment is too large; EAGAIN when there are too many
-                processes.
+            OSError: As `Launcher.start`.
         """
         self.feeds: list[Feed] = []
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, inputs.get(0, null), 0)]
-        actions += [(os.POSIX_SPAWN_DUP2, self._writer, number) for number in (1, 2)]
-        actions += [(os.POSIX_SPAWN_DUP2, here, there) for there, here in inputs.items() if there]
+        descriptors = {0: null, 1: self._writer, 2: self._writer, **inputs}
         try:
-            self.pid = os.posix_spawn(
-                BASH,
-                # By its path, or it would look for itself in PATH, for what $BASH says.
-                [os.fsencode(BASH), *arguments],
-                env,
-                file_actions=actions,
-                setsid=True,
-                setsigmask=(),
-                # Python ignores these, and what is ignored stays ignored across exec.
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-            )
+            # By its path, or it would look for itself in PATH, for what $BASH says.
+            self.pid = launcher.start([os.fsencode(BASH), *arguments], env, descriptors)
         except BaseException:
             self.let_output_end()
             os.close(self.reader)
@@ -77,6 +167,18 @@ class Bash:
         finally:
             for descriptor in (null, *inputs.values()):
                 os.close(descriptor)
+
+    def is_running(self) -> bool:
+        """Whether it has not ended, nor been reaped."""
+        try:
+            return os.waitid(os.P_PID, self.pid, _HAS_ENDED) is None
+        except ChildProcessError:
+            return False
+
+    def feed(self, *feeds: Feed) -> "Bash":
+        """Writes what fits now; the rest is for whoever waits for it. Returns this."""
+        self.feeds = [feed for feed in feeds if feed.write()]
+        return self
 
     def let_output_end(self) -> None:
         """Lets its output end with the last process that may write to it; idempotent."""
@@ -92,10 +194,11 @@ class Bash:
         os.close(self.reader)
 
 
-def fresh(command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
+def fresh(launcher: Launcher, command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
     """Starts a bash that runs one command.
 
     Args:
+        launcher: Starts it.
         command: Shell text of any length.
         stdin: What it reads; nothing when empty.
         env: All its environment variables.
@@ -103,157 +206,28 @@ def fresh(command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
     Raises:
         OSError: As `Bash`.
     """
-    is_long = len(command) >= _MAX_ARGUMENT_BYTES
-    inputs, feeds = {}, []
+    inputs: dict[int, int] = {}
+    feeds = []
     if stdin:
-        inputs[0], feed = feeding_pipe(stdin)
-        feeds.append(feed)
-    if is_long:
-        inputs[_COMMAND_DESCRIPTOR], feed = feeding_pipe(_assignment(command))
-        feeds.append(feed)
+        inputs[0], writer = pipe()
+        feeds.append(Feed(writer, stdin))
+    if len(command) >= _MAX_ARGUMENT_BYTES:
+        inputs[COMMAND_DESCRIPTOR], writer = pipe()
+        feeds.append(Feed(writer, assignment(command)))
+        command = LISTEN
     try:
-        shell = Bash([b"-c", b"--", _LISTEN if is_long else command, _NAME], env, inputs)
+        return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs).feed(*feeds)
     except OSError:
         for feed in feeds:
             feed.end()
         raise
-    shell.feeds = [feed for feed in feeds if feed.write()]
-    return shell
 
 
-class PreparedBash:
-    """A bash that has begun with its command, and may wait for the rest of its standard input.
-
-    Raises:
-        OSError: As `Bash`; E2BIG too where the command is too long for one argument.
-    """
-
-    def __init__(self, command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> None:
-        self._command, self._stdin = command, stdin
-        theirs, self._writer = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._writer, False)
-        try:
-            self._shell = Bash([b"-c", b"--", command, _NAME], env, {0: theirs})
-        except OSError:
-            os.close(self._writer)
-            raise
-        self._feed = Feed(self._writer, stdin, closes=False)
-        self._feed.write()
-
-    def is_for(self, command: bytes, stdin: bytes) -> bool:
-        """Whether a command is the one that was begun, and what it reads begins as foreseen."""
-        return command == self._command and stdin.startswith(self._stdin)
-
-    def give(self, stdin: bytes) -> Bash:
-        """Hands over all that it reads, of which it has the beginning, and returns it."""
-        feed = Feed(self._writer, self._feed.rest + stdin[len(self._stdin) :])
-        self._shell.feeds = [feed] if feed.write() else []
-        return self._shell
-
-    def is_running(self) -> bool:
-        """Whether it has not ended, nor been reaped."""
-        return _is_running(self._shell.pid)
-
-    def end(self) -> None:
-        """Ends it, if it runs; what it started is for the caller to end."""
-        if self.is_running():
-            os.kill(self._shell.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self._shell.pid, 0)
-        os.close(self._writer)
-        self._shell.close()
-
-
-class WaitingBash:
-    """A bash that waits for its command.
-
-    Raises:
-        OSError: As `Bash`.
-    """
-
-    def __init__(self, env: Mapping[bytes, bytes]) -> None:
-        theirs, self._writer = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._writer, False)
-        try:
-            self._shell = Bash([b"-c", _LISTEN, _NAME], env, {_COMMAND_DESCRIPTOR: theirs})
-        except OSError:
-            os.close(self._writer)
-            raise
-
-    def give(self, command: bytes) -> Bash:
-        """Hands the command over."""
-        feed = Feed(self._writer, _assignment(command))
-        self._shell.feeds = [feed] if feed.write() else []
-        return self._shell
-
-    def is_running(self) -> bool:
-        """Whether nothing has ended it yet; reaps it where something has."""
-        return os.waitpid(self._shell.pid, os.WNOHANG)[0] == 0
-
-    def end(self, *, is_running: bool = True) -> None:
-        """Ends it without a command."""
-        if is_running:
-            os.kill(self._shell.pid, signal.SIGKILL)
-            os.waitpid(self._shell.pid, 0)
-        os.close(self._writer)
-        self._shell.close()
-
-
-class LastingBash:
-    """A bash that runs command after command.
-
-    It reads them as a script on its standard input: in a loop of ours, a ``break`` of theirs would
-    end it. The commands themselves have neither that nor the descriptor of the answers.
-
-    Attributes:
-        shell: The process.
-        answers: Where its answers can be read, not blocking.
-    """
-
-    def __init__(self, env: Mapping[bytes, bytes]) -> None:
-        theirs, self._writer = os.pipe2(os.O_CLOEXEC)
-        self.answers, answering = os.pipe2(os.O_CLOEXEC)
-        os.set_blocking(self._writer, False)
-        os.set_blocking(self.answers, False)
-        try:
-            self.shell = Bash([b"-s"], env, {0: theirs, _ANSWER_DESCRIPTOR: answering})
-        except OSError:
-            os.close(self._writer)
-            os.close(self.answers)
-            raise
-
-    def give(self, command: bytes, label: bytes, last_exit_code: int) -> None:
-        """Hands a command over; its answer will be ``label``, ``x``, the exit code, a line feed.
-
-        Args:
-            command: Shell text.
-            label: Letters and digits that no other command of this shell has.
-            last_exit_code: What ``$?`` is at its start.
-        """
-        text = b"eval -- " + quoted(command) + b" </dev/null %d>&-; " % _ANSWER_DESCRIPTOR
-        # Without standard error `set -x` does not show this; a restricted shell may close only.
-        text += b"{ builtin printf '%sx%%s\\n' \"$?\" >&%d; } 2>&-\n" % (label, _ANSWER_DESCRIPTOR)
-        if last_exit_code:
-            text = b"(exit %d) || %s" % (last_exit_code, text)
-        feed = Feed(self._writer, text, closes=False)
-        self.shell.feeds = [feed] if feed.write() else []
-
-    def is_running(self) -> bool:
-        """Whether it has not ended, nor been reaped."""
-        return _is_running(self.shell.pid)
-
-    def close(self) -> None:
-        """Lets go of its pipes."""
-        os.close(self._writer)
-        os.close(self.answers)
-        self.shell.close()
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return os.waitid(os.P_PID, pid, _HAS_ENDED) is None
-    except ChildProcessError:
-        return False
+def pipe() -> tuple[int, int]:
+    """Returns both ends of a pipe; the one to write to does not block."""
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    os.set_blocking(writer, False)
+    return reader, writer
 
 
 def quoted(text: bytes) -> bytes:
@@ -261,5 +235,6 @@ def quoted(text: bytes) -> bytes:
     return b"'" + text.replace(b"'", b"'\\''") + b"'"
 
 
-def _assignment(command: bytes) -> bytes:
+def assignment(command: bytes) -> bytes:
+    """Returns what `LISTEN` reads."""
     return b"BASH_EXECUTION_STRING=" + quoted(command)

@@ -1,17 +1,16 @@
 """Waits for a command in a sandbox: its output, its end, its time, its memory, its owner."""
 
-import contextlib
 import fcntl
 import os
 import select
-import signal
 import socket
 import struct
 import time
 from collections.abc import Sequence
 from enum import Enum
 
-from coding_gym.sandbox.zygote.answers import Answer
+from coding_gym.sandbox.zygote import processes
+from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.output import BoundedOutput
 from coding_gym.sandbox.zygote.spawn import Bash
@@ -33,18 +32,55 @@ class Outcome(Enum):
     OUT_OF_MEMORY = "the sandbox's processes held too much memory"
 
 
+class Answer:
+    """The end of one command, as a shell that lives on says it.
+
+    Args:
+        descriptor: Where the shell says it, not blocking.
+        label: What it begins with. Everything else on the descriptor is that of another command,
+            or forged.
+
+    Attributes:
+        exit_code: What it said; None before that.
+        is_possible: False when nobody can say anything any more.
+    """
+
+    def __init__(self, descriptor: int, label: bytes) -> None:
+        self.descriptor = descriptor
+        self.exit_code: int | None = None
+        self.is_possible = True
+        self._start = label + b"x"
+        self._seen = b""
+
+    def read(self) -> bool:
+        """Takes one chunk; True when the answer is there."""
+        try:
+            chunk = os.read(self.descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        self.is_possible = bool(chunk)
+        self._seen += chunk
+        code, ending, _ = self._seen.partition(self._start)[2].partition(b"\n")
+        if ending and code.isdigit():
+            self.exit_code = int(code[:4]) & 0xFF
+        self._seen = self._seen[-(len(self._start) + 8) :]
+        return self.exit_code is not None
+
+
 class Command:
     """One running command.
 
     Attributes:
         shell: The bash that runs it.
+        enclosure: That of the sandbox.
         output: What it printed so far.
         status: How the shell ended; None while it runs.
         is_open: Whether somebody may still write output.
     """
 
-    def __init__(self, shell: Bash, max_output_bytes: int) -> None:
+    def __init__(self, shell: Bash, enclosure: Enclosure, max_output_bytes: int) -> None:
         self.shell = shell
+        self.enclosure = enclosure
         self.output = BoundedOutput(max_output_bytes)
         self.status: int | None = None
         self.is_open = True
@@ -71,7 +107,7 @@ class Command:
         while left > 0 and (taken := self.read(min(left, _READ_BYTES))):
             left -= taken
 
-    def reap(self, *, wait: bool = False) -> tuple[int, bool]:
+    def reap(self, wait: bool = False) -> tuple[int, bool]:
         """Reaps ended processes; returns how many besides the shell, and whether any are left."""
         count = 0
         while True:
@@ -88,9 +124,7 @@ class Command:
 
     def kill_all(self) -> int:
         """Ends every process of the sandbox; returns how many that were besides the shell."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        return self.reap(wait=True)[0]
+        return processes.end_all(self.enclosure.processes, self.reap)
 
     def wait_for_output(self, others: Sequence[int], grace_s: float) -> None:
         """Gives processes that may still print a moment to finish on their own.
@@ -99,17 +133,17 @@ class Command:
             others: Descriptors of the processes; without them the end of the output is waited for.
             grace_s: How long, at most.
         """
+        launcher = self.enclosure.launcher
         poller = select.poll()
-        poller.register(self.shell.reader, select.POLLIN)
-        for descriptor in others:
+        for descriptor in (self.shell.reader, *others, *launcher.listeners):
             poller.register(descriptor, select.POLLIN)
         left_over = set(others)
         deadline = time.monotonic() + grace_s
         while self.is_open and (left := deadline - time.monotonic()) > 0:
-            for ready, _ in poller.poll(left * 1000):
+            for ready, events in poller.poll(left * 1000):
                 if ready == self.shell.reader:
                     self.read()
-                else:
+                elif ready in left_over or not launcher.attend(ready, events):
                     poller.unregister(ready)
                     left_over.discard(ready)
             if others and not left_over:
@@ -145,14 +179,14 @@ def watch(
             ready = poller.poll(wait_s * 1000)
             if not ready:
                 command.reap()
-            for descriptor, _ in ready:
+            for descriptor, events in ready:
                 if descriptor == process:
                     return Outcome.ENDED
                 if descriptor == channel.fileno():
                     _end_with_owner(command)
                 if answer is not None and descriptor == answer.descriptor and answer.read():
                     return Outcome.ANSWERED
-                if not _attend(descriptor, command, answer):
+                if not _attend(descriptor, events, command, answer):
                     poller.unregister(descriptor)
     finally:
         os.close(process)
@@ -167,6 +201,8 @@ def _poller(
     poller.register(process, select.POLLIN)
     poller.register(command.shell.reader, select.POLLIN)
     poller.register(channel.fileno(), select.POLLRDHUP)
+    for listener in command.enclosure.launcher.listeners:
+        poller.register(listener, select.POLLIN)
     for feed in command.shell.feeds:
         poller.register(feed.descriptor, select.POLLOUT)
     if answer is not None:
@@ -174,12 +210,14 @@ def _poller(
     return poller
 
 
-def _attend(descriptor: int, command: Command, answer: Answer | None) -> bool:
+def _attend(descriptor: int, events: int, command: Command, answer: Answer | None) -> bool:
     """Reads or writes what a command's descriptor is ready for; False when that was the last."""
     if descriptor == command.shell.reader:
         return command.read() > 0
     if answer is not None and descriptor == answer.descriptor:
         return answer.is_possible  # most often it ceases as another program takes the shell's place
+    if descriptor in command.enclosure.launcher.listeners:
+        return command.enclosure.launcher.attend(descriptor, events)
     feed = next(feed for feed in command.shell.feeds if feed.descriptor == descriptor)
     if feed.write():
         return True
