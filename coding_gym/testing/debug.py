@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import patch
 
 from coding_gym import tools
@@ -19,7 +20,6 @@ from coding_gym.sandbox.containers import docker_engine, warm_pool
 from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
-from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
@@ -49,7 +49,8 @@ def first_pid(sandbox: NamespaceSandbox | LandlockSandbox) -> int:
         sandbox: With no call in progress, where it is of the ``namespace`` backend.
     """
     if isinstance(sandbox, LandlockSandbox):
-        return descendants.find(watchdog_pid(sandbox))[0]
+        above = watchdog_pid(sandbox)
+        return int(Path(f"/proc/{above}/task/{above}/children").read_text().split()[0])
     return sandbox._life.channel.peer_pid(timeout_s=_TIMEOUT_S)
 
 

@@ -180,7 +180,6 @@ def test_automatic_choice_isolates_and_does_not_warn() -> None:
     ("name", "fields", "said"),
     [
         ("namespace", {"shell": "interactive"}, "shell must be"),
-        ("landlock", {"shell": "persistent"}, "no persistent shells"),
         ("landlock", {"image": "x"}, "cannot run the image 'x'; use 'namespace'"),
         ("docker", {"shell": "persistent"}, "persistent"),
         ("apptainer", {"shell": "persistent"}, "no persistent shells"),

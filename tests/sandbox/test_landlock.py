@@ -95,6 +95,16 @@ def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sa
     assert sandbox.run("echo next").output == "next\n"
 
 
+def test_what_runs_between_two_commands_can_fork_and_change_modes() -> None:
+    with _BACKEND.open(SandboxSpec(shell="persistent")) as sandbox:
+        wait = "until [ -e go ]; do sleep 0.01; done"
+        sandbox.run(f"( {wait}; touch new; chmod 600 new; mv new done ) & :")
+        sandbox.write_file("go", b"")
+        while sandbox.run("[ -e done ]", cwd=sandbox.workdir).exit_code:
+            pass
+        assert sandbox.run("wait; stat -c %a done").output == "600\n"
+
+
 def test_permissions_owners_and_dates_change_inside(sandbox: Sandbox) -> None:
     script = (
         "import os\n"

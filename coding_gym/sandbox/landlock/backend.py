@@ -18,7 +18,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.removal import remove_folder
-from coding_gym.sandbox.results import check_env
+from coding_gym.sandbox.results import check_env, check_shell
 from coding_gym.sandbox.snapshots import check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.temporary import make_folder
@@ -32,7 +32,6 @@ _NEVER = (
     Promise.INODE_LIMIT,
     Promise.FIXED_PATHS,
     Promise.PRIVATE_TMP,
-    Promise.PERSISTENT_SHELL,
     Promise.SMALL_SNAPSHOTS,
     Promise.OWN_IMAGE,
 )
@@ -108,8 +107,8 @@ class LandlockBackend:
         """Opens a sandbox.
 
         Raises:
-            InvalidArgumentError: A layer or mount that does not exist; an image or a persistent
-                shell; a snapshot of another backend or spec.
+            InvalidArgumentError: A layer or mount that does not exist; an image; a
+                snapshot of another backend or spec.
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """
@@ -156,7 +155,7 @@ class LandlockBackend:
             "abi": self._version(),
             "network": spec.network,
             "folder": str(folder),
-            "workdir": str(folder / "workspace"),
+            "shell": check_shell(spec.shell),
             "writable": {name: str(folder / name) for name in folders.WRITABLE},
             "grants": list(_grants(spec, folder, places)),
             "env": env,
@@ -205,10 +204,6 @@ def _check(spec: SandboxSpec) -> None:
         raise InvalidArgumentError(
             f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
             "'docker'"
-        )
-    if spec.shell == "persistent":
-        raise InvalidArgumentError(
-            "the 'landlock' sandbox has no persistent shells; use shell='fresh', or 'namespace'"
         )
 
 

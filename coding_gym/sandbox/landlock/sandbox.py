@@ -61,7 +61,7 @@ class LandlockSandbox:
             command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
-            cwd=self._absolute(cwd) if cwd else self.workdir,
+            cwd=self._absolute(cwd) if cwd else self.workdir if env or stdin else None,
             env=env,
             stdin=stdin,
         )

@@ -58,14 +58,9 @@ class Commands:
             enclosure.processes,
             owns_network=enclosure.owns_network and not request["network"],
         )
-        self._waiting: WaitingShell | None = None
-        if request["shell"] == "waiting":
-            self._waiting = WaitingShell(enclosure.launcher, self._env)
-        self._prepared = PreparedShell(enclosure, self._env)
+        self._shell: str = request["shell"]
         self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
-        self._lasting: LastingShell | None = None
-        if request["shell"] == "persistent":
-            self._lasting = LastingShell(enclosure, self._env, channel, self._memory)
+        self._make_shells()
 
     def parse(self, text: bytes) -> dict[str, Any]:
         """Returns what a request's header says; most often the same as the last one, so shared."""
@@ -83,6 +78,15 @@ class Commands:
             self._waiting.prepare(self.go_home)
         elif self._lasting is not None:
             self._lasting.rest(self.go_home)
+
+    def reset(self) -> None:
+        """Ends all that runs; the next command finds the shell that the first one found."""
+        if self._waiting is not None:
+            self._waiting.end()
+        self._prepared.end()
+        if self._lasting is not None:
+            self._lasting.end("")
+        self._make_shells()
 
     def stopped(self) -> AbstractContextManager[None]:
         """Stops all processes of the sandbox meanwhile."""
@@ -123,6 +127,15 @@ class Commands:
                 raise
             # In an image a policy may remove it, put anything else there, or hold it open.
             return replies.refused(f"{spawn.BASH}: {error.strerror}", 127)
+
+    def _make_shells(self) -> None:
+        self._waiting: WaitingShell | None = None
+        self._lasting: LastingShell | None = None
+        if self._shell == "waiting":
+            self._waiting = WaitingShell(self.enclosure.launcher, self._env)
+        elif self._shell == "persistent":
+            self._lasting = LastingShell(self.enclosure, self._env, self._channel, self._memory)
+        self._prepared = PreparedShell(self.enclosure, self._env)
 
     def _enter(self, request: dict[str, Any]) -> None:
         """Changes to the folder of a command, but for a shell that is in one already."""

@@ -2,6 +2,8 @@
 
 import os
 import socket
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from coding_gym.sandbox.zygote import changes, commands, files, replies, wire
@@ -10,6 +12,9 @@ from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 MAX_BODY_BYTES = (64 << 20) + (1 << 20)
+# Reads what it needs from the channel, and sends the whole reply.
+Operation = Callable[[socket.socket], None]
+_NO_OPERATIONS: Mapping[str, Operation] = {}
 _DONE = wire.header_text({})
 
 
@@ -29,18 +34,34 @@ def main(channel: socket.socket, planned: PlannedSandbox, group: int | None) -> 
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
         os._exit(1)
-    _serve(channel, planned.commands, planned.changed)
+    serve(channel, planned.commands, {"snapshot": partial(_snapshot, planned)})
+    # No process is left between requests, and the mounts end with this one.
+    os._exit(0)
 
 
-def answer_next(
-    channel: socket.socket, runner: commands.Commands, changed: changes.Changes | None = None
+def serve(
+    channel: socket.socket, runner: commands.Commands, operations: Mapping[str, Operation]
 ) -> None:
-    """Waits for a request of the owner and answers it.
+    """Answers the owner, one request after the other, until it closes the channel.
 
     Args:
         channel: To the owner.
         runner: Runs commands.
-        changed: The folders of which a snapshot is made.
+        operations: What else this kind of sandbox can do, by name.
+    """
+    try:
+        while True:
+            answer_next(channel, runner, operations)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        return
+
+
+def answer_next(
+    channel: socket.socket,
+    runner: commands.Commands,
+    operations: Mapping[str, Operation] = _NO_OPERATIONS,
+) -> None:
+    """Waits for a request of the owner and answers it; see `serve`.
 
     Raises:
         EOFError, BrokenPipeError, ConnectionResetError: The owner closed the channel.
@@ -48,21 +69,17 @@ def answer_next(
     runner.rest()
     text, body = wire.receive_single(channel, max_body_bytes=MAX_BODY_BYTES)
     request = runner.parse(text)
-    if request["op"] == "snapshot" and changed is not None:
-        with runner.stopped():
-            changes.send(changed, channel)
+    operation = operations.get(request["op"])
+    if operation is not None:
+        operation(channel)
         return
     header, answer = _answer(request, body, runner)
     channel.sendall(wire.pack_text(header, answer))
 
 
-def _serve(channel: socket.socket, runner: commands.Commands, changed: changes.Changes) -> None:
-    while True:
-        try:
-            answer_next(channel, runner, changed)
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            # No process is left between requests, and the mounts end with this one.
-            os._exit(0)
+def _snapshot(planned: PlannedSandbox, channel: socket.socket) -> None:
+    with planned.commands.stopped():
+        changes.send(planned.changed, channel)
 
 
 def _answer(request: dict[str, Any], body: bytes, runner: commands.Commands) -> Reply:

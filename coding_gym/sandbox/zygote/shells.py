@@ -97,7 +97,7 @@ class PreparedShell:
             stdin: The beginning of what it will read.
             go_home: Changes to its folder.
         """
-        self._drop()
+        self.end()
         self._expected = command, stdin
         with contextlib.suppress(OSError):  # `commands.Commands.run` tries again, and says why
             go_home()
@@ -124,12 +124,13 @@ class PreparedShell:
         if self._bash is None or command != expected or not stdin.startswith(beginning):
             return None
         if not self._bash.is_running():
-            self._drop()
+            self.end()
             return None
         bash, self._bash = self._bash, None
         return bash.feed(Feed(self._feed.descriptor, self._feed.rest + stdin[len(beginning) :]))
 
-    def _drop(self) -> None:
+    def end(self) -> None:
+        """Ends it and all else that runs, where it is there."""
         bash, self._bash = self._bash, None
         if bash is not None:
             processes.end_all(self._enclosure.processes)

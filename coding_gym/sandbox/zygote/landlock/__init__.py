@@ -5,9 +5,7 @@ guardian     outside the confinement: dies with the owner, ends what is left, re
 init         inside: gives up its rights, then serves run, read, write, snapshot and restore
 rights       the Landlock system calls, and what each version of the kernel's interface can
 sealing      users, limits, system calls: what init gives up besides the rights on files
-commands     one shell command: time limit, memory, leftovers
-launching    how bash starts, in a domain of its own below that of init
-clerk        permissions, owners and dates of files: granted inside the sandbox only
-metadata     the calls that change those
-descendants  the processes below one, and how they end
+launching      how bash starts, in a domain of its own below that of init
+notifications  permissions, owners and dates of files, new processes: granted inside only
+metadata       the calls that change those
 """

@@ -9,9 +9,9 @@ import select
 import signal
 import socket
 
-from coding_gym.sandbox.zygote import scratch, wire
+from coding_gym.sandbox.zygote import processes, scratch, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.landlock import descendants, init
+from coding_gym.sandbox.zygote.landlock import init
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -40,7 +40,7 @@ def main(channel_descriptor: int) -> None:
         init.main(channel, orders)
     channel.close()
     _wait_for_either(owner, pid)
-    descendants.end(is_scoped=False)
+    processes.end_all(processes.Descendants(is_scoped=False))
     scratch.remove(orders["folder"])
     os._exit(0)
 

@@ -1,14 +1,14 @@
-"""Metadata of files and new processes: a command asks init for both, by seccomp's notification.
+"""What commands of a Landlock sandbox may do only where this process grants it.
 
-Landlock does not know these. A command runs as a user who may well own files of the host, such as
-the whole home of whoever trains, and could lock them all. So the kernel is told to stop a process
-that asks, and to ask init (seccomp's user notification): it finds the file, holds on to it, looks
-where it lies, and does what was asked or refuses.
+Landlock does not know a file's metadata. A command runs as a user who may well own files of the
+host, such as the whole home of whoever trains, and could lock them all. So the kernel is told to
+stop a process that asks, and to ask this one (seccomp's user notification): it finds the file,
+holds on to it, looks where it lies, and does what was asked or refuses.
 
 The kernel's limit on processes counts all that the user runs, the trainer and other sandboxes
-included. So init counts those of the sandbox, and lets each new one be made or refuses it. A count
-misses those that were just granted and do not exist yet, of which each process can have one: a
-burst may bring up to twice as many as there may be, and then no more.
+included. So this process counts those of the sandbox, and lets each new one be made or refuses it.
+A count misses those that were just granted and do not exist yet, of which each process can have
+one: a burst may bring up to twice as many as there may be, and then no more.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.landlock import descendants
 from coding_gym.sandbox.zygote.landlock.metadata import CALLS, Arguments, text_of
+from coding_gym.sandbox.zygote.processes import Processes, num_threads
 from coding_gym.sandbox.zygote.syscalls import AT_FDCWD, AT_SYMLINK_NOFOLLOW, machine, numbers
 
 _FORKS = ("clone", "fork", "vfork")  # clone3 does not exist inside
@@ -39,30 +39,34 @@ def listen() -> int:
     return sc.install_filter(seccomp.ask_init(machine(), (*CALLS, *_FORKS)), _NEW_LISTENER)
 
 
-class Clerk:
-    """Answers the questions of one command's processes.
+class Notifications:
+    """Answers what the processes of a sandbox ask.
 
     Args:
-        listener: Where they arrive.
         roots: Folders in which everything is granted that their owner may do.
+        processes: Those of the sandbox.
         num_processes: How many processes and threads there may be at a time.
     """
 
-    def __init__(self, listener: int, roots: Sequence[str], num_processes: int) -> None:
-        self.listener = listener
+    def __init__(self, roots: Sequence[str], processes: Processes, num_processes: int) -> None:
         self._roots = tuple(f"{root}/" for root in roots)
         known = numbers(machine())
         self._calls = {known[name]: call for name, call in CALLS.items() if name in known}
         self._forks = {known[name] for name in _FORKS if name in known}
+        self._processes = processes
         self._num_processes = num_processes
         # No fewer than there are: those of the last count, and all that were granted since.
-        self._num_tasks = 1
+        self._num_tasks = 0
 
-    def answer(self) -> None:
+    def count_shell(self) -> None:
+        """Counts a process that this one starts."""
+        self._num_tasks += 1
+
+    def answer(self, listener: int) -> None:
         """Answers one question, if there still is one."""
         buffer = bytearray(_QUESTION.size)
         try:
-            fcntl.ioctl(self.listener, _RECEIVE, buffer)
+            fcntl.ioctl(listener, _RECEIVE, buffer)
         except OSError:  # who asked was killed
             return
         number, pid, _, call, _, _, *arguments = _QUESTION.unpack(buffer)
@@ -72,30 +76,26 @@ class Clerk:
                 self._count_fork()
                 flags = _CONTINUE
             else:
-                self._do(number, pid, call, arguments)
+                self._do(listener, number, pid, call, arguments)
         except OSError as error:
             code = error.errno or errno.EPERM
         with contextlib.suppress(OSError):  # as above
-            fcntl.ioctl(self.listener, _SEND, bytearray(_ANSWER.pack(number, 0, -code, flags)))
-
-    def close(self) -> None:
-        """Lets go of the listener; whoever still asks is refused."""
-        os.close(self.listener)
+            fcntl.ioctl(listener, _SEND, bytearray(_ANSWER.pack(number, 0, -code, flags)))
 
     def _count_fork(self) -> None:
         """Counts one more process; raises OSError where there are as many as there may be."""
         if self._num_tasks >= self._num_processes:
-            self._num_tasks = descendants.num_tasks()
+            self._num_tasks = num_threads(self._processes.pids())
         if self._num_tasks >= self._num_processes:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         self._num_tasks += 1
 
-    def _do(self, number: int, pid: int, call: int, arguments: Arguments) -> None:
+    def _do(self, listener: int, number: int, pid: int, call: int, arguments: Arguments) -> None:
         find, change = self._calls[call]
         folder, path, flags = find(arguments)
-        target = self._open(pid, folder, path, follow=not flags & AT_SYMLINK_NOFOLLOW)
+        target = _open(pid, folder, path, follow=not flags & AT_SYMLINK_NOFOLLOW)
         try:
-            fcntl.ioctl(self.listener, _IS_VALID, struct.pack("<Q", number))
+            fcntl.ioctl(listener, _IS_VALID, struct.pack("<Q", number))
             place = f"/proc/self/fd/{target}"
             if not f"{os.readlink(place)}/".startswith(self._roots):
                 raise OSError(errno.EPERM, "not in the sandbox")
@@ -103,17 +103,18 @@ class Clerk:
         finally:
             os.close(target)
 
-    def _open(self, pid: int, folder: int, path: int, *, follow: bool) -> int:
-        """Returns a descriptor that holds on to a file, and gives no access to it."""
-        flags = os.O_PATH | os.O_CLOEXEC
-        name = text_of(pid, path) if path else b""
-        base = os.open("/", flags) if name.startswith(b"/") else _folder(pid, folder)
-        if not name:
-            return base
-        try:
-            return os.open(name, flags | (0 if follow else os.O_NOFOLLOW), dir_fd=base)
-        finally:
-            os.close(base)
+
+def _open(pid: int, folder: int, path: int, *, follow: bool) -> int:
+    """Returns a descriptor that holds on to a file, and gives no access to it."""
+    flags = os.O_PATH | os.O_CLOEXEC
+    name = text_of(pid, path) if path else b""
+    base = os.open("/", flags) if name.startswith(b"/") else _folder(pid, folder)
+    if not name:
+        return base
+    try:
+        return os.open(name, flags | (0 if follow else os.O_NOFOLLOW), dir_fd=base)
+    finally:
+        os.close(base)
 
 
 def _folder(pid: int, descriptor: int) -> int:
