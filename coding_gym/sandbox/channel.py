@@ -5,32 +5,53 @@ import io
 import os
 import socket
 import struct
-import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
-from coding_gym.errors import SandboxError
+from coding_gym.sandbox.owner_handle import OwnerHandle
+from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, MAX_CHUNK_BYTES
+from coding_gym.sandbox.zygote.steps import SetupError
 
+_READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 # SCM_CREDENTIALS: pid, uid and gid.
 _CREDENTIALS_KIND, _CREDENTIALS = 2, struct.Struct("iII")
 
 
-class Channel:
-    """A stream to the first process of a sandbox.
+class Channel(OwnerHandle):
+    """The owner's end of the channel to an inner server, and what must go when that ends.
 
-    Whatever goes wrong on it is the sandbox's end: from then on every call says why.
+    Args:
+        stream: Connects to the first process, which is still setting the sandbox up.
+        undo: What to do after the sandbox's end; taken over.
     """
 
-    def __init__(self, stream: socket.socket) -> None:
-        self._stream = stream
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._is_closed = False
-        self._why_dead = ""
+    def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
+        super().__init__(stream)
+        self._undo = undo.pop_all()
+
+    def wait_until_ready(self, message: bytes = b"", snapshot: Snapshot | None = None) -> None:
+        """Waits for the end of the set-up; closes the channel where that fails.
+
+        Args:
+            message: What the first process still has to know.
+            snapshot: Files that it was promised.
+
+        Raises:
+            SetupError: A step of it failed.
+            SandboxError: The first process died, or does not answer.
+        """
+        try:
+            if snapshot is not None:
+                self.upload(snapshot.data, timeout_s=_READY_TIMEOUT_S)
+            header, _ = self.call(message, timeout_s=_READY_TIMEOUT_S, max_body_bytes=0)
+            if "error" in header:
+                raise SetupError.from_json(header["error"])
+        except BaseException:
+            self.close()
+            raise
 
     def call(
         self, message: bytes, *, timeout_s: float, max_body_bytes: int
@@ -40,19 +61,13 @@ class Channel:
         Raises:
             SandboxError: The other side is gone, or does not answer in time, or answers nonsense.
         """
-        self.require_open()
-        with self._lock:
-            self.require_open()
-            try:
-                if self._stream.gettimeout() != timeout_s:
-                    self._stream.settimeout(timeout_s)
-                if message:
-                    self._stream.sendall(message)
-                text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
-                return wire.parse(text), body
-            except BaseException as error:
-                self._fail(error)
-                raise
+        with self._in_use():
+            if self._stream.gettimeout() != timeout_s:
+                self._stream.settimeout(timeout_s)
+            if message:
+                self._stream.sendall(message)
+            text, body = wire.receive_single(self._stream, max_body_bytes=max_body_bytes)
+            return wire.parse(text), body
 
     def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
         """Sends a message and returns what is answered in chunks.
@@ -67,7 +82,8 @@ class Channel:
         """
         # Its value shares the memory of the buffer.
         data = io.BytesIO()
-        with self._in_use(timeout_s):
+        with self._in_use():
+            self._stream.settimeout(timeout_s)
             self._stream.sendall(message)
             more = True
             while more:
@@ -89,7 +105,8 @@ class Channel:
             SandboxError: As `call`.
         """
         view = memoryview(data)
-        with self._in_use(timeout_s), contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        is_refused = contextlib.suppress(BrokenPipeError, ConnectionResetError)
+        with self._in_use(), is_refused:
             for start in range(0, max(len(view), 1), CHUNK_BYTES):
                 chunk = view[start : start + CHUNK_BYTES]
                 more = start + CHUNK_BYTES < len(view)
@@ -104,7 +121,8 @@ class Channel:
         """
         # The kernel writes the sender's id on a message, in terms of the receiver's namespace.
         question = wire.pack({"op": "read", "path": "/dev/null", "max_bytes": 0})
-        with self._in_use(timeout_s):
+        with self._in_use():
+            self._stream.settimeout(timeout_s)
             self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             try:
                 self._stream.sendall(question)
@@ -120,32 +138,20 @@ class Channel:
                     return int(pid)
             raise wire.ProtocolError("the kernel does not say who answered")
 
-    def require_open(self) -> None:
-        """Raises SandboxError where a call would, without one."""
-        if os.getpid() != self._owner:
-            raise SandboxError("the sandbox belongs to the process that opened it; open another")
-        if self._is_closed or self._why_dead:
-            raise SandboxError(self._why_dead or "the sandbox is closed")
-
-    def give_up(self, reason: str) -> SandboxError:
-        """Returns the error that this and every later call raises."""
-        self._why_dead = reason
-        return SandboxError(reason)
-
     def shut(self) -> None:
         """Begins to end the sandbox, and does not wait."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
-    def close(self) -> bool:
-        """Ends the sandbox and waits until its processes are dead; False when that was done."""
+    def close(self) -> None:
+        """Ends the sandbox, waits until its processes are dead, and does the rest; idempotent."""
         if self._is_closed:
-            return False
+            return
         self._is_closed = True
         if os.getpid() != self._owner:
             # A copy that a fork made: the sandbox is the parent's.
             self._stream.close()
-            return False
+            return
         self.shut()
         # A call in another thread sees the end of the stream first.
         is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
@@ -161,30 +167,8 @@ class Channel:
         if is_mine:
             self._lock.release()
         self._stream.close()
-        return True
+        self._undo.close()
 
     def _receive(self, timeout_s: float, max_body_bytes: int) -> tuple[dict[str, Any], bytes]:
         deadline = time.monotonic() + timeout_s
         return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)
-
-    @contextlib.contextmanager
-    def _in_use(self, timeout_s: float) -> Iterator[None]:
-        """Holds the stream for one call; whatever fails in it is the end of the sandbox."""
-        self.require_open()
-        with self._lock:
-            self.require_open()
-            try:
-                self._stream.settimeout(timeout_s)
-                yield
-            except BaseException as error:
-                self._fail(error)
-                raise
-
-    def _fail(self, error: BaseException) -> None:
-        """Takes note of what went wrong in a call; raises SandboxError for what the stream did."""
-        if isinstance(error, OSError | EOFError | wire.ProtocolError):
-            is_closed = self._is_closed
-            reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
-            raise self.give_up(reason) from error
-        # The answer may still come, and would be taken for that of the next call.
-        self._why_dead = "a call was interrupted"

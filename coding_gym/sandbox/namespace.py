@@ -10,13 +10,13 @@ from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import cgroups, disk_uppers
+from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import ImageStore
-from coding_gym.sandbox.incarnation import Incarnation
 from coding_gym.sandbox.namespace_request import namespace_request
-from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.zygote.image_root import NO_BASH
@@ -84,7 +84,7 @@ class NamespaceBackend:
             return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
         return self._works()
 
-    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> NamespaceSandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox.
 
         Raises:
@@ -113,14 +113,15 @@ class NamespaceBackend:
     def _is_on_disk(self, handle: Zygote) -> bool:
         return self._changes == "disk" or not handle.overlay_works_on_tmpfs
 
-    def _open(self, spec: SandboxSpec, snapshot: Snapshot | None = None) -> NamespaceSandbox:
-        return NamespaceSandbox(spec, self._start(spec, snapshot), partial(self._restart, spec))
+    def _open(self, spec: SandboxSpec, snapshot: Snapshot | None = None) -> ServedSandbox:
+        channel = self._start(spec, snapshot)
+        return ServedSandbox(self.name, spec, channel, start=partial(self._restart, spec))
 
-    def _restart(self, spec: SandboxSpec, snapshot: Snapshot) -> Incarnation:
+    def _restart(self, spec: SandboxSpec, snapshot: Snapshot) -> Channel:
         with _reported():
             return self._start(spec, snapshot)
 
-    def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Incarnation:
+    def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         if platform.system() != "Linux":
             raise SandboxUnavailableError(
                 f"the 'namespace' sandbox needs Linux, this is {platform.system()}",
@@ -142,9 +143,7 @@ class NamespaceBackend:
         # It died since the last call, or in this one; a new one is a matter of milliseconds.
         return self._start_in(zygote(*self.owner()), spec, snapshot)
 
-    def _start_in(
-        self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None
-    ) -> Incarnation:
+    def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         image = _images().get(spec.image, self.owner()) if spec.image else None
         has_overlay = bool(spec.layers or image)
         with ExitStack() as undo:
@@ -155,10 +154,9 @@ class NamespaceBackend:
             if group is not None:
                 undo.callback(group.close)
             request = namespace_request(spec, upper, image=image, restores=snapshot is not None)
-            life = Incarnation(handle.open(request, group), upper, group)
-            undo.pop_all()
-        life.wait_until_ready(snapshot)
-        return life
+            channel = Channel(handle.open(request, group), undo)
+        channel.wait_until_ready(snapshot=snapshot)
+        return channel
 
     def _make_upper(self) -> Path:
         try:

@@ -5,12 +5,67 @@ import fcntl
 import os
 import select
 import signal
+import socket
 from pathlib import Path
 
+from coding_gym.errors import last_line
 from coding_gym.host.interpreters import default_interpreter
 
 # The descriptor at which such a process finds its channel.
-CHANNEL = 3
+_CHANNEL = 3
+
+
+class Standalone:
+    """A process of ours, with nothing of ours but a channel.
+
+    Args:
+        main: Its program, which gets the number of the channel's descriptor as its one argument.
+
+    Attributes:
+        pid: Its process id.
+        channel: The owner's end of its channel.
+
+    Raises:
+        OSError: There are too many processes, or too little memory.
+    """
+
+    def __init__(self, main: Path) -> None:
+        self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._errors, errors = os.pipe2(os.O_CLOEXEC)
+        try:
+            self.pid = start(main, theirs.fileno(), errors)
+        except OSError:
+            self.channel.close()
+            self.stop_listening()
+            raise
+        finally:
+            theirs.close()
+            os.close(errors)
+
+    def last_words(self, otherwise: str) -> str:
+        """Returns the last line that it wrote to standard error, or another text."""
+        os.set_blocking(self._errors, False)
+        with contextlib.suppress(BlockingIOError):
+            said = os.read(self._errors, 1 << 16).decode("utf-8", "replace")
+            return last_line(said, otherwise=otherwise)
+        return otherwise
+
+    def stop_listening(self) -> None:
+        """Lets go of its standard error; it is ready, or has ended."""
+        os.close(self._errors)
+
+    def end(self, timeout_s: float) -> None:
+        """Waits for its end, and kills it where that takes too long."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                poller = select.poll()
+                poller.register(descriptor, select.POLLIN)
+                if not poller.poll(timeout_s * 1000):
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            finally:
+                os.close(descriptor)
+            os.waitpid(self.pid, 0)
 
 
 def start(main: Path, channel: int, errors: int) -> int:
@@ -32,11 +87,11 @@ def start(main: Path, channel: int, errors: int) -> int:
     moved = [fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 10) for ours in (null, errors, channel)]
     # Its copies are made when it starts, so that ours are never inheritable: other threads may
     # start processes just now.
-    copies = zip((moved[0], *moved), range(CHANNEL + 1), strict=True)
+    copies = zip((moved[0], *moved), range(_CHANNEL + 1), strict=True)
     try:
         return os.posix_spawn(
             python,
-            [python, "-I", "-S", str(main), str(CHANNEL)],
+            [python, "-I", "-S", str(main), str(_CHANNEL)],
             env,
             file_actions=[(os.POSIX_SPAWN_DUP2, ours, its) for ours, its in copies],
             setsid=True,
@@ -46,26 +101,3 @@ def start(main: Path, channel: int, errors: int) -> int:
     finally:
         for descriptor in (null, *moved):
             os.close(descriptor)
-
-
-def end(pid: int, timeout_s: float) -> None:
-    """Waits for the end of a process, and kills it where that takes too long."""
-    with contextlib.suppress(ProcessLookupError, ChildProcessError):
-        descriptor = os.pidfd_open(pid)
-        try:
-            poller = select.poll()
-            poller.register(descriptor, select.POLLIN)
-            if not poller.poll(timeout_s * 1000):
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-        finally:
-            os.close(descriptor)
-        os.waitpid(pid, 0)
-
-
-def what_it_said(errors: int) -> str:
-    """Returns what is in a pipe now."""
-    os.set_blocking(errors, False)
-    try:
-        return os.read(errors, 1 << 16).decode("utf-8", "replace")
-    except BlockingIOError:
-        return ""

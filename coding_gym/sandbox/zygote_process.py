@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
-from coding_gym.sandbox import disk_uppers, standalone
+from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.sandbox import disk_uppers
 from coding_gym.sandbox.cgroups import Group
 from coding_gym.sandbox.remedies import unavailable
+from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
 
@@ -31,22 +32,18 @@ class Zygote:
         main: Program of the process; the package's own when None.
 
     Attributes:
+        pid: Its process id.
         overlay_works_on_tmpfs: Whether sandboxes may keep their changes in memory.
     """
 
     def __init__(self, uid: int, gid: int, main: Path | None = None) -> None:
         self._lock = threading.RLock()  # who finds in a call that it ended, ends it
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
         try:
-            self._pid = standalone.start(main or _MAIN, theirs.fileno(), errors_write)
+            self._process = Standalone(main or _MAIN)
         except OSError as error:
-            self._control.close()
-            os.close(errors_read)
             raise SandboxUnavailableError(f"cannot start a process: {error}") from error
-        finally:
-            theirs.close()
-            os.close(errors_write)
+        self.pid = self._process.pid
+        self._control = self._process.channel
         self._may_be_asked = True
         self._stopped = False
         config = {
@@ -61,10 +58,10 @@ class Zygote:
             header = self._receive()
         except (OSError, EOFError, wire.ProtocolError) as error:
             self.stop()
-            reason = last_line(standalone.what_it_said(errors_read), otherwise=str(error))
+            reason = self._process.last_words(otherwise=str(error))
             raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
         finally:
-            os.close(errors_read)
+            self._process.stop_listening()
         if "error" in header:
             self.stop()
             failure = SetupError.from_json(header["error"])
@@ -128,7 +125,7 @@ class Zygote:
         with contextlib.suppress(OSError):  # it hung up first
             self._control.shutdown(socket.SHUT_RDWR)
         # The server saw its channel end. Should it hang, its parent's end is its end.
-        standalone.end(self._pid, _STOP_TIMEOUT_S)
+        self._process.end(_STOP_TIMEOUT_S)
         # Not before a call in another thread has seen it too: the number of a closed descriptor is
         # given to the next that is opened, from which that call would read somebody else's answer.
         with self._lock:

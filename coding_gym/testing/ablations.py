@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from coding_gym.sandbox.incarnation import Incarnation
+from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
@@ -96,5 +96,5 @@ class _OwnServerBackend(NamespaceBackend):
         handle: Zygote,  # noqa: ARG002 - the one that all other backends of this process share
         spec: SandboxSpec,
         snapshot: Snapshot | None,
-    ) -> Incarnation:
+    ) -> Channel:
         return super()._start_in(self._server, spec, snapshot)

@@ -17,9 +17,8 @@ from coding_gym.host import interpreters
 from coding_gym.rewards import registry
 from coding_gym.sandbox import options, temporary
 from coding_gym.sandbox.containers import docker_engine, warm_pool
-from coding_gym.sandbox.landlock.sandbox import LandlockSandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
@@ -42,21 +41,19 @@ __all__ = [
 _TIMEOUT_S = 10.0
 
 
-def first_pid(sandbox: NamespaceSandbox | LandlockSandbox) -> int:
+def first_pid(sandbox: ServedSandbox) -> int:
     """Returns the process id of a sandbox's first process, as this process sees it.
 
     Args:
-        sandbox: With no call in progress, where it is of the ``namespace`` backend.
+        sandbox: With no call in progress.
     """
-    if isinstance(sandbox, LandlockSandbox):
-        above = watchdog_pid(sandbox)
-        return int(Path(f"/proc/{above}/task/{above}/children").read_text().split()[0])
-    return sandbox._life.channel.peer_pid(timeout_s=_TIMEOUT_S)
+    return sandbox._channel.peer_pid(timeout_s=_TIMEOUT_S)
 
 
-def watchdog_pid(sandbox: LandlockSandbox) -> int:
-    """Returns the process id of the process above the first one."""
-    return sandbox._life._pid
+def watchdog_pid(sandbox: ServedSandbox) -> int:
+    """Returns the process id of the process above the first one, of the ``landlock`` backend."""
+    status = Path(f"/proc/{first_pid(sandbox)}/stat").read_text(errors="replace")
+    return int(status.rpartition(")")[2].split()[1])
 
 
 def helper_pid(backend: NamespaceBackend) -> int:
@@ -64,11 +61,11 @@ def helper_pid(backend: NamespaceBackend) -> int:
 
     It has one child, the server, whose children are the first processes of the sandboxes.
     """
-    return zygote(*backend.owner())._pid
+    return zygote(*backend.owner()).pid
 
 
 @contextmanager
-def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
+def forged_reply(sandbox: ServedSandbox, reply: bytes) -> Iterator[None]:
     """Lets a sandbox's owner read ``reply``, and then the end of the stream.
 
     Args:
@@ -76,7 +73,7 @@ def forged_reply(sandbox: NamespaceSandbox, reply: bytes) -> Iterator[None]:
         reply: The bytes that the first process sends; `pack_reply` makes a well-formed reply.
     """
     ours, theirs = socket.socketpair()
-    channel = sandbox._life.channel
+    channel = sandbox._channel
     stream, channel._stream = channel._stream, ours
     with stream, theirs:
         theirs.sendall(reply)

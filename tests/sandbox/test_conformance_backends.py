@@ -23,7 +23,7 @@ from coding_gym.sandbox import (
 )
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.namespace_sandbox import NamespaceSandbox
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIs
 class Waiting(NamespaceBackend):
     """Gives a bash that waits to whoever asks for a fresh one."""
 
-    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> NamespaceSandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         if spec.shell == "fresh":
             spec = replace(spec, shell="waiting")
         return super().open(spec, snapshot=snapshot)

@@ -12,20 +12,21 @@ from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.environment import environment
 from coding_gym.sandbox.landlock import folder as folders
 from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
-from coding_gym.sandbox.landlock.guarded import Guarded
-from coding_gym.sandbox.landlock.sandbox import NAME, LandlockSandbox, translated
+from coding_gym.sandbox.landlock.guarded import start
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import check_env, check_shell
-from coding_gym.sandbox.snapshots import check_snapshot
+from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
+from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.temporary import make_folder
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote.syscalls import machine
 
+NAME = "landlock"
 # Without mounts there is one view of the files; without cgroups, nothing to count with.
 _NEVER = (
     Promise.DISK_LIMIT,
@@ -103,7 +104,7 @@ class LandlockBackend:
         unbounded = () if cgroups.delegation().folder else (Promise.CPU_LIMIT,)
         return Probe(available=True, detail=detail, missing=(*_NEVER, *unbounded, *lost))
 
-    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> LandlockSandbox:
+    def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox.
 
         Raises:
@@ -115,6 +116,7 @@ class LandlockBackend:
         _check(spec)
         if snapshot is not None:
             check_snapshot(snapshot, backend=NAME, spec=spec)
+            check_fits(snapshot)
         self._require_landlock()
         try:
             folder = make_folder(NAME)
@@ -135,9 +137,9 @@ class LandlockBackend:
             sandbox.restore(snapshot)
         return sandbox
 
-    def _start(self, spec: SandboxSpec, folder: Path) -> LandlockSandbox:
+    def _start(self, spec: SandboxSpec, folder: Path) -> ServedSandbox:
         uid, gid = self.owner()
-        places = folders.fill(folder, spec, (uid, gid))
+        places = {k: str(v) for k, v in folders.fill(folder, spec, (uid, gid)).items()}
         env = environment(spec, first=(str(folder / "python" / "bin"),))
         env = {"TMPDIR": "/tmp", **_NO_HOST_SETTINGS, **env}  # noqa: S108 - translated below
         env = {
@@ -146,8 +148,8 @@ class LandlockBackend:
         }
         if spec.network:
             env = settings().env | env
-        if spec.python is not None and places[str(spec.python.prefix)] != spec.python.prefix:
-            env["LD_LIBRARY_PATH"] = str(places[str(spec.python.prefix)] / "lib")
+        if spec.python is not None and places[str(spec.python.prefix)] != str(spec.python.prefix):
+            env["LD_LIBRARY_PATH"] = places[str(spec.python.prefix)] + "/lib"
         orders = {
             "owner": os.getpid(),
             "uid": uid,
@@ -166,7 +168,8 @@ class LandlockBackend:
                 "num_open_files": spec.limits.num_open_files,
             },
         }
-        return LandlockSandbox(spec, Guarded(folder, orders, spec.limits), places)
+        channel = start(folder, orders, spec.limits)
+        return ServedSandbox(NAME, spec, channel, places=places)
 
     def _version(self) -> int:
         return rights.abi() if self._abi is None else min(self._abi, rights.abi())
@@ -207,15 +210,15 @@ def _check(spec: SandboxSpec) -> None:
         )
 
 
-def _grants(spec: SandboxSpec, folder: Path, places: dict[str, Path]) -> Iterator[Grant]:
+def _grants(spec: SandboxSpec, folder: Path, places: dict[str, str]) -> Iterator[Grant]:
     yield from system_grants()
     yield "read", str(folder / "python")
     for name in folders.WRITABLE:
         yield "write", str(folder / name)
     for mount in spec.mounts:
-        yield "write" if mount.writable else "read", str(places[mount.target])
+        yield "write" if mount.writable else "read", places[mount.target]
     if spec.python is not None:
-        prefix = places[str(spec.python.prefix)]
+        prefix = Path(places[str(spec.python.prefix)])
         if not is_system(prefix):
             yield from tree_grants(prefix)
     if spec.network:

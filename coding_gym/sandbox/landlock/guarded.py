@@ -1,78 +1,52 @@
-"""Starting the two processes of a ``landlock`` sandbox, and their end, as the owner sees them."""
+"""Starting the two processes of a ``landlock`` sandbox, which end with its channel."""
 
-import os
-import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxError, last_line
-from coding_gym.sandbox import cgroups, standalone
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.spec import SandboxLimits
+from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.steps import SetupError
 
 _MAIN = Path(__file__).parents[1] / "zygote" / "landlock" / "__main__.py"
-_READY_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 5.0
 
 
-class Guarded:
-    """A sandbox's channel, its guardian, and its folder.
+def start(folder: Path, orders: dict[str, Any], limits: SandboxLimits) -> Channel:
+    """Starts the processes of a sandbox and waits until the first of them is ready.
 
     Args:
-        folder: Everything that the sandbox wrote; goes with it.
-        orders: What the guardian is told.
+        folder: Everything that the sandbox wrote; goes with it, or with an error.
+        orders: What the processes are told.
         limits: For its control group, where groups can be had.
-
-    Attributes:
-        channel: The owner's end of the channel to the sandbox's first process.
 
     Raises:
         SetupError: A step of the set-up failed.
         SandboxError: The processes could not be started.
     """
-
-    def __init__(self, folder: Path, orders: dict[str, Any], limits: SandboxLimits) -> None:
-        self._folder = folder
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        errors_read, errors_write = os.pipe2(os.O_CLOEXEC)
-        self.channel = Channel(ours)
-        self._pid = 0
-        self._group: cgroups.Group | None = None
+    with ExitStack() as undo:
+        undo.callback(remove_folder, folder)
         try:
-            try:
-                self._pid = standalone.start(_MAIN, theirs.fileno(), errors_write)
-            except OSError as error:
-                raise SandboxError(f"cannot start a process: {error}") from error
-            finally:
-                theirs.close()
-                os.close(errors_write)
-            self._group = cgroups.make_group(limits)
-            if self._group is not None:
-                self._group.add(self._pid)
-            header, _ = self.channel.call(
-                wire.pack(orders), timeout_s=_READY_TIMEOUT_S, max_body_bytes=0
-            )
-            if "error" in header:
-                raise SetupError.from_json(header["error"])
-        except SandboxError as error:
-            reason = last_line(standalone.what_it_said(errors_read), otherwise=str(error))
-            self.close()
-            raise SandboxError(f"the sandbox did not start: {reason}") from error
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            os.close(errors_read)
-
-    def close(self) -> None:
-        """Ends every process and drops every file; idempotent."""
-        if not self.channel.close():
-            return
-        if self._pid:
-            standalone.end(self._pid, _END_TIMEOUT_S)
-        if self._group is not None:
-            self._group.close()
-        remove_folder(self._folder)
+            group = cgroups.make_group(limits)
+            if group is not None:
+                undo.callback(group.close)
+            process = Standalone(_MAIN)
+            undo.callback(process.end, _END_TIMEOUT_S)
+            undo.callback(process.channel.close)
+            if group is not None:
+                group.add(process.pid)
+        except OSError as error:
+            raise SandboxError(f"cannot start a process: {error}") from error
+        channel = Channel(process.channel, undo)
+    try:
+        channel.wait_until_ready(wire.pack(orders))
+    except SandboxError as error:
+        reason = process.last_words(otherwise=str(error))
+        raise SandboxError(f"the sandbox did not start: {reason}") from error
+    finally:
+        process.stop_listening()
+    return channel

@@ -19,7 +19,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
 
-class ProtocolError(Exception):
+class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 

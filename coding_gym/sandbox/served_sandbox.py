@@ -1,12 +1,14 @@
-"""A sandbox of the ``namespace`` backend, as its owner holds it."""
+"""A sandbox that an inner server serves, as its owner holds it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.sandbox.incarnation import Incarnation
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
 from coding_gym.sandbox.results import (
     check_data,
@@ -21,38 +23,50 @@ from coding_gym.sandbox.zygote import wire
 
 # What an answer may take beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
+_RESTORE_TIMEOUT_S = 60.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
 _NUM_REQUESTS = 64
 
 
-class NamespaceSandbox:
-    """The owner's handle: a channel to the sandbox's first process.
+class ServedSandbox:
+    """A sandbox of the ``namespace``, ``landlock`` or ``process`` backend.
 
     The channel is all there is. When it closes, for whatever reason, the sandbox ends.
 
     Args:
+        backend: Name of the backend.
         spec: What it was opened with.
-        life: Its first process, which is ready.
-        start: Starts another one with the files of a snapshot.
+        channel: To its first process, which is ready.
+        places: Where commands find what the spec wants at other paths, by these.
+        start: Starts another first process with the files of a snapshot; None where this one puts
+            them back itself.
     """
 
     def __init__(
-        self, spec: SandboxSpec, life: Incarnation, start: Callable[[Snapshot], Incarnation]
+        self,
+        backend: str,
+        spec: SandboxSpec,
+        channel: Channel,
+        *,
+        places: Mapping[str, str] | None = None,
+        start: Callable[[Snapshot], Channel] | None = None,
     ) -> None:
+        self._backend = backend
         self._spec = spec
-        self._life = life
+        self._channel = channel
+        self._places = places or {}
         self._start = start
         self._is_closed = False
 
     @property
     def workdir(self) -> str:
         """Absolute path of the workspace as commands see it."""
-        return WORKDIR
+        return self._places.get(WORKDIR, WORKDIR)
 
     def path(self, target: str) -> str:
-        """Returns ``target``: what the spec mounts there is there."""
-        return target
+        """Returns where commands see what the spec mounts at ``target``."""
+        return translated(target, self._places)
 
     def run(
         self,
@@ -65,7 +79,7 @@ class NamespaceSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        text, folder, variables = prepare_run(
+        text, _, variables = prepare_run(
             command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
@@ -75,9 +89,12 @@ class NamespaceSandbox:
         )
         bounds = float(timeout_s), int(max_output_bytes)
         if cwd is None and not env and not stdin:
-            request = _plain_request(*bounds)
+            request = _plain_request(*bounds, self.workdir)
         else:
-            request = _own_request(*bounds, _absolute(folder), variables, len(stdin))
+            folder = self.path(cwd or WORKDIR)
+            if not folder.startswith("/"):
+                folder = f"{self.workdir}/{folder}"
+            request = _own_request(*bounds, folder, variables, len(stdin))
         header, body = self._call(
             request,
             text + stdin,
@@ -87,7 +104,7 @@ class NamespaceSandbox:
         try:
             return _result(header, body)
         except (KeyError, TypeError) as error:
-            raise self._life.channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
+            raise self._channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Starts a command ahead; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
@@ -105,7 +122,7 @@ class NamespaceSandbox:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)
         check_max_bytes(max_bytes)
-        request = wire.header_text({"op": "read", "path": path, "max_bytes": max_bytes})
+        request = wire.header_text({"op": "read", "path": self.path(path), "max_bytes": max_bytes})
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
@@ -114,43 +131,54 @@ class NamespaceSandbox:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
         check_data(data)
-        header, _ = self._call(wire.header_text({"op": "write", "path": path}), data)
+        header, _ = self._call(wire.header_text({"op": "write", "path": self.path(path)}), data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
         """Returns its changed files; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
-        data = self._life.channel.download(
+        data = self._channel.download(
             wire.pack({"op": "snapshot"}),
             timeout_s=_ANSWER_TIMEOUT_S,
             max_bytes=max_snapshot_bytes(self._spec.limits),
         )
-        return Snapshot(backend="namespace", spec=self._spec, data=data)
+        return Snapshot(backend=self._backend, spec=self._spec, data=data)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts all files back; see `coding_gym.sandbox.protocol.Sandbox.restore`.
-
-        Nothing is changed under the feet of the overlay: a new first process takes the place of
-        this one, and is what `NamespaceBackend.open` starts for a fork too.
-        """
-        check_snapshot(snapshot, backend="namespace", spec=self._spec)
+        """Puts all files back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
+        check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         check_fits(snapshot)
-        old = self._life
-        old.channel.require_open()
-        old.channel.shut()  # it ends while the other starts
+        self._channel.require_open()
         try:
-            self._life = self._start(snapshot)
+            if self._start is None:
+                self._put_back(snapshot)
+            else:
+                self._start_again(snapshot, self._start)
         except BaseException:
             self.close()
             raise
+
+    def _put_back(self, snapshot: Snapshot) -> None:
+        """Has the inner server replace all files."""
+        self._call(wire.header_text({"op": "restore"}), timeout_s=_RESTORE_TIMEOUT_S)
+        self._channel.upload(snapshot.data, timeout_s=_RESTORE_TIMEOUT_S)
+        header, _ = self._channel.call(b"", timeout_s=_RESTORE_TIMEOUT_S, max_body_bytes=0)
+        if "error" in header:
+            raise SandboxError(header["error"])
+
+    def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
+        """Replaces the first process, so that nothing changes under the feet of an overlay."""
+        old = self._channel
+        old.shut()  # it ends while the other starts
+        self._channel = start(snapshot)
         old.close()
         if self._is_closed:
-            self._life.close()
+            self._channel.close()
 
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
-        # In this order: a restore in another thread looks after it has changed the life.
+        # In this order: a restore in another thread looks after it has changed the channel.
         self._is_closed = True
-        self._life.close()
+        self._channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -171,11 +199,11 @@ class NamespaceSandbox:
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
-        header, answer = self._life.channel.call(
+        header, answer = self._channel.call(
             wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
         )
         if "error" in header:
-            raise self._life.channel.give_up(f"the sandbox failed: {header['error']}")
+            raise self._channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
 
 
@@ -203,13 +231,19 @@ def _own_request(
 
 
 @lru_cache(_NUM_REQUESTS)
-def _plain_request(timeout_s: float, max_output_bytes: int) -> bytes:
+def _plain_request(timeout_s: float, max_output_bytes: int, workdir: str) -> bytes:
     """Returns the header that asks for any other command, the same bytes every time."""
-    return _own_request(timeout_s, max_output_bytes, WORKDIR, {}, 0, is_plain=True)
+    return _own_request(timeout_s, max_output_bytes, workdir, {}, 0, is_plain=True)
 
 
-def _absolute(path: str) -> str:
-    return path if path.startswith("/") else f"{WORKDIR}/{path}"
+def translated(path: str, places: Mapping[str, str]) -> str:
+    """Returns the host path of a path that would be at or below one of the places."""
+    given = PurePosixPath(path)
+    for place in sorted(places, key=len, reverse=True):
+        if given.is_relative_to(place):
+            # As text: what is below may hold `..`, which must resolve where it is used.
+            return places[place] + path[len(place) :] if path.startswith(place) else path
+    return path
 
 
 def _result(header: dict[str, Any], body: bytes) -> ExecResult:
