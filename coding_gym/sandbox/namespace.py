@@ -125,8 +125,7 @@ class NamespaceBackend:
         if platform.system() != "Linux":
             raise SandboxUnavailableError(
                 f"the 'namespace' sandbox needs Linux, this is {platform.system()}",
-                "run coding_gym in a Linux machine or container, or name sandbox='process', "
-                "which isolates nothing",
+                "run coding_gym in a Linux machine or container",
             )
         if self.owner()[0] == 0 and _outside("uid", 0) == 0:
             raise SandboxUnavailableError(

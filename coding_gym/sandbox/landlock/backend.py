@@ -2,26 +2,22 @@
 
 import os
 import platform
-import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups
-from coding_gym.sandbox.environment import environment
-from coding_gym.sandbox.landlock import folder as folders
+from coding_gym.sandbox.host_folder import HostFolder, check_spec, fill, open_sandbox, variables
 from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
-from coding_gym.sandbox.landlock.guarded import start
+from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
-from coding_gym.sandbox.removal import remove_folder
-from coding_gym.sandbox.results import check_env, check_shell
-from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
-from coding_gym.sandbox.snapshots import check_fits, check_snapshot
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.temporary import make_folder
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote.syscalls import machine
@@ -75,7 +71,7 @@ class LandlockBackend:
 
     @property
     def prepares(self) -> bool:
-        """False: each command starts when it is run."""
+        """False: a sandbox costs a copy of its files, too much to open one ahead of time."""
         return False
 
     def owner(self) -> tuple[int, int]:
@@ -113,63 +109,31 @@ class LandlockBackend:
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """
-        _check(spec)
-        if snapshot is not None:
-            check_snapshot(snapshot, backend=NAME, spec=spec)
-            check_fits(snapshot)
+        check_spec(NAME, spec, snapshot)
         self._require_landlock()
         try:
-            folder = make_folder(NAME)
-        except OSError as error:
-            raise SandboxError(f"no temporary folder could be made: {error}") from error
-        try:
-            sandbox = self._start(spec, folder)
+            return open_sandbox(NAME, spec, self.owner(), self._prepare, snapshot)
         except SetupError as failure:
-            remove_folder(folder)
             raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
-        except (OSError, shutil.Error) as error:
-            remove_folder(folder)
-            raise SandboxError(f"cannot open a sandbox: {error}") from error
-        except BaseException:
-            remove_folder(folder)
-            raise
-        if snapshot is not None:
-            sandbox.restore(snapshot)
-        return sandbox
 
-    def _start(self, spec: SandboxSpec, folder: Path) -> ServedSandbox:
-        uid, gid = self.owner()
-        places = {k: str(v) for k, v in folders.fill(folder, spec, (uid, gid)).items()}
-        env = environment(spec, first=(str(folder / "python" / "bin"),))
-        env = {"TMPDIR": "/tmp", **_NO_HOST_SETTINGS, **env}  # noqa: S108 - translated below
-        env = {
-            name: ":".join(translated(part, places) for part in value.split(":"))
-            for name, value in env.items()
-        }
-        if spec.network:
-            env = settings().env | env
-        if spec.python is not None and places[str(spec.python.prefix)] != str(spec.python.prefix):
-            env["LD_LIBRARY_PATH"] = places[str(spec.python.prefix)] + "/lib"
-        orders = {
-            "owner": os.getpid(),
-            "uid": uid,
-            "gid": gid,
-            "abi": self._version(),
-            "network": spec.network,
-            "folder": str(folder),
-            "shell": check_shell(spec.shell),
-            "writable": {name: str(folder / name) for name in folders.WRITABLE},
-            "grants": list(_grants(spec, folder, places)),
-            "env": env,
-            "limits": {
-                "num_processes": spec.limits.num_processes,
-                "memory_bytes": spec.limits.memory_bytes,
-                "file_bytes": spec.limits.file_bytes,
-                "num_open_files": spec.limits.num_open_files,
-            },
-        }
-        channel = start(folder, orders, spec.limits)
-        return ServedSandbox(NAME, spec, channel, places=places)
+    def _prepare(self, folder: Path, spec: SandboxSpec) -> tuple[HostFolder, dict[str, Any]]:
+        owner = self.owner()
+        admit(folder, owner)
+        files = fill(
+            folder,
+            spec,
+            owner,
+            has_tmp=True,
+            show=partial(reachable, user=owner),
+            show_python=partial(reachable_python, user=owner),
+        )
+        env = variables(spec, files, _NO_HOST_SETTINGS | (settings().env if spec.network else {}))
+        if spec.python is not None:
+            prefix = files.places[str(spec.python.prefix)]
+            if prefix != str(spec.python.prefix):
+                env["LD_LIBRARY_PATH"] = f"{prefix}/lib"
+        grants = list(_grants(spec, files))
+        return files, {"env": env, "landlock": {"abi": self._version(), "grants": grants}}
 
     def _version(self) -> int:
         return rights.abi() if self._abi is None else min(self._abi, rights.abi())
@@ -198,27 +162,15 @@ class LandlockBackend:
             )
 
 
-def _check(spec: SandboxSpec) -> None:
-    check_env(spec.env)
-    for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
-        if not path.exists():
-            raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-    if spec.image:
-        raise InvalidArgumentError(
-            f"the 'landlock' sandbox cannot run the image {spec.image!r}; use 'namespace' or "
-            "'docker'"
-        )
-
-
-def _grants(spec: SandboxSpec, folder: Path, places: dict[str, str]) -> Iterator[Grant]:
+def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
     yield from system_grants()
-    yield "read", str(folder / "python")
-    for name in folders.WRITABLE:
-        yield "write", str(folder / name)
+    yield "read", str(files.path / "python")
+    for path in files.writable.values():
+        yield "write", path
     for mount in spec.mounts:
-        yield "write" if mount.writable else "read", places[mount.target]
+        yield "write" if mount.writable else "read", files.places[mount.target]
     if spec.python is not None:
-        prefix = Path(places[str(spec.python.prefix)])
+        prefix = Path(files.places[str(spec.python.prefix)])
         if not is_system(prefix):
             yield from tree_grants(prefix)
     if spec.network:

@@ -17,6 +17,7 @@ from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.landlock import rights, sealing
 from coding_gym.sandbox.zygote.landlock.launching import DomainLauncher
 from coding_gym.sandbox.zygote.landlock.notifications import Notifications
+from coding_gym.sandbox.zygote.spawn import Launcher, Spawner
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
 
@@ -28,7 +29,9 @@ _INIT_ALONE = [("read", "/proc")]
 def main(channel: socket.socket, orders: dict[str, Any]) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
-        enclosure = _confine(orders)
+        enclosure = _enclose(orders)
+        # The guardian's end, or somebody's wish: nothing is to be left running then either.
+        signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
         home = orders["writable"]["workspace"]
         runner = Commands(orders, channel, home=home, enclosure=enclosure)
         channel.sendall(wire.pack({}))
@@ -52,15 +55,34 @@ def _end(enclosure: Enclosure) -> None:
     os._exit(1)
 
 
-def _confine(orders: dict[str, Any]) -> Enclosure:
-    """Enters the confinement; returns what starts commands, a domain further in."""
-    version, network = orders["abi"], orders["network"]
-    grants = [(kind, path) for kind, path in orders["grants"]]
+def _enclose(orders: dict[str, Any]) -> Enclosure:
+    """Takes the rights of commands, and returns what starts them."""
+    with step("adopt what commands leave behind"):
+        sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    limits, rules = orders["limits"], orders["landlock"]
+    if rules is None:
+        with step("end with the guardian"):
+            sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        sealing.bound(limits)
+        inside = processes.Descendants(is_scoped=False)
+        launcher: Launcher = Spawner()
+    else:
+        grants = [(kind, path) for kind, path in rules["grants"]]
+        inner = _confine(orders, rules["abi"], grants)
+        inside = processes.Descendants(is_scoped=_is_scoped(rules["abi"]))
+        roots = [path for kind, path in grants if kind == "write"]
+        notifications = Notifications(roots, inside, limits["num_processes"])
+        launcher = DomainLauncher(inner, notifications, limits["num_open_files"])
+    gc.freeze()
+    return Enclosure(launcher=launcher, processes=inside, open_file=os.open, owns_network=False)
+
+
+def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]) -> int:
+    """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
+    network = orders["network"]
     with step("prepare the Landlock rules"):
         inner = rights.make_ruleset(version, grants, network=network)
         outer = rights.make_ruleset(version, grants + _INIT_ALONE, network=network)
-    with step("adopt what commands leave behind"):
-        sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     sealing.become(orders["uid"], orders["gid"])
     with step("end with the guardian"):
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -69,20 +91,7 @@ def _confine(orders: dict[str, Any]) -> Enclosure:
         rights.enforce(outer)
         os.close(outer)
     sealing.filter_calls(version, network=network)
-    gc.freeze()
-    inside = processes.Descendants(is_scoped=_is_scoped(version))
-    roots = [path for kind, path in grants if kind == "write"]
-    limits = orders["limits"]
-    notifications = Notifications(roots, inside, limits["num_processes"])
-    enclosure = Enclosure(
-        launcher=DomainLauncher(inner, notifications, limits["num_open_files"]),
-        processes=inside,
-        open_file=os.open,
-        owns_network=False,
-    )
-    # The guardian's end, or somebody's wish: nothing is to be left running then either.
-    signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
-    return enclosure
+    return inner
 
 
 def _is_scoped(version: int) -> bool:
@@ -115,11 +124,12 @@ def _restore(runner: Commands, folders: dict[str, str], channel: socket.socket) 
     reply: dict[str, Any] = {}
     try:
         for path in folders.values():
-            scratch.remove(path)  # all but the folder itself, which lies outside
+            scratch.remove(path)
+            os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
             unpack(chunks.reader_from(channel), descriptors)
     except (OSError, ValueError, KeyError, wire.ProtocolError) as error:
-        reply = {"error": f"the snapshot could not be restored: {error}"}
+        reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))
 
 

@@ -28,6 +28,19 @@ def become(uid: int, gid: int) -> None:
         sc.prctl(_PR_SET_DUMPABLE, 1)
 
 
+def bound(limits: dict[str, int]) -> None:
+    """Sets the limits of commands that are not confined.
+
+    Without privileges to gain, everything that they start can be ended.
+    """
+    with step("set limits"):
+        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        set_limit(resource.RLIMIT_CORE, 0)
+        set_limit(resource.RLIMIT_FSIZE, limits["file_bytes"])
+        set_limit(resource.RLIMIT_NOFILE, limits["num_open_files"])
+    os.umask(0o022)
+
+
 def restrain(limits: dict[str, int]) -> None:
     """Sets what commands inherit: limits, priorities, no privileges from programs they run."""
     with step("set the out-of-memory score"):

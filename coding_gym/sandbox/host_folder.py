@@ -1,0 +1,241 @@
+"""Sandboxes that are a folder of the host: a private copy of the layers, and what else is written.
+
+workspace/  home/  tmp/     what commands may write
+python/                     a virtual environment without packages, for ``python`` and ``pip``
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox import cgroups
+from coding_gym.sandbox.channel import Channel
+from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.protocol import Snapshot
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.results import check_env, check_shell
+from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
+from coding_gym.sandbox.snapshots import check_fits, check_snapshot
+from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec
+from coding_gym.sandbox.standalone import Standalone
+from coding_gym.sandbox.temporary import make_folder
+from coding_gym.sandbox.tree_copies import add_tree
+from coding_gym.sandbox.zygote import wire
+
+TMP = "/tmp"  # noqa: S108 - the path that commands would use
+_MAIN = Path(__file__).parent / "zygote" / "landlock" / "__main__.py"
+_END_TIMEOUT_S = 5.0
+
+
+def check_spec(backend: str, spec: SandboxSpec, snapshot: Snapshot | None) -> None:
+    """Raises InvalidArgumentError for what no sandbox in a folder can be."""
+    check_env(spec.env)
+    check_shell(spec.shell)
+    for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
+        if not path.exists():
+            raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
+    if spec.image:
+        raise InvalidArgumentError(
+            f"the {backend!r} sandbox cannot run the image {spec.image!r}; use 'namespace' or "
+            "'docker'"
+        )
+    if snapshot is not None:
+        check_snapshot(snapshot, backend=backend, spec=spec)
+        check_fits(snapshot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFolder:
+    """The files of one sandbox, and where commands find what its spec wants elsewhere.
+
+    Attributes:
+        path: Holds all that the sandbox writes; goes with it.
+        writable: What commands may write of it, by name.
+        places: Paths of the host, by the paths at which the spec wants what is there.
+    """
+
+    path: Path
+    writable: Mapping[str, str]
+    places: Mapping[str, str]
+
+
+def same(path: Path) -> Path:
+    """Returns the path: commands see what is there."""
+    return path.resolve()
+
+
+def fill(
+    folder: Path,
+    spec: SandboxSpec,
+    owner: tuple[int, int],
+    *,
+    has_tmp: bool,
+    show: Callable[[Path], Path] = same,
+    show_python: Callable[[Path], Path] = same,
+) -> HostFolder:
+    """Makes the files of a sandbox in an empty folder.
+
+    Args:
+        folder: Where.
+        spec: What is wanted.
+        owner: The uid and gid of commands.
+        has_tmp: Whether they have a folder for temporary files of their own.
+        show: Returns where they find what is at a path of the host.
+        show_python: As ``show``, for the prefix of an interpreter.
+
+    Raises:
+        OSError: A layer cannot be read, or the disk is full.
+    """
+    own = {"workspace": WORKDIR, "home": HOME} | ({"tmp": TMP} if has_tmp else {})
+    for name in own:
+        (folder / name).mkdir(mode=0o755)
+        os.chown(folder / name, *owner)
+    for layer in spec.layers:
+        add_tree(layer, folder / "workspace", owner=owner)
+    places = {target: folder / name for name, target in own.items()}
+    for mount in spec.mounts:
+        source = mount.source.resolve()
+        places[mount.target] = source if mount.writable else show(source)
+    if spec.python is not None:
+        prefix = places[str(spec.python.prefix)] = show_python(spec.python.prefix)
+        site = places.get(str(spec.python.site_packages))
+        _make_python(folder / "python", spec.python, prefix, site)
+    # Below /tmp, as it may be, are these too: they are what they are.
+    known = {str(place): str(place) for place in (folder, *places.values())}
+    return HostFolder(
+        path=folder,
+        writable={name: str(folder / name) for name in own},
+        places={target: str(place) for target, place in places.items()} | known,
+    )
+
+
+def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
+    """Makes a virtual environment whose only packages are what the spec mounts as such.
+
+    The interpreter's own packages may be out of reach; were their folder in ``sys.path`` all the
+    same, importing one would be refused instead of finding nothing.
+    """
+    executable = prefix / python.executable.relative_to(python.prefix)
+    minor = ".".join(python.version.split(".")[:2])
+    (folder / "bin").mkdir(parents=True)
+    for name in ("python", "python3", f"python{minor}"):
+        (folder / "bin" / name).symlink_to(executable)
+    (folder / "pyvenv.cfg").write_text(
+        f"home = {executable.parent}\ninclude-system-site-packages = false\n", encoding="utf-8"
+    )
+    packages = folder / "lib" / f"python{minor}" / "site-packages"
+    packages.parent.mkdir(parents=True)
+    if site is None:
+        packages.mkdir()
+    else:
+        packages.symlink_to(site)
+
+
+def variables(
+    spec: SandboxSpec, files: HostFolder, defaults: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Returns the environment of commands, with the paths of the host in it.
+
+    Args:
+        spec: What is wanted.
+        files: Where things are.
+        defaults: What is there unless the spec or the fixed variables say otherwise.
+    """
+    env = environment(spec, first=(str(files.path / "python" / "bin"),))
+    if "tmp" in files.writable:
+        env = {"TMPDIR": TMP} | env
+    return dict(defaults or {}) | {
+        name: ":".join(translated(part, files.places) for part in value.split(":"))
+        for name, value in env.items()
+    }
+
+
+def open_sandbox(
+    backend: str,
+    spec: SandboxSpec,
+    owner: tuple[int, int],
+    prepare: Callable[[Path, SandboxSpec], tuple[HostFolder, dict[str, Any]]],
+    snapshot: Snapshot | None,
+) -> ServedSandbox:
+    """Opens a sandbox in a folder of its own.
+
+    Args:
+        backend: Name of the backend.
+        spec: What is wanted; checked by `check_spec`.
+        owner: The uid and gid of commands.
+        prepare: Fills a folder; returns what is in it, and what an inner server has to know of its
+            enclosure: ``env`` and ``landlock``, which is None or has ``abi`` and ``grants``.
+        snapshot: Files that it has from the start.
+
+    Raises:
+        SetupError: A step of the set-up failed.
+        SandboxError: The folder could not be made, or the processes not be started.
+    """
+    try:
+        folder = make_folder(backend)
+    except OSError as error:
+        raise SandboxError(f"no temporary folder could be made: {error}") from error
+    try:
+        # What a snapshot holds takes the place of all layers.
+        wanted = spec if snapshot is None else replace(spec, layers=())
+        files, enclosure = prepare(folder, wanted)
+    except (OSError, shutil.Error) as error:
+        remove_folder(folder)
+        raise SandboxError(f"cannot open a sandbox: {error}") from error
+    except BaseException:
+        remove_folder(folder)
+        raise
+    orders = {
+        "owner": os.getpid(),
+        "uid": owner[0],
+        "gid": owner[1],
+        "folder": str(folder),
+        "writable": files.writable,
+        "network": spec.network,
+        "shell": spec.shell,
+        "limits": {
+            "num_processes": spec.limits.num_processes,
+            "memory_bytes": spec.limits.memory_bytes,
+            "file_bytes": spec.limits.file_bytes,
+            "num_open_files": spec.limits.num_open_files,
+        },
+        **enclosure,
+    }
+    sandbox = ServedSandbox(backend, spec, _start(folder, spec, orders), places=files.places)
+    if snapshot is not None:
+        sandbox.restore(snapshot)
+    return sandbox
+
+
+def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
+    """Starts the processes of a sandbox and waits until the first of them is ready.
+
+    They go with the channel, and so does the folder; both are gone after an error.
+    """
+    with ExitStack() as undo:
+        undo.callback(remove_folder, folder)
+        try:
+            group = cgroups.make_group(spec.limits)
+            if group is not None:
+                undo.callback(group.close)
+            process = Standalone(_MAIN)
+            undo.callback(process.end, _END_TIMEOUT_S)
+            undo.callback(process.channel.close)
+            if group is not None:
+                group.add(process.pid)
+        except OSError as error:
+            raise SandboxError(f"cannot start a process: {error}") from error
+        channel = Channel(process.channel, undo)
+    try:
+        channel.wait_until_ready(wire.pack(orders))
+    except SandboxError as error:
+        reason = process.last_words(otherwise=str(error))
+        raise SandboxError(f"the sandbox did not start: {reason}") from error
+    finally:
+        process.stop_listening()
+    return channel
