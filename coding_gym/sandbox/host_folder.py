@@ -28,7 +28,6 @@ from coding_gym.sandbox.tree_copies import add_tree
 from coding_gym.sandbox.zygote import wire
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
-_MAIN = Path(__file__).parent / "zygote" / "landlock" / "__main__.py"
 _END_TIMEOUT_S = 5.0
 
 
@@ -223,7 +222,7 @@ def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
             group = cgroups.make_group(spec.limits)
             if group is not None:
                 undo.callback(group.close)
-            process = Standalone(_MAIN)
+            process = Standalone("folder")
             undo.callback(process.end, _END_TIMEOUT_S)
             undo.callback(process.channel.close)
             if group is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from coding_gym.errors import last_line
 from coding_gym.host.interpreters import default_interpreter
 
+_MAIN = Path(__file__).parent / "zygote" / "__main__.py"
 # The descriptor at which such a process finds its channel.
 _CHANNEL = 3
 
@@ -19,7 +20,8 @@ class Standalone:
     """A process of ours, with nothing of ours but a channel.
 
     Args:
-        main: Its program, which gets the number of the channel's descriptor as its one argument.
+        engine: What it serves: ``"namespace"`` or ``"folder"``.
+        main: Its program; the package's own when None.
 
     Attributes:
         pid: Its process id.
@@ -29,11 +31,11 @@ class Standalone:
         OSError: There are too many processes, or too little memory.
     """
 
-    def __init__(self, main: Path) -> None:
+    def __init__(self, engine: str, main: Path | None = None) -> None:
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self._errors, errors = os.pipe2(os.O_CLOEXEC)
         try:
-            self.pid = start(main, theirs.fileno(), errors)
+            self.pid = start(main or _MAIN, engine, theirs.fileno(), errors)
         except OSError:
             self.channel.close()
             self.stop_listening()
@@ -68,11 +70,12 @@ class Standalone:
             os.waitpid(self.pid, 0)
 
 
-def start(main: Path, channel: int, errors: int) -> int:
+def start(main: Path, engine: str, channel: int, errors: int) -> int:
     """Starts a program with nothing of ours but two descriptors, and returns its pid.
 
     Args:
-        main: The program; its one argument is the number of the channel's descriptor.
+        main: The program; its arguments are the number of the channel's descriptor and the engine.
+        engine: What it is to serve: ``"namespace"`` or ``"folder"``.
         channel: Its channel.
         errors: Where it writes what goes wrong.
 
@@ -91,7 +94,7 @@ def start(main: Path, channel: int, errors: int) -> int:
     try:
         return os.posix_spawn(
             python,
-            [python, "-I", "-S", str(main), str(_CHANNEL)],
+            [python, "-I", "-S", str(main), str(_CHANNEL), engine],
             env,
             file_actions=[(os.POSIX_SPAWN_DUP2, ours, its) for ours, its in copies],
             setsid=True,

@@ -17,7 +17,6 @@ from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError
 
-_MAIN = Path(__file__).parent / "zygote" / "__main__.py"
 _PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 5.0
@@ -39,7 +38,7 @@ class Zygote:
     def __init__(self, uid: int, gid: int, main: Path | None = None) -> None:
         self._lock = threading.RLock()  # who finds in a call that it ended, ends it
         try:
-            self._process = Standalone(main or _MAIN)
+            self._process = Standalone("namespace", main)
         except OSError as error:
             raise SandboxUnavailableError(f"cannot start a process: {error}") from error
         self.pid = self._process.pid

@@ -1,9 +1,10 @@
-"""The small process that opens namespace sandboxes, and the first process inside each of them.
+"""What serves sandboxes, beside their owner and inside them.
 
 Nothing here imports anything outside the standard library and this folder: `__main__` runs under
 ``python -I -S`` and everything is loaded before the host's files go out of sight.
 
     __main__   finds the folder's own modules without importing the package around it
+    owner      what every first process does: gets its orders, watches the owner
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
     warm_up    commands that make the server ready for its first sandbox
@@ -33,6 +34,8 @@ Nothing here imports anything outside the standard library and this folder: `__m
     seccomp    the filters on system calls
     wire       messages between owner, server and init
     scratch    removes what overlays left on a disk
-    landlock/  the processes of sandboxes without namespaces
+    folder_watchdog  the first process of a sandbox in a folder: dies with the owner
+    folder_server    its second one: encloses itself, serves what `init` serves, and restores
+    landlock/  what encloses it
     steps      names for the steps of a set-up, for errors that say which one failed
 """

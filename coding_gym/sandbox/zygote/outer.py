@@ -5,11 +5,9 @@ the server is the end of every sandbox, whatever state they are in.
 """
 
 import os
-import select
 import signal
-import socket
 
-from coding_gym.sandbox.zygote import scratch, server, wire
+from coding_gym.sandbox.zygote import owner, scratch, server, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
@@ -19,34 +17,28 @@ _OOM_SCORE = 800
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 
 
-def main(control_descriptor: int) -> None:
+def main(channel_descriptor: int) -> None:
     """Reads the configuration, starts the server, waits for the owner's or the server's end."""
-    control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, control_descriptor)
-    control.set_inheritable(False)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    os.umask(0o022)  # of every folder that is made from here on, and of the sandboxes' commands
-    config, _ = wire.receive(control, max_body_bytes=0)
+    control, config = owner.connect(channel_descriptor)
     try:
-        owner = _watch_owner(config["owner"])
+        watched = owner.watch(config["owner"])
         _leave_host(config["uid"], config["gid"])
         pid = os.fork()
         if pid == 0:
-            server.main(control, owner, config)
+            server.main(control, watched, config)
     except SetupError as error:
         control.sendall(wire.pack(error.to_json()))
         os._exit(1)
     control.close()
-    _wait_for_either(owner, pid, config["scratch"])
-
-
-def _watch_owner(pid: int) -> int:
-    """Returns a descriptor that becomes readable when the owner ends."""
-    with step("watch the owner"):
-        descriptor = os.pidfd_open(pid)
-    if os.getppid() != pid:
-        os._exit(0)
-    return descriptor
+    owner.wait_for_either(watched, os.pidfd_open(pid))
+    # The end of the server, pid 1 of its namespace, is the end of every sandbox. Should this
+    # process be killed instead, the parent-death signal that the server armed does the same.
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    # An owner that lives removes its sandboxes' folders itself, and may have begun others.
+    if owner.has_ended(watched) and os.path.isdir(config["scratch"]):
+        scratch.remove(config["scratch"])
+    os._exit(0)
 
 
 def _leave_host(uid: int, gid: int) -> None:
@@ -88,19 +80,3 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
         _, status = os.waitpid(helper, 0)
         if status:
             raise OSError(1, f"uid 0 and {uid} could not be mapped")
-
-
-def _wait_for_either(owner: int, server_pid: int, scratch_folder: str) -> None:
-    """Ends with the owner or the server; after the owner, leaves nothing on disk."""
-    poller = select.poll()
-    poller.register(owner, select.POLLIN)
-    poller.register(os.pidfd_open(server_pid), select.POLLIN)
-    poller.poll()
-    # The end of the server, pid 1 of its namespace, is the end of every sandbox. Should this
-    # process be killed instead, the parent-death signal that the server armed does the same.
-    os.kill(server_pid, signal.SIGKILL)
-    os.waitpid(server_pid, 0)
-    # An owner that lives removes its sandboxes' folders itself, and may have begun others.
-    if select.select([owner], [], [], 0)[0] and os.path.isdir(scratch_folder):
-        scratch.remove(scratch_folder)
-    os._exit(0)

@@ -1,4 +1,4 @@
-"""The first process inside: gives up its rights, then serves its owner, one request at a time."""
+"""The server of a sandbox in a folder: gives up what commands may not do, then serves its owner."""
 
 import gc
 import os
@@ -30,7 +30,7 @@ def main(channel: socket.socket, orders: dict[str, Any]) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
         enclosure = _enclose(orders)
-        # The guardian's end, or somebody's wish: nothing is to be left running then either.
+        # The watchdog's end, or somebody's wish: nothing is to be left running then either.
         signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
         home = orders["writable"]["workspace"]
         runner = Commands(orders, channel, home=home, enclosure=enclosure)
@@ -43,7 +43,7 @@ def main(channel: socket.socket, orders: dict[str, Any]) -> None:
         _end(enclosure)
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
-    except BaseException as error:  # noqa: BLE001 - nothing may unwind into the guardian's code in this process
+    except BaseException as error:  # noqa: BLE001 - nothing may unwind into the watchdog's code in this process
         channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
     finally:
         os._exit(1)
@@ -61,7 +61,7 @@ def _enclose(orders: dict[str, Any]) -> Enclosure:
         sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     limits, rules = orders["limits"], orders["landlock"]
     if rules is None:
-        with step("end with the guardian"):
+        with step("end with the watchdog"):
             sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         sealing.bound(limits)
         inside = processes.Descendants(is_scoped=False)
@@ -84,7 +84,7 @@ def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]
         inner = rights.make_ruleset(version, grants, network=network)
         outer = rights.make_ruleset(version, grants + _INIT_ALONE, network=network)
     sealing.become(orders["uid"], orders["gid"])
-    with step("end with the guardian"):
+    with step("end with the watchdog"):
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     sealing.restrain(orders["limits"])
     with step("enforce the Landlock rules"):
