@@ -74,7 +74,7 @@ def filter_calls(version: int, *, network: bool) -> None:
         network: Whether sockets are left as they are.
     """
     with step("install the seccomp filter"):
-        sc.install_filter(seccomp.program(sc.machine(), has_memory_files=True))
+        sc.install_filter(seccomp.program(sc.machine()))
         if not rights.knows_truncation(version):
             sc.install_filter(seccomp.no_cutting(sc.machine()))
         if not network:
