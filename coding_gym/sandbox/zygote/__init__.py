@@ -13,7 +13,8 @@ Nothing here imports anything outside the standard library and this folder: `__m
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
     image_root the same for an image, whose root is put together without a plan
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
-    init       pid 1 of one sandbox: serves run, read, write and snapshot
+    init       pid 1 of one sandbox
+    serving    answers its owner: run, read, write, and what the engine can do besides
     commands   runs shell commands, and leaves nothing of them running
     shells     a bash that waits for its command, and one that outlives it
     spawn      how a bash starts and what it reads
@@ -35,7 +36,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
     wire       messages between owner, server and init
     scratch    removes what overlays left on a disk
     folder_watchdog  the first process of a sandbox in a folder: dies with the owner
-    folder_server    its second one: encloses itself, serves what `init` serves, and restores
+    folder_server    its second one: encloses itself, serves, also restores
     landlock/  what encloses it
     steps      names for the steps of a set-up, for errors that say which one failed
 """

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import chunks, init, processes, scratch, wire
+from coding_gym.sandbox.zygote import chunks, processes, scratch, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes, send
 from coding_gym.sandbox.zygote.commands import Commands
@@ -17,6 +17,7 @@ from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.landlock import rights, sealing
 from coding_gym.sandbox.zygote.landlock.launching import DomainLauncher
 from coding_gym.sandbox.zygote.landlock.notifications import Notifications
+from coding_gym.sandbox.zygote.serving import serve
 from coding_gym.sandbox.zygote.spawn import Launcher, Spawner
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
@@ -39,7 +40,7 @@ def main(channel: socket.socket, orders: dict[str, Any]) -> None:
             "snapshot": partial(_snapshot, runner, orders["writable"]),
             "restore": partial(_restore, runner, orders["writable"]),
         }
-        init.serve(channel, runner, operations)
+        serve(channel, runner, operations)
         _end(enclosure)
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))

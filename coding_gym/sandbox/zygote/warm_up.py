@@ -9,7 +9,7 @@ import contextlib
 import os
 import socket
 
-from coding_gym.sandbox.zygote import files, init, wire
+from coding_gym.sandbox.zygote import files, serving, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
 
@@ -45,8 +45,8 @@ def warm_up() -> int:
         commands = Commands(_SANDBOX, channel, home="/")
         for _ in range(_NUM_TIMES):
             owner.sendall(wire.pack(_REQUEST, _COMMAND))
-            init.answer_next(channel, commands)
-            reply, _ = wire.receive(owner, max_body_bytes=init.MAX_BODY_BYTES)
+            serving.answer_next(channel, commands)
+            reply, _ = wire.receive(owner, max_body_bytes=serving.MAX_BODY_BYTES)
             count += reply["exit_code"] == 0
         for _ in range(_NUM_TIMES):
             _write_and_read()
