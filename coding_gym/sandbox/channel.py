@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import socket
-import struct
 import time
 from typing import Any
 
@@ -16,8 +15,6 @@ from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
-# SCM_CREDENTIALS: pid, uid and gid.
-_CREDENTIALS_KIND, _CREDENTIALS = 2, struct.Struct("iII")
 
 
 class Channel(OwnerHandle):
@@ -112,31 +109,6 @@ class Channel(OwnerHandle):
                 more = start + CHUNK_BYTES < len(view)
                 self._stream.settimeout(timeout_s)
                 self._stream.sendall(wire.pack({"more": more}, bytes(chunk)))
-
-    def peer_pid(self, *, timeout_s: float) -> int:
-        """Returns the id of the process at the other end, as this process sees it.
-
-        Raises:
-            SandboxError: As `call`.
-        """
-        # The kernel writes the sender's id on a message, in terms of the receiver's namespace.
-        question = wire.pack({"op": "read", "path": "/dev/null", "max_bytes": 0})
-        with self._in_use():
-            self._stream.settimeout(timeout_s)
-            self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            try:
-                self._stream.sendall(question)
-                _, found, _, _ = self._stream.recvmsg(
-                    1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
-                )
-                self._receive(timeout_s, 0)
-            finally:
-                self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-            for _, kind, data in found:
-                pid, _, _ = _CREDENTIALS.unpack(data) if kind == _CREDENTIALS_KIND else (0, 0, 0)
-                if pid:
-                    return int(pid)
-            raise wire.ProtocolError("the kernel does not say who answered")
 
     def shut(self) -> None:
         """Begins to end the sandbox, and does not wait."""

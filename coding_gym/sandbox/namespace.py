@@ -16,7 +16,7 @@ from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import ServedSandbox, require_works
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.zygote.image_root import NO_BASH
@@ -71,10 +71,7 @@ class NamespaceBackend:
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
         try:
-            with self._open(SandboxSpec()) as sandbox:
-                result = sandbox.run("echo works", timeout_s=10)
-            if result.output != "works\n":
-                raise SandboxError(f"a first command printed {result.output!r}")
+            require_works(self._open(SandboxSpec()))
         except SetupError as failure:
             return Probe(available=False, detail=str(failure), remedy=remedy(failure))
         except SandboxUnavailableError as error:

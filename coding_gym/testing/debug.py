@@ -6,6 +6,7 @@ API and change together with the internals.
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from coding_gym.sandbox import options, temporary
 from coding_gym.sandbox.containers import docker_engine, warm_pool
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _TIMEOUT_S = 10.0
+_CREDENTIALS = struct.Struct("iII")  # of SCM_CREDENTIALS: pid, uid and gid
 
 
 def first_pid(sandbox: ServedSandbox) -> int:
@@ -47,7 +50,22 @@ def first_pid(sandbox: ServedSandbox) -> int:
     Args:
         sandbox: With no call in progress.
     """
-    return sandbox._channel.peer_pid(timeout_s=_TIMEOUT_S)
+    # The kernel writes the sender's id on a message, in terms of the receiver's namespace.
+    question = wire.pack({"op": "read", "path": "/dev/null", "max_bytes": 0})
+    channel = sandbox._channel
+    with channel._in_use():
+        channel._stream.settimeout(_TIMEOUT_S)
+        channel._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        try:
+            channel._stream.sendall(question)
+            _, found, _, _ = channel._stream.recvmsg(
+                1, socket.CMSG_SPACE(_CREDENTIALS.size), socket.MSG_PEEK
+            )
+            wire.receive(channel._stream, max_body_bytes=0)
+        finally:
+            channel._stream.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+    pid, _, _ = _CREDENTIALS.unpack(found[0][2])
+    return int(pid)
 
 
 def watchdog_pid(sandbox: ServedSandbox) -> int:

@@ -16,7 +16,7 @@ from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox
+from coding_gym.sandbox.served_sandbox import ServedSandbox, require_works
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import SetupError
@@ -84,10 +84,7 @@ class LandlockBackend:
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
         try:
-            with self.open(SandboxSpec()) as sandbox:
-                result = sandbox.run("echo works", timeout_s=10)
-            if result.output != "works\n":
-                raise SandboxError(f"a first command printed {result.output!r}")
+            require_works(self.open(SandboxSpec()))
         except SandboxUnavailableError as error:
             return Probe(available=False, detail=error.problem, remedy=error.remedy or _PATIENCE)
         except SandboxError as error:

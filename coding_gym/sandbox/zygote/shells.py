@@ -87,13 +87,12 @@ class PreparedShell:
         self._env = env
         self._bash: Bash | None = None
         self._expected = (b"", b"")
-        self._feed = Feed(-1, b"", closes=False)
 
     def start(self, command: bytes, stdin: bytes, go_home: Callable[[], None]) -> None:
         """Starts it in place of another, where it can be started.
 
         Args:
-            command: Its text, short enough for one argument.
+            command: Its text.
             stdin: The beginning of what it will read.
             go_home: Changes to its folder.
         """
@@ -101,15 +100,9 @@ class PreparedShell:
         self._expected = command, stdin
         with contextlib.suppress(OSError):  # `commands.Commands.run` tries again, and says why
             go_home()
-            reader, writer = spawn.pipe()
-            arguments = [b"-c", b"--", command, spawn.NAME]
-            try:
-                self._bash = Bash(self._enclosure.launcher, arguments, self._env, {0: reader})
-            except OSError:
-                os.close(writer)
-                raise
-            self._feed = Feed(writer, stdin, closes=False)
-            self._feed.write()
+            self._bash = spawn.fresh(
+                self._enclosure.launcher, command, stdin, self._env, has_more=True
+            )
 
     def is_there(self) -> bool:
         """Whether one is to be spared by other commands."""
@@ -127,15 +120,14 @@ class PreparedShell:
             self.end()
             return None
         bash, self._bash = self._bash, None
-        return bash.feed(Feed(self._feed.descriptor, self._feed.rest + stdin[len(beginning) :]))
+        return bash.finish_input(stdin[len(beginning) :])
 
     def end(self) -> None:
         """Ends it and all else that runs, where it is there."""
         bash, self._bash = self._bash, None
         if bash is not None:
             processes.end_all(self._enclosure.processes)
-            bash.close()
-            os.close(self._feed.descriptor)
+            bash.finish_input(b"").close()
 
 
 class LastingShell:

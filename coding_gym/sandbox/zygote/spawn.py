@@ -97,10 +97,10 @@ class Feed:
         self._data = memoryview(data)
         self._closes = closes
 
-    @property
-    def rest(self) -> bytes:
-        """What is still to be written."""
-        return bytes(self._data)
+    def finish(self, data: bytes) -> None:
+        """Adds the last that is to be written."""
+        self._data = memoryview(bytes(self._data) + data)
+        self._closes = True
 
     def write(self) -> bool:
         """Writes what fits now; False when nothing is left to write, or nobody to read it."""
@@ -128,6 +128,7 @@ class Bash:
         pid: Its process id.
         reader: Where its output can be read, not blocking.
         feeds: What is still to be written to it.
+        input: What feeds its standard input, where `finish_input` is to follow.
     """
 
     def __init__(
@@ -153,6 +154,7 @@ class Bash:
             OSError: As `Launcher.start`.
         """
         self.feeds: list[Feed] = []
+        self.input: Feed | None = None
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -180,6 +182,13 @@ class Bash:
         self.feeds = [feed for feed in feeds if feed.write()]
         return self
 
+    def finish_input(self, stdin: bytes) -> "Bash":
+        """Gives the rest of its standard input, where that was to have more. Returns this."""
+        if self.input is not None:
+            self.input.finish(stdin)
+            self.feed(self.input, *(feed for feed in self.feeds if feed is not self.input))
+        return self
+
     def let_output_end(self) -> None:
         """Lets its output end with the last process that may write to it; idempotent."""
         if self._writer >= 0:
@@ -194,7 +203,14 @@ class Bash:
         os.close(self.reader)
 
 
-def fresh(launcher: Launcher, command: bytes, stdin: bytes, env: Mapping[bytes, bytes]) -> Bash:
+def fresh(
+    launcher: Launcher,
+    command: bytes,
+    stdin: bytes,
+    env: Mapping[bytes, bytes],
+    *,
+    has_more: bool = False,
+) -> Bash:
     """Starts a bash that runs one command.
 
     Args:
@@ -202,25 +218,29 @@ def fresh(launcher: Launcher, command: bytes, stdin: bytes, env: Mapping[bytes, 
         command: Shell text of any length.
         stdin: What it reads; nothing when empty.
         env: All its environment variables.
+        has_more: Whether `Bash.finish_input` will follow.
 
     Raises:
         OSError: As `Bash`.
     """
     inputs: dict[int, int] = {}
     feeds = []
-    if stdin:
+    if stdin or has_more:
         inputs[0], writer = pipe()
-        feeds.append(Feed(writer, stdin))
+        feeds.append(Feed(writer, stdin, closes=not has_more))
     if len(command) >= _MAX_ARGUMENT_BYTES:
         inputs[COMMAND_DESCRIPTOR], writer = pipe()
         feeds.append(Feed(writer, assignment(command)))
         command = LISTEN
     try:
-        return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs).feed(*feeds)
+        bash = Bash(launcher, [b"-c", b"--", command, NAME], env, inputs)
     except OSError:
         for feed in feeds:
-            feed.end()
+            os.close(feed.descriptor)
         raise
+    bash.feed(*feeds)
+    bash.input = feeds[0] if has_more else None
+    return bash
 
 
 def pipe() -> tuple[int, int]:
