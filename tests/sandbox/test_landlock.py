@@ -1,6 +1,7 @@
 """The landlock backend beyond the conformance checks: what it keeps apart, and how it ends."""
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
@@ -67,6 +68,15 @@ def test_what_is_told_of_other_processes_is_out_of_reach(sandbox: Sandbox) -> No
     for name in ("environ", "cmdline", "maps", "cwd/", "root/", "fd/", "mounts"):
         for pid in (os.getpid(), "1", "self"):
             assert sandbox.run(f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}").exit_code != 0
+
+
+def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as file:
+        number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)
+        with _BACKEND.open(SandboxSpec()) as sandbox:
+            said = sandbox.run(f"echo x >&{number}").output
+        os.close(number)
+    assert "Bad file descriptor" in said
 
 
 def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:

@@ -172,8 +172,8 @@ def _grants(spec: SandboxSpec, files: HostFolder) -> Iterator[Grant]:
             yield from tree_grants(prefix)
     if spec.network:
         yield "read", "/etc/resolv.conf"
-        for path in settings().paths:
-            yield "read", str(path)
+        for source in settings().paths:
+            yield "read", str(source)
 
 
 def _remedy(failure: SetupError) -> str:

@@ -12,6 +12,8 @@ from coding_gym.sandbox.zygote.steps import step
 
 def connect(descriptor: int) -> tuple[socket.socket, dict[str, Any]]:
     """Returns the channel to the owner, and what the owner wants."""
+    # What the owner's parents left open for everybody is nothing for commands.
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
     channel.set_inheritable(False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
