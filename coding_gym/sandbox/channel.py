@@ -26,7 +26,8 @@ class Channel(OwnerHandle):
     """
 
     def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
-        super().__init__(stream)
+        super().__init__()
+        self._stream = stream
         self._undo = undo.pop_all()
 
     def wait_until_ready(self, message: bytes = b"", snapshot: Snapshot | None = None) -> None:

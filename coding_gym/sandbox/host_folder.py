@@ -6,19 +6,20 @@ python/                     a virtual environment without packages, for ``python
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox import cgroups
+from coding_gym.sandbox.backend_checks import check_spec
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.removal import remove_folder
-from coding_gym.sandbox.results import check_env, check_shell
 from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec
@@ -31,18 +32,18 @@ TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _END_TIMEOUT_S = 5.0
 
 
-def check_spec(backend: str, spec: SandboxSpec, snapshot: Snapshot | None) -> None:
-    """Raises InvalidArgumentError for what no sandbox in a folder can be."""
-    check_env(spec.env)
-    check_shell(spec.shell)
-    for path in (*spec.layers, *(mount.source for mount in spec.mounts)):
-        if not path.exists():
-            raise InvalidArgumentError(f"the sandbox's layer or mount {path} does not exist")
-    if spec.image:
-        raise InvalidArgumentError(
-            f"the {backend!r} sandbox cannot run the image {spec.image!r}; use 'namespace' or "
-            "'docker'"
-        )
+def check_request(
+    backend: str, spec: SandboxSpec, snapshot: Snapshot | None, *, missing: Collection[Promise]
+) -> None:
+    """Raises InvalidArgumentError for what no sandbox in a folder can be.
+
+    Args:
+        backend: Name of the backend.
+        spec: The spec.
+        snapshot: Files for the start.
+        missing: The promises that the backend never keeps.
+    """
+    check_spec(spec, backend=backend, missing=missing)
     if snapshot is not None:
         check_snapshot(snapshot, backend=backend, spec=spec)
         check_fits(snapshot)

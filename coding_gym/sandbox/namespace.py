@@ -10,13 +10,14 @@ from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import cgroups, disk_uppers
+from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import ImageStore
 from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
-from coding_gym.sandbox.remedies import is_refusal, remedy, unavailable
-from coding_gym.sandbox.served_sandbox import ServedSandbox, require_works
+from coding_gym.sandbox.remedies import is_refusal, unavailable
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.zygote.image_root import NO_BASH
@@ -29,7 +30,6 @@ _UNPRIVILEGED = 64998
 # An overlay refuses it (EXDEV); `mv` copies then.
 _MISSING = (Promise.CPU_LIMIT, Promise.FOLDER_RENAMES)
 _MISSING_ON_DISK = (*_MISSING, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
-_UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 
 
 class NamespaceBackend:
@@ -70,15 +70,8 @@ class NamespaceBackend:
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
-        try:
-            require_works(self._open(SandboxSpec()))
-        except SetupError as failure:
-            return Probe(available=False, detail=str(failure), remedy=remedy(failure))
-        except SandboxUnavailableError as error:
-            way_out = error.remedy or _UNKNOWN_REMEDY
-            return Probe(available=False, detail=error.problem, remedy=way_out)
-        except SandboxError as error:
-            return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
+        if (failed := failed_probe(self.open)) is not None:
+            return failed
         return self._works()
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:

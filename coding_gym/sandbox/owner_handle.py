@@ -1,8 +1,7 @@
-"""What an owner knows of a running sandbox: who may use it, that it is closed, why it died."""
+"""A running sandbox, as its owner holds it: who may use it, whether it is closed, why it died."""
 
 import contextlib
 import os
-import socket
 import threading
 from collections.abc import Iterator
 
@@ -10,16 +9,12 @@ from coding_gym.errors import SandboxError
 
 
 class OwnerHandle:
-    """A stream to the first process of a sandbox, for one call at a time.
+    """A way to a sandbox, for one call at a time, in the process that opened it.
 
-    Whatever goes wrong on it is the sandbox's end: from then on every call says why.
-
-    Args:
-        stream: The owner's end.
+    A failure of a call is the sandbox's end: from then on every call says why.
     """
 
-    def __init__(self, stream: socket.socket) -> None:
-        self._stream = stream
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._is_closed = False
@@ -39,10 +34,10 @@ class OwnerHandle:
 
     @contextlib.contextmanager
     def _in_use(self) -> Iterator[None]:
-        """Holds the stream for one call.
+        """Lets one call through at a time.
 
         Raises:
-            SandboxError: The stream failed or ended, or gave what makes no sense.
+            SandboxError: In place of what says that the sandbox is gone or makes no sense.
         """
         self.require_open()
         with self._lock:

@@ -56,9 +56,7 @@ class ProcessBackend:
         except SandboxUnavailableError as error:
             return Probe(available=False, detail=error.problem, remedy=error.remedy)
         detail = "commands run as this user, with no isolation; only when named"
-        kept = _KEPT | (_OF_GROUPS if cgroups.delegation().folder else frozenset())
-        missing = tuple(promise for promise in Promise if promise not in kept)
-        return Probe(available=True, detail=detail, missing=missing)
+        return Probe(available=True, detail=detail, missing=_missing())
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox that isolates nothing, and warns about that.
@@ -75,7 +73,7 @@ class ProcessBackend:
             stacklevel=2,
         )
         _require_linux()
-        host_folder.check_spec(self.name, spec, snapshot)
+        host_folder.check_request(self.name, spec, snapshot, missing=_missing())
         try:
             return host_folder.open_sandbox(self.name, spec, self.owner(), self._prepare, snapshot)
         except SetupError as error:
@@ -89,6 +87,11 @@ class ProcessBackend:
         # The programs of this machine need not be where Linux systems usually have them.
         env["PATH"] += ":" + os.environ.get("PATH", os.defpath)
         return files, {"env": env, "landlock": None}
+
+
+def _missing() -> tuple[Promise, ...]:
+    kept = _KEPT | (_OF_GROUPS if cgroups.delegation().folder else frozenset())
+    return tuple(promise for promise in Promise if promise not in kept)
 
 
 def _require_linux() -> None:

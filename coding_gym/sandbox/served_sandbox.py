@@ -207,18 +207,6 @@ class ServedSandbox:
         return header, answer
 
 
-def require_works(sandbox: ServedSandbox) -> None:
-    """Runs a command in a throw-away sandbox and closes it.
-
-    Raises:
-        SandboxError: It does not work.
-    """
-    with sandbox:
-        result = sandbox.run("echo works", timeout_s=10)
-    if result.output != "works\n":
-        raise SandboxError(f"a first command printed {result.output!r}")
-
-
 def _own_request(
     timeout_s: float,
     max_output_bytes: int,

@@ -24,11 +24,11 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     last_line,
 )
+from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.containers.container_sandbox import (
     ContainerSandbox,
     check_spec,
     container_env,
-    failed_probe,
 )
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
@@ -96,7 +96,7 @@ class ApptainerBackend:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
         missing = MISSING if os.geteuid() != 0 else (*MISSING, Promise.NO_PRIVILEGES)
         works = Probe(available=True, detail="ran a command in a container", missing=missing)
-        found = failed_probe(self) or works
+        found = failed_probe(self.open) or works
         return replace(found, detail=f"{found.detail} ({_EXPERIMENTAL})")
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:

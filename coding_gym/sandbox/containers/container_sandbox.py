@@ -5,7 +5,6 @@ import os
 import posixpath
 import secrets
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,16 +13,15 @@ from types import TracebackType
 from typing import Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.host import network as host_network
 from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
 from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
 from coding_gym.sandbox.environment import environment, mounted_packages
+from coding_gym.sandbox.owner_handle import OwnerHandle
 from coding_gym.sandbox.protocol import (
     DEFAULT_MAX_OUTPUT_BYTES,
     DEFAULT_TIMEOUT_S,
-    Probe,
-    SandboxBackend,
     Snapshot,
 )
 from coding_gym.sandbox.results import (
@@ -48,10 +46,9 @@ _FIRST_POKE_S, _LAST_POKE_S = 0.05, 4.0
 _KILL_AGAIN_S = 0.5
 _NUM_KILLS_BY_REQUEST, _MAX_KILLS = 4, 40
 _MAX_MESSAGE_BYTES = 1 << 20
-_UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
 
 
-class ContainerSandbox:
+class ContainerSandbox(OwnerHandle):
     """A container, or after a restore its successor.
 
     After the first failure of the transport every call raises SandboxError with the same reason.
@@ -70,13 +67,10 @@ class ContainerSandbox:
         start: Callable[[], Transport],
         snapshot: Snapshot | None = None,
     ) -> None:
+        super().__init__()
         self._backend = backend
         self._spec = spec
         self._start = start
-        self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._is_closed = False
-        self._why_dead = ""
         self._transport = start()
         self._num_out_of_memory = 0
         if snapshot is not None:
@@ -136,7 +130,7 @@ class ContainerSandbox:
 
     def snapshot(self) -> Snapshot:
         """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
-        self._require_open()
+        self.require_open()
         limit = max_snapshot_bytes(self._spec.limits)
         data = container_snapshots.take(
             lambda script, stdin: self._run_script(script, stdin, limit),
@@ -148,7 +142,7 @@ class ContainerSandbox:
     def restore(self, snapshot: Snapshot) -> None:
         """Puts every file back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
-        self._require_open()
+        self.require_open()
         with self._lock:
             end_container(self._transport)
             try:
@@ -194,13 +188,6 @@ class ContainerSandbox:
             self.close()
             raise
 
-    def _require_open(self) -> None:
-        """Raises SandboxError where a call would, without one."""
-        if os.getpid() != self._owner:
-            raise SandboxError("the sandbox belongs to the process that opened it; open another")
-        if self._is_closed or self._why_dead:
-            raise SandboxError(self._why_dead or "the sandbox is closed")
-
     def _run_script(
         self, script: bytes, stdin: bytes, max_output_bytes: int = _MAX_MESSAGE_BYTES
     ) -> tuple[int, bytes]:
@@ -213,8 +200,7 @@ class ContainerSandbox:
         kept = BoundedOutput(2 * max_output_bytes)
         result = self._exchange(script, WORKDIR, {}, stdin, _SCRIPT_TIMEOUT_S, kept)
         if result.timed_out:
-            self._why_dead = "the sandbox's files do not answer"
-            raise SandboxError(self._why_dead)
+            raise self.give_up("the sandbox's files do not answer")
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
         return result.exit_code, b"".join(kept.parts())
@@ -233,23 +219,12 @@ class ContainerSandbox:
         Raises:
             SandboxError: The container is gone, or does not answer in time, or answers nonsense.
         """
-        self._require_open()
+        self.require_open()
         nonce = secrets.token_hex(16).encode()
         data = request(nonce, command, posixpath.join(WORKDIR, folder), variables, stdin)
-        with self._lock:
-            self._require_open()
-            try:
-                self._transport.send(data, _SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
-                return self._await_answer(Answer(nonce, output), timeout_s)
-            except (OSError, EOFError, ValueError) as error:
-                self._why_dead = (
-                    "the sandbox is closed" if self._is_closed else f"the sandbox died: {error}"
-                )
-                raise SandboxError(self._why_dead) from error
-            except BaseException:
-                # The answer may still come, and would be taken for that of the next call.
-                self._why_dead = "a call was interrupted"
-                raise
+        with self._in_use():
+            self._transport.send(data, _SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
+            return self._await_answer(Answer(nonce, output), timeout_s)
 
     def _await_answer(self, answer: Answer, timeout_s: float) -> ExecResult:
         """Reads until the answer is complete; pokes `loop.sh`, and has a late command killed."""
@@ -340,18 +315,3 @@ def container_env(
     """Returns the variables of a container's commands; the arguments are `environment`'s."""
     network = host_network.settings().env if spec.network else {}
     return network | mounted_packages(spec) | environment(spec, image_env=image_env, user=user)
-
-
-def failed_probe(backend: SandboxBackend) -> Probe | None:
-    """Runs a command in a throw-away sandbox; returns None if that worked, else what failed."""
-    try:
-        with backend.open(SandboxSpec()) as sandbox:
-            result = sandbox.run("echo works", timeout_s=10)
-        if result.output != "works\n":
-            raise SandboxError(f"a first command printed {result.output!r}")
-    except SandboxUnavailableError as error:
-        remedy = error.remedy or _UNKNOWN_REMEDY
-        return Probe(available=False, detail=error.problem, remedy=remedy)
-    except SandboxError as error:
-        return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
-    return None

@@ -4,10 +4,10 @@ import os
 from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.containers.container_sandbox import (
     ContainerSandbox,
     check_spec,
-    failed_probe,
 )
 from coding_gym.sandbox.containers.docker_engine import Engine, connect
 from coding_gym.sandbox.containers.docker_images import build
@@ -91,7 +91,7 @@ class DockerBackend:
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
-        if (failed := failed_probe(self)) is not None:
+        if (failed := failed_probe(self.open)) is not None:
             return failed
         engine = connect(self._host)
         detail = (

@@ -7,16 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError
+from coding_gym.errors import SandboxUnavailableError
 from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups
-from coding_gym.sandbox.host_folder import HostFolder, check_spec, fill, open_sandbox, variables
+from coding_gym.sandbox.backend_checks import failed_probe
+from coding_gym.sandbox.host_folder import HostFolder, check_request, fill, open_sandbox, variables
 from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
 from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
-from coding_gym.sandbox.served_sandbox import ServedSandbox, require_works
+from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import SetupError
@@ -83,12 +84,8 @@ class LandlockBackend:
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
-        try:
-            require_works(self.open(SandboxSpec()))
-        except SandboxUnavailableError as error:
-            return Probe(available=False, detail=error.problem, remedy=error.remedy or _PATIENCE)
-        except SandboxError as error:
-            return Probe(available=False, detail=str(error), remedy=_PATIENCE)
+        if (failed := failed_probe(self.open)) is not None:
+            return failed
         version = self._version()
         lost = {promise: linux for promise, (since, linux) in _SINCE.items() if version < since}
         detail = f"Landlock {version}: opened a sandbox as uid {self.owner()[0]}, ran a command"
@@ -106,7 +103,7 @@ class LandlockBackend:
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """
-        check_spec(NAME, spec, snapshot)
+        check_request(NAME, spec, snapshot, missing=_NEVER)
         self._require_landlock()
         try:
             return open_sandbox(NAME, spec, self.owner(), self._prepare, snapshot)

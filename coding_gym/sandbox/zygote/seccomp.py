@@ -74,17 +74,15 @@ _Block = list[_Instruction]
 _ALLOWED = (_RETURN, 0, 0, _ALLOW)
 
 
-def program(machine: str, *, has_memory_files: bool = False) -> bytes:
+def program(machine: str) -> bytes:
     """Returns the filter of every sandbox, 8 bytes per instruction.
 
     Args:
         machine: ``"x86_64"`` or ``"aarch64"``.
-        has_memory_files: Whether ``memfd_create`` exists.
     """
-    absent = () if has_memory_files else _MEMORY_FILES
     refused = (name for names in _REFUSED.values() for name in names.split())
     rules = _inspections() | _answers(_IGNORED, _DONE)
-    rules |= _answers(absent, _ENOSYS) | _answers(refused, _EPERM)
+    rules |= _answers(_MEMORY_FILES, _ENOSYS) | _answers(refused, _EPERM)
     unknown = [(_IF_AT_LEAST, 0, 1, _FIRST_UNKNOWN), (_RETURN, 0, 0, _ENOSYS)]
     return _assembled(machine, rules, first=unknown)
 

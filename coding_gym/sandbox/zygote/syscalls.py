@@ -335,15 +335,6 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
         raise OSError(code, os.strerror(code), path) from None
 
 
-def change_folder(path: str) -> None:
-    """Changes the working folder as ``os.chdir`` does, with the links of `open_without_magic`."""
-    descriptor = open_without_magic(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fchdir(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def personality(value: int) -> int:
     """Sets the execution domain, which commands inherit, and returns the one before."""
     return NOW.call("personality", value)
