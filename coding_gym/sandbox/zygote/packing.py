@@ -72,20 +72,19 @@ def pack(folders: Mapping[str, int], writer: ChunkWriter, *, newest_first: bool)
 
 def warm_up(folder: str) -> None:
     """Packs and unpacks a few files in a new folder, and removes it; see `rehearsal`."""
-    os.mkdir(folder)
     source, copy = f"{folder}/source", f"{folder}/copy"
-    data: list[bytes] = []
-    for path in (source, copy):
+    for path in (folder, source, copy):
         os.mkdir(path)
-        descriptor = os.open(path, _AS_FOLDER)
-        if path == source:
-            for number in range(_NUM_WARM_UP_FILES):
-                os.close(os.open(f"{path}/{number}", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
-            writer = ChunkWriter(lambda chunk, _: data.append(chunk))
-            pack({"place": descriptor}, writer, newest_first=True)
-        else:
-            unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": descriptor})
-        os.close(descriptor)
+    for number in range(_NUM_WARM_UP_FILES):
+        os.mkdir(f"{source}/{number}")
+        os.close(os.open(f"{source}/{number}/file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+    data: list[bytes] = []
+    source_folder, copy_folder = os.open(source, _AS_FOLDER), os.open(copy, _AS_FOLDER)
+    writer = ChunkWriter(lambda chunk, _: data.append(chunk))
+    pack({"place": source_folder}, writer, newest_first=True)
+    unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": copy_folder})
+    os.close(source_folder)
+    os.close(copy_folder)
     scratch.remove(folder)
 
 

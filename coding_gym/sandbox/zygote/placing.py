@@ -197,27 +197,28 @@ class Placer:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
         self.num_implied += 1
         self._make_and_open(name, kind)
-        self.set_attributes(_IMPLIED)
 
     def _make_and_open(self, name: str, kind: int) -> None:
         """Makes a folder in place of something of this kind, 0 for nothing, and goes there."""
         if kind:
             os.unlink(name, dir_fd=self.here)
         os.mkdir(name, 0o700, dir_fd=self.here)
-        self._open(name)
+        self._open(name, _IMPLIED)
         self._own(self.here)
         if kind == stat.S_IFCHR:  # what is below was removed
             self.mark_opaque()
 
-    def _open(self, name: str) -> None:
-        """Goes to a folder of the present one, which keeps its attributes."""
+    def _open(self, name: str, attributes: Attributes | None = None) -> None:
+        """Goes to a folder of the present one, which keeps its attributes if none are given."""
         there = os.open(name, FOLDER_FLAGS, dir_fd=self.here)
         os.close(self.here)
         self.here = there
-        facts = os.fstat(there)
-        times_ns = facts.st_atime_ns, facts.st_mtime_ns
+        if attributes is None:
+            facts = os.fstat(there)
+            times_ns = facts.st_atime_ns, facts.st_mtime_ns
+            attributes = Attributes(stat.S_IMODE(facts.st_mode), times_ns)
         self._names.append(name)
-        self._attributes.append(Attributes(stat.S_IMODE(facts.st_mode), times_ns))
+        self._attributes.append(attributes)
 
     def _go_up(self, depth: int) -> None:
         while len(self._names) > depth:
