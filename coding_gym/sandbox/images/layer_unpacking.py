@@ -20,9 +20,9 @@ from coding_gym.sandbox.zygote.placing import (
     Attributes,
     Parts,
     Placer,
+    fill,
     set_attributes,
     shown,
-    write_at,
 )
 
 _ATTRIBUTE = "SCHILY.xattr."
@@ -167,7 +167,7 @@ class LayerUnpacker:
             for offset, size in pieces:
                 if not 0 <= offset <= offset + size <= member.size:
                     raise InvalidArgumentError(f"{shown(parts)!r} has holes that cannot be")
-                _copy(data, descriptor, offset, size)
+                fill(descriptor, offset, size, data.read)
             os.ftruncate(descriptor, member.size)
             self._set_xattrs(descriptor, parts, member)
             set_attributes(descriptor, Attributes(member.mode & 0o777 | 0o600, _times_ns(member)))
@@ -259,15 +259,6 @@ def _mark(parts: Parts, placer: Placer, *, is_opaque: bool) -> None:
 def _times_ns(member: tarfile.TarInfo) -> tuple[int, int]:
     seconds = min(max(member.mtime, 0.0), _MAX_SECONDS)
     return (int(seconds * 1e9),) * 2
-
-
-def _copy(data: Any, descriptor: int, offset: int, size: int) -> None:
-    while size:
-        chunk = data.read(min(size, CHUNK_BYTES))
-        if not chunk:
-            raise InvalidArgumentError("it ends in the middle of a file")
-        write_at(descriptor, chunk, offset)
-        offset, size = offset + len(chunk), size - len(chunk)
 
 
 def _parts(name: str) -> Parts:

@@ -4,7 +4,7 @@ So that a sandbox with half a gigabyte of changes needs no half gigabyte in its 
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from coding_gym.sandbox.zygote import wire
 
@@ -51,24 +51,15 @@ class ChunkReader:
 
     def read(self, size: int) -> bytes:
         """Returns exactly ``size`` bytes; raises ValueError where there are fewer."""
-        if size <= len(self._chunk):
-            piece, self._chunk = self._chunk[:size], self._chunk[size:]
-            return bytes(piece)
-        return b"".join(self.pieces(size))
-
-    def pieces(self, size: int) -> Iterator[memoryview]:
-        """Yields exactly ``size`` bytes in pieces no larger than a chunk.
-
-        Raises:
-            ValueError: There are fewer.
-        """
+        pieces = []
         while size:
             self._fill()
             if not self._chunk:
                 raise ValueError("it ends too early")
             piece, self._chunk = self._chunk[:size], self._chunk[size:]
+            pieces.append(piece)
             size -= len(piece)
-            yield piece
+        return b"".join(pieces)
 
     def finish(self) -> None:
         """Raises ValueError where anything is left."""

@@ -17,6 +17,7 @@ from typing import TypeVar
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_CHARS = 120
+_COPIED_BYTES = 1 << 20
 _LINKED_NEVER = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
 
 # The components of a path below the folder; the folder itself has none.
@@ -237,12 +238,26 @@ class Placer:
         return repr(shown((*self._names, name)))
 
 
-def write_at(descriptor: int, data: bytes | memoryview, offset: int) -> None:
-    """Writes all of some data at a place of a file; places that are never written are holes."""
-    view = memoryview(data)
-    while view:
-        count = os.pwrite(descriptor, view, offset)
-        view, offset = view[count:], offset + count
+def fill(descriptor: int, offset: int, size: int, read: Callable[[int], bytes]) -> None:
+    """Writes data at a place of a file; places that are never written are holes.
+
+    Args:
+        descriptor: Of the file.
+        offset: The place.
+        size: How many bytes to write.
+        read: Returns at most so many bytes of the data; none at its end.
+
+    Raises:
+        ValueError: There are fewer.
+    """
+    while size:
+        view = memoryview(read(min(size, _COPIED_BYTES)))
+        if not view:
+            raise ValueError("it ends in the middle of a file")
+        size -= len(view)
+        while view:
+            count = os.pwrite(descriptor, view, offset)
+            view, offset = view[count:], offset + count
 
 
 def set_attributes(descriptor: int, attributes: Attributes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from coding_gym.sandbox.zygote import tar_records
 from coding_gym.sandbox.zygote.chunks import ChunkReader
-from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, set_attributes, write_at
+from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, fill, set_attributes
 from coding_gym.sandbox.zygote.tar_records import Record
 
 # Added to the name of a place: holds its files of several names, all of which are links to these.
@@ -118,14 +118,10 @@ class _Unpacker:
     def _write(self, record: Record, descriptor: int) -> None:
         """Gives a new file its content and attributes, and closes it."""
         try:
-            end = 0
             for start, length in record.extents:
-                for piece in self._reader.pieces(length):
-                    write_at(descriptor, piece, start)
-                    end = start = start + len(piece)
+                fill(descriptor, start, length, self._reader.read)
             self._reader.read(len(tar_records.padding(tar_records.num_stored(record))))
-            if end != record.size:
-                os.ftruncate(descriptor, record.size)
+            os.ftruncate(descriptor, record.size)
             set_attributes(descriptor, record.attributes)
         finally:
             os.close(descriptor)
