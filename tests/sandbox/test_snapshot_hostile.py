@@ -6,11 +6,14 @@ import os
 import random
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox.copies import pack_copies, unpack_copies
+from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.zygote.chunks import ChunkReader, ChunkWriter
+from coding_gym.sandbox.zygote.packing import pack
 from coding_gym.sandbox.zygote.placing import Attributes
 from coding_gym.sandbox.zygote.tar_records import (
     DEVICE,
@@ -24,6 +27,7 @@ from coding_gym.sandbox.zygote.tar_records import (
     encode,
     padding,
 )
+from coding_gym.sandbox.zygote.unpacking import unpack
 
 Part = Record | bytes
 
@@ -60,8 +64,27 @@ def world(tmp_path: Path) -> Iterator[Path]:
     assert (tmp_path / "outside" / "victim").stat().st_nlink == 1
 
 
+@contextmanager
+def _opened(place: Path) -> Iterator[dict[str, int]]:
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield {"place": descriptor}
+    finally:
+        os.close(descriptor)
+
+
+def _pack(place: Path) -> bytes:
+    chunks: list[bytes] = []
+    with _opened(place) as folders:
+        pack(folders, ChunkWriter(lambda chunk, _: chunks.append(chunk)), newest_first=True)
+    return b"".join(chunks)
+
+
 def _unpack(world: Path, data: bytes) -> None:
-    unpack_copies(data, {"place": world / "place"})
+    remove_folder(world / "place")
+    (world / "place").mkdir()
+    with _opened(world / "place") as folders:
+        unpack(ChunkReader(lambda: (data, False)), folders)
 
 
 def test_what_is_well_made_is_taken(world: Path) -> None:
@@ -78,7 +101,7 @@ def test_a_snapshot_is_a_tar_that_others_read(world: Path) -> None:
     long.write_bytes(content)
     os.link(long, place / "second")
     os.truncate(long, 5 << 20)
-    with tarfile.open(fileobj=io.BytesIO(pack_copies({"place": place}))) as tar:
+    with tarfile.open(fileobj=io.BytesIO(_pack(place))) as tar:
         found = {member.name: member.mtime for member in tar}
         second = tar.extractfile("place/second")
         assert second is not None
@@ -191,11 +214,11 @@ def test_a_tree_of_any_depth_is_taken(world: Path) -> None:
     depth = 1100
     deep = [dataclasses.replace(_FOLDER, path=b"folder", num_shared=n + 1) for n in range(depth)]
     _unpack(world, _data(_PLACE, *deep, END))
-    data = pack_copies({"place": world / "place"})
+    data = _pack(world / "place")
     assert len(data) < depth * 2000
-    unpack_copies(data, {"place": world / "place"})
-    assert pack_copies({"place": world / "place"}) == data
-    unpack_copies(_data(_PLACE, END), {"place": world / "place"})
+    _unpack(world, data)
+    assert _pack(world / "place") == data
+    _unpack(world, _data(_PLACE, END))
     assert _names(world / "place") == []
 
 
@@ -205,7 +228,7 @@ def test_cut_or_damaged_snapshots_are_refused_and_nothing_else(world: Path) -> N
     (place / "folder" / "file").write_bytes(b"content" * 9)
     os.link(place / "folder" / "file", place / "second")
     (place / "link").symlink_to("folder")
-    good = pack_copies({"place": place})
+    good = _pack(place)
     for size in range(0, len(good), 47):
         with pytest.raises(ValueError, match="early"):
             _unpack(world, good[:size])

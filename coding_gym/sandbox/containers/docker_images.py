@@ -21,9 +21,8 @@ from typing import Any
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.containers import layer_union
 from coding_gym.sandbox.containers.docker_engine import Engine, connect
-from coding_gym.sandbox.images.manifest import machine_architecture
 from coding_gym.sandbox.images.content import Content, opened
-from coding_gym.sandbox.images.manifest import Manifest, read_manifest
+from coding_gym.sandbox.images.manifest import Manifest, machine_architecture, read_manifest
 from coding_gym.sandbox.images.store import find_image
 from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
