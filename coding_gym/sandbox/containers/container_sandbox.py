@@ -144,8 +144,8 @@ class ContainerSandbox(OwnerHandle):
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
         self.require_open()
         with self._lock:
-            end_container(self._transport)
             try:
+                end_container(self._transport)
                 self._transport = self._start()
             except BaseException:
                 self._is_closed = True

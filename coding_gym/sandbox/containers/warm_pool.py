@@ -49,16 +49,23 @@ class WarmPool:
             ready = [pair for pair in self._waiting if pair[0] == key and pair[1].done()]
             taken = [*stale, *ready[:1]]
             self._waiting = [pair for pair in self._waiting if pair not in taken]
-            missing = self._size - len(self._waiting) if self._recent.count(key) > 1 else 0
-            with contextlib.suppress(RuntimeError):  # the interpreter is about to exit
-                self._waiting += [(key, self._starter.submit(start)) for _ in range(missing)]
         _close_later(stale)
+        container = None
         for _, future in ready[:1]:
             # Where starting failed, starting here fails too, and says so.
             if future.exception() is None and _is_alive(future.result()):
-                return future.result()
-            _close_later(ready[:1])
-        return start()
+                container = future.result()
+            else:
+                _close_later(ready[:1])
+        container = container or start()
+        self._refill(key, start)
+        return container
+
+    def _refill(self, key: object, start: Callable[[], Transport]) -> None:
+        with self._lock:
+            missing = self._size - len(self._waiting) if self._recent.count(key) > 1 else 0
+            with contextlib.suppress(RuntimeError):  # the interpreter is about to exit
+                self._waiting += [(key, self._starter.submit(start)) for _ in range(missing)]
 
     def close(self) -> None:
         """Closes what waits."""

@@ -21,7 +21,7 @@ from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 # `apptainer exec`, as its user guide has it. An image is a folder, which an overlay makes writable.
 # The command becomes process 1, as after --no-init. An unknown option is an error.
 _IMITATION = r"""#!/bin/bash
-binds=() spaces=(--user --map-current-user --mount) new=/mnt/root
+binds=() spaces=(--user --map-current-user --keep-caps --mount) new=/mnt/root
 shift
 while [[ $1 = --* ]]; do
   case $1 in
@@ -30,7 +30,8 @@ while [[ $1 = --* ]]; do
     --network) [[ $2 = none ]] || exit 2; shift ;;
     --net) spaces+=(--net) ;;
     --containall) spaces+=(--pid --ipc --fork --kill-child) ;;
-    --no-privs) drop="setpriv --no-new-privs --bounding-set=-all --inh-caps=-all" ;;
+    --no-privs) drop="setpriv --no-new-privs --bounding-set=-all"
+      drop+=" --inh-caps=-all --ambient-caps=-all" ;;
     --cleanenv) clean="env -i" ;;
     --no-init | --no-home | --no-umask | --writable-tmpfs) ;;
     *) exit 2 ;;
@@ -45,7 +46,7 @@ exec unshare "${spaces[@]}" bash -ec '
   mount -t overlay -o "lowerdir=$image,upperdir=/mnt/upper,workdir=/mnt/work" none $new
   mkdir -p $new/dev
   mount -t proc none $new/proc
-  mount -t tmpfs none $new/dev
+  mount -t tmpfs -o mode=755 none $new/dev
   for name in null zero full random urandom tty; do
     : > $new/dev/$name
     mount --bind /dev/$name $new/dev/$name
