@@ -1,13 +1,15 @@
-"""The owner's end of a sandbox's channel: one message out, one answer back."""
+"""How an owner holds a running sandbox: who may use it, why it died, and the channel to it."""
 
 import contextlib
 import io
 import os
 import socket
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from coding_gym.sandbox.owner_handle import OwnerHandle
+from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, MAX_CHUNK_BYTES
@@ -15,6 +17,52 @@ from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
+
+
+class OwnerHandle:
+    """A way to a sandbox, for one call at a time, in the process that opened it.
+
+    A failure of a call is the sandbox's end: from then on every call says why.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._is_closed = False
+        self._why_dead = ""
+
+    def require_open(self) -> None:
+        """Raises SandboxError where a call would, without one."""
+        if os.getpid() != self._owner:
+            raise SandboxError("the sandbox belongs to the process that opened it; open another")
+        if self._is_closed or self._why_dead:
+            raise SandboxError(self._why_dead or "the sandbox is closed")
+
+    def give_up(self, reason: str) -> SandboxError:
+        """Returns the error that this and every later call raises."""
+        self._why_dead = reason
+        return SandboxError(reason)
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Lets one call through at a time.
+
+        Raises:
+            SandboxError: In place of what says that the sandbox is gone or makes no sense.
+        """
+        self.require_open()
+        with self._lock:
+            self.require_open()
+            try:
+                yield
+            except (OSError, EOFError, ValueError) as error:
+                is_closed = self._is_closed
+                reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
+                raise self.give_up(reason) from error
+            except BaseException:
+                # The answer may still come, and would be taken for that of the next call.
+                self._why_dead = "a call was interrupted"
+                raise
 
 
 class Channel(OwnerHandle):

@@ -119,8 +119,11 @@ def memory_below_the_limit_is_given(backend: SandboxBackend) -> None:
 
 @claim(Promise.CPU_LIMIT)
 def processors_are_bounded(backend: SandboxBackend) -> None:
-    script = "import time\nwhile time.process_time() < 0.25: pass\n"
+    script = "import time\nwhile time.process_time() < 0.1: pass\n"
     with opened(backend, python=True, limits=SandboxLimits(num_cpus=0.05)) as sandbox:
-        began = time.monotonic()
-        python_output(sandbox, script, timeout_s=60)
-        expect("a quarter second took long", time.monotonic() - began > 2.5, True)
+        taken = []
+        for _ in range(3):  # at least one of them meets no load of other programs
+            began = time.monotonic()
+            python_output(sandbox, script, timeout_s=60)
+            taken.append(time.monotonic() - began)
+        expect("a tenth of a second took long", min(taken) > 1.2, True)

@@ -15,10 +15,10 @@ from typing import Self
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.host import network as host_network
+from coding_gym.sandbox.channel import OwnerHandle
 from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
 from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
 from coding_gym.sandbox.environment import environment, mounted_packages
-from coding_gym.sandbox.owner_handle import OwnerHandle
 from coding_gym.sandbox.protocol import (
     DEFAULT_MAX_OUTPUT_BYTES,
     DEFAULT_TIMEOUT_S,
