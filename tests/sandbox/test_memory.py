@@ -208,3 +208,18 @@ def test_a_look_that_a_busy_machine_delays_counts_as_ever(
         processes = NamespaceProcesses(str(tmp_path))
         watch = memory.MemoryWatch(100 << 20, processes, owns_network=False, proc=str(tmp_path))
         assert watch.is_exceeded(0.0) is is_exceeded
+
+
+def test_a_parent_that_waits_shares_its_memory_with_one_child(tmp_path: Path) -> None:
+    status = (
+        "State:\t%s\nTgid:\t%d\nPPid:\t%d\nVmPeak:\t 0 kB\nRssAnon:\t 80000 kB\nVmSwap:\t 0 kB\n"
+    )
+    for pid, state, parent in ((5, "D", 1), (6, "S", 5)):
+        text = status % (state, pid, parent)
+        _write_processes(tmp_path, str(pid), status=text, smaps_rollup="Pss_Anon:\t 80000 kB\n")
+    processes = NamespaceProcesses(str(tmp_path))
+    watch = memory.MemoryWatch(100 << 20, processes, owns_network=False, proc=str(tmp_path))
+    assert not watch.is_exceeded(0.0)
+    text = status % ("S", 7, 5)
+    _write_processes(tmp_path, "7", status=text, smaps_rollup="Pss_Anon:\t 80000 kB\n")
+    assert watch.is_exceeded(0.0)

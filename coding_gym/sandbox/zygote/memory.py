@@ -14,6 +14,7 @@ mappings and file locks. Between two looks a program may take more than the limi
 import os
 import re
 import time
+from collections.abc import Iterator
 
 from coding_gym.sandbox.zygote.processes import Processes
 
@@ -37,9 +38,11 @@ _SIZE = re.compile(rb"^VmSize:\s+(\d+) kB$", re.MULTILINE)
 _SHMEM = re.compile(rb"^RssShmem:\s+(\d+) kB$", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
-_WAITS_FOR_CHILD = re.compile(rb"^State:\s+D", re.MULTILINE)
-_PARENT = re.compile(rb"^PPid:\s+(\d+)$", re.MULTILINE)
-_MEMORY_LINES = re.compile(rb"^VmPeak:.*^VmSwap:[^\n]*", re.MULTILINE | re.DOTALL)
+# The state of a process, its id, its parent's, and all that is said of its memory.
+_FAMILY = re.compile(
+    rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$.*^(VmPeak:.*^VmSwap:[^\n]*)",
+    re.MULTILINE | re.DOTALL,
+)
 _SHARED_MAPPING = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) ..[-x]s ([0-9a-f]+) \S+ (\d+) +/dev/zero \(deleted\)$",
     re.MULTILINE,
@@ -101,8 +104,9 @@ class MemoryWatch:
             return False
         exact = hidden
         used_s = time.process_time()
+        excused = set(_in_vfork(statuses))
         for pid, status in statuses.items():
-            if not _is_in_vfork(status, statuses):
+            if pid not in excused:
                 exact += _kilobytes(_TABLES, status)
                 exact += _kilobytes(_SHARES, _read(f"{self._proc}/{pid}/smaps_rollup"))
             if exact > self._limit or time.process_time() - used_s > _MAX_CLOSE_LOOK_S:
@@ -140,14 +144,18 @@ class MemoryWatch:
         return max(0, count - _NUM_FREE_SOCKETS) * _SOCKET_BYTES
 
 
-def _is_in_vfork(status: bytes, statuses: dict[int, bytes]) -> bool:
-    """Whether a process still runs in the memory of its parent, which waits for it."""
-    found = _PARENT.search(status)
-    parent = statuses.get(int(found[1]), b"") if found else b""
-    theirs, ours = (_MEMORY_LINES.search(text) for text in (parent, status))
-    if theirs is None or ours is None or not _WAITS_FOR_CHILD.search(parent):
-        return False
-    return theirs[0] == ours[0]
+def _in_vfork(statuses: dict[int, bytes]) -> Iterator[int]:
+    """Yields who still runs in the memory of a parent, which waits for it: one for each parent.
+
+    Copies of a parent, which have memory of their own, can be made to look the same.
+    """
+    found = {pid: _FAMILY.search(text) for pid, text in statuses.items()}
+    families = {pid: family.groups() for pid, family in found.items() if family}
+    waiting = {own: memory for state, own, _, memory in families.values() if state == b"D"}
+    for pid, (_, _, parent, memory) in families.items():
+        if waiting.get(parent) == memory:
+            del waiting[parent]
+            yield pid
 
 
 def _kilobytes(kind: "re.Pattern[bytes]", text: bytes) -> int:
