@@ -45,6 +45,12 @@ _HOGS = {
         "take = lambda: kept.append(b'x' * (30 * MIB))\n"
         "for _ in range(10): threading.Thread(target=take).start()"
     ),
+    "of a process whose first thread has ended": (
+        "import threading\n"
+        "def take(): time.sleep(0.3); x = b'x' * (300 * MIB); time.sleep(9)\n"
+        "threading.Thread(target=take).start()\n"
+        "libc.pthread_exit(None)"
+    ),
     "of a daemon": (
         "if os.fork(): time.sleep(60)\n"
         "os.setsid()\n"

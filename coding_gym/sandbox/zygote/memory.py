@@ -11,6 +11,7 @@ looks; pipes, which the kernel bounds per user; and the kernel's own records, su
 mappings and file locks. Between two looks a program may take more than the limit.
 """
 
+import contextlib
 import os
 import re
 import time
@@ -82,8 +83,7 @@ class MemoryWatch:
 
     def is_exceeded(self, now: float) -> bool:
         """Looks, whether the processes hold more than they may together."""
-        pids = self._processes.pids()
-        statuses = {pid: _read(f"{self._proc}/{pid}/status") for pid in pids}
+        statuses = dict(_memory_of(f"{self._proc}/{pid}") for pid in self._processes.pids())
         hidden = self._sockets() + self._hidden_in_mappings(statuses, now)
         total = sum(_kilobytes(_ANY_KIND, text) for text in statuses.values()) + hidden
         is_exceeded = total > self._limit and (
@@ -96,7 +96,7 @@ class MemoryWatch:
         self.next_look = now + max(pause_s, took_s * _LOOK_REST)
         return is_exceeded
 
-    def _is_exceeded_closely(self, statuses: dict[int, bytes], total: int, hidden: int) -> bool:
+    def _is_exceeded_closely(self, statuses: dict[str, bytes], total: int, hidden: int) -> bool:
         """Counts once what several processes share; not every time, where that takes long."""
         began = time.monotonic()
         has_grown = total > self._sum_at_close_look + self._limit // 4
@@ -105,10 +105,10 @@ class MemoryWatch:
         exact = hidden
         used_s = time.process_time()
         excused = set(_in_vfork(statuses))
-        for pid, status in statuses.items():
-            if pid not in excused:
+        for folder, status in statuses.items():
+            if folder not in excused:
                 exact += _kilobytes(_TABLES, status)
-                exact += _kilobytes(_SHARES, _read(f"{self._proc}/{pid}/smaps_rollup"))
+                exact += _kilobytes(_SHARES, _read(f"{folder}/smaps_rollup"))
             if exact > self._limit or time.process_time() - used_s > _MAX_CLOSE_LOOK_S:
                 return True
         now = time.monotonic()
@@ -116,7 +116,7 @@ class MemoryWatch:
         self._sum_at_close_look = total
         return False
 
-    def _hidden_in_mappings(self, statuses: dict[int, bytes], now: float) -> int:
+    def _hidden_in_mappings(self, statuses: dict[str, bytes], now: float) -> int:
         """Returns by how much mappings of shared anonymous memory surpass what is seen of them."""
         sizes = sum(_kilobytes(_SIZE, text) for text in statuses.values())
         if sizes <= self._limit:  # they cannot hide enough
@@ -124,10 +124,8 @@ class MemoryWatch:
             return 0
         if now >= self._next_mappings:
             seen: dict[bytes, int] = {}
-            for pid in statuses:
-                for begin, end, offset, inode in _SHARED_MAPPING.findall(
-                    _read(f"{self._proc}/{pid}/maps")
-                ):
+            for folder in statuses:
+                for begin, end, offset, inode in _SHARED_MAPPING.findall(_read(f"{folder}/maps")):
                     extent = int(offset, 16) + int(end, 16) - int(begin, 16)
                     seen[inode] = max(extent, seen.get(inode, 0), self._extents.get(inode, 0))
             self._extents = seen
@@ -144,18 +142,33 @@ class MemoryWatch:
         return max(0, count - _NUM_FREE_SOCKETS) * _SOCKET_BYTES
 
 
-def _in_vfork(statuses: dict[int, bytes]) -> Iterator[int]:
+def _memory_of(process: str) -> tuple[str, bytes]:
+    """Returns where the kernel tells of a process's memory, and the status there.
+
+    Its first thread may have ended, which shows nothing then of what the others hold.
+    """
+    status = _read(f"{process}/status")
+    if not _SIZE.search(status):
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"{process}/task"):
+                thread = f"{process}/task/{number}"
+                if _SIZE.search(text := _read(f"{thread}/status")):
+                    return thread, text
+    return process, status
+
+
+def _in_vfork(statuses: dict[str, bytes]) -> Iterator[str]:
     """Yields who still runs in the memory of a parent, which waits for it: one for each parent.
 
     Copies of a parent, which have memory of their own, can be made to look the same.
     """
-    found = {pid: _FAMILY.search(text) for pid, text in statuses.items()}
-    families = {pid: family.groups() for pid, family in found.items() if family}
+    found = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
+    families = {folder: family.groups() for folder, family in found.items() if family}
     waiting = {own: memory for state, own, _, memory in families.values() if state == b"D"}
-    for pid, (_, _, parent, memory) in families.items():
+    for folder, (_, _, parent, memory) in families.items():
         if waiting.get(parent) == memory:
             del waiting[parent]
-            yield pid
+            yield folder
 
 
 def _kilobytes(kind: "re.Pattern[bytes]", text: bytes) -> int:
