@@ -79,6 +79,31 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
     assert "Bad file descriptor" in said
 
 
+_HIDING = {
+    "private": "x = bytearray(60 << 20)\nfor at in range(0, len(x), 4096): x[at] = 1",
+    "in no page table": (
+        "x = mmap.mmap(-1, 60 << 20)\n"
+        "for at in range(0, len(x), 4096): x[at] = 1\n"
+        "x.madvise(mmap.MADV_DONTNEED)"
+    ),
+}
+
+
+@pytest.mark.parametrize("takes", _HIDING.values(), ids=_HIDING)
+def test_memory_of_processes_that_hide_it_counts(takes: str) -> None:
+    limits = SandboxLimits(memory_bytes=128 << 20)
+    script = (
+        "import ctypes, mmap, os, time\n"
+        "for _ in range(2): os.fork()\n"
+        "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+        f"{takes}\n"
+        "time.sleep(4)\n"
+    )
+    with _BACKEND.open(SandboxSpec(python=default_interpreter(), limits=limits)) as sandbox:
+        sandbox.write_file("script.py", script.encode())
+        assert sandbox.run("python script.py").out_of_memory
+
+
 def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> None:
     with _BACKEND.open(SandboxSpec()) as other:
         other.write_file("secret", b"of the other")

@@ -4,7 +4,7 @@ Init looks from time to time while a command runs, more often the less room ther
 up what every process holds in private memory, shared memory, swap and page tables; where the sum
 is too high a closer one follows, which counts once what several share. Shared anonymous memory
 counts by the size of its mapping, since its pages can be kept out of every page table, and each
-socket by what its buffers may hold.
+socket by what its buffers may hold. What a process hides of itself counts as much as it can be.
 
 Not counted: what a mapping of shared anonymous memory held before it was cut down between two
 looks; pipes, which the kernel bounds per user; and the kernel's own records, such as those of
@@ -38,7 +38,10 @@ _OWN_KINDS = re.compile(rb"^(?:RssAnon|VmSwap|VmPTE):\s+(\d+) kB$", re.MULTILINE
 _SIZE = re.compile(rb"^VmSize:\s+(\d+) kB$", re.MULTILINE)
 _SHMEM = re.compile(rb"^RssShmem:\s+(\d+) kB$", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB$", re.MULTILINE)
-_SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
+# In smaps_rollup; in status, where a process hides what it shares.
+_SHARES = re.compile(
+    rb"^(?:Pss_Anon|Pss_Shmem|SwapPss|RssAnon|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE
+)
 # The state of a process, its id, its parent's, and all that is said of its memory.
 _FAMILY = re.compile(
     rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$.*^(VmPeak:.*^VmSwap:[^\n]*)",
@@ -108,7 +111,7 @@ class MemoryWatch:
         for folder, status in statuses.items():
             if folder not in excused:
                 exact += _kilobytes(_TABLES, status)
-                exact += _kilobytes(_SHARES, _read(f"{folder}/smaps_rollup"))
+                exact += _kilobytes(_SHARES, _read(f"{folder}/smaps_rollup", hidden=status))
             if exact > self._limit or time.process_time() - used_s > _MAX_CLOSE_LOOK_S:
                 return True
         now = time.monotonic()
@@ -124,8 +127,12 @@ class MemoryWatch:
             return 0
         if now >= self._next_mappings:
             seen: dict[bytes, int] = {}
-            for folder in statuses:
-                for begin, end, offset, inode in _SHARED_MAPPING.findall(_read(f"{folder}/maps")):
+            for folder, status in statuses.items():
+                text = _read(f"{folder}/maps", hidden=status)
+                seen[folder.encode()] = max(
+                    0, _kilobytes(_SIZE, text) - _kilobytes(_OWN_KINDS, text)
+                )
+                for begin, end, offset, inode in _SHARED_MAPPING.findall(text):
                     extent = int(offset, 16) + int(end, 16) - int(begin, 16)
                     seen[inode] = max(extent, seen.get(inode, 0), self._extents.get(inode, 0))
             self._extents = seen
@@ -176,10 +183,17 @@ def _kilobytes(kind: "re.Pattern[bytes]", text: bytes) -> int:
     return sum(map(int, kind.findall(text))) << 10
 
 
-def _read(path: str) -> bytes:
-    """Returns a file of the kernel's; nothing where its process has ended."""
+def _read(path: str, *, hidden: bytes = b"") -> bytes:
+    """Returns a file of the kernel's; nothing where its process has ended.
+
+    Args:
+        path: Of the file.
+        hidden: What to return for one that may not be read, as a process can have it.
+    """
     try:
         with open(path, "rb", buffering=0) as file:
             return b"".join(iter(lambda: file.read(1 << 16), b""))
+    except PermissionError:
+        return hidden
     except OSError:
         return b""
