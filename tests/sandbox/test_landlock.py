@@ -70,6 +70,16 @@ def test_what_is_told_of_other_processes_is_out_of_reach(sandbox: Sandbox) -> No
             assert sandbox.run(f"ls /proc/{pid}/{name} && cat /proc/{pid}/{name}").exit_code != 0
 
 
+def test_no_link_leads_the_owner_to_what_is_told_of_processes(sandbox: Sandbox) -> None:
+    for path in (f"/proc/{os.getpid()}/cmdline", "/proc/net/unix", "/proc/self/status"):
+        assert sandbox.run(f"ln -sf {path} link").exit_code == 0
+        with pytest.raises(PermissionError):
+            sandbox.read_file("link")
+        with pytest.raises(PermissionError):
+            sandbox.write_file("link", b"x")
+    assert sandbox.read_file("/proc/version").startswith(b"Linux")
+
+
 def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)

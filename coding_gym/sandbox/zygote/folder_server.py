@@ -1,5 +1,6 @@
 """The server of a sandbox in a folder: gives up what commands may not do, then serves its owner."""
 
+import errno
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes, send
 from coding_gym.sandbox.zygote.commands import Commands
 from coding_gym.sandbox.zygote.enclosures import Enclosure
+from coding_gym.sandbox.zygote.files import Opener
 from coding_gym.sandbox.zygote.landlock import rights, sealing
 from coding_gym.sandbox.zygote.landlock.launching import DomainLauncher
 from coding_gym.sandbox.zygote.landlock.notifications import Notifications
@@ -67,6 +69,7 @@ def _enclose(orders: dict[str, Any]) -> Enclosure:
         sealing.bound(limits)
         inside = processes.Descendants(is_scoped=False)
         launcher: Launcher = Spawner()
+        open_file: Opener = os.open
     else:
         grants = [(kind, path) for kind, path in rules["grants"]]
         inner = _confine(orders, rules["abi"], grants)
@@ -74,8 +77,9 @@ def _enclose(orders: dict[str, Any]) -> Enclosure:
         roots = [path for kind, path in grants if kind == "write"]
         notifications = Notifications(roots, inside, limits["num_processes"])
         launcher = DomainLauncher(inner, notifications, limits["num_open_files"])
+        open_file = _opener([path for _, path in grants])
     gc.freeze()
-    return Enclosure(launcher=launcher, processes=inside, open_file=os.open, owns_network=False)
+    return Enclosure(launcher=launcher, processes=inside, open_file=open_file, owns_network=False)
 
 
 def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]) -> int:
@@ -93,6 +97,26 @@ def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]
         os.close(outer)
     sealing.filter_calls(version, network=network)
     return inner
+
+
+def _opener(granted: list[str]) -> Opener:
+    """Returns what opens files for the owner: of ``/proc``, which init may read, the granted ones.
+
+    A link, which commands may make, could lead to what they may not read.
+    """
+    proc = os.stat("/proc").st_dev
+    shown = tuple(f"{path}/" for path in granted)
+
+    def open_file(path: str, flags: int, mode: int) -> int:
+        descriptor = os.open(path, flags, mode)
+        if os.fstat(descriptor).st_dev == proc:
+            place = os.readlink(f"/proc/self/fd/{descriptor}")
+            if not f"{place}/".startswith(shown):
+                os.close(descriptor)
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return descriptor
+
+    return open_file
 
 
 def _is_scoped(version: int) -> bool:
