@@ -87,6 +87,7 @@ def test_clone_makes_processes_but_no_namespaces(machine: str) -> None:
     for flags in (17, 0x3D0F00, 0x8000 | 17, 0x4000 | 0x100 | 17):  # fork, thread, parent, vfork
         assert verdict(machine, "clone", flags) == ALLOW
         assert verdict(machine, "clone", flags | HIGH) == ALLOW
+    assert verdict(machine, "clone", 0x4000 | 17) == EPERM  # waits for a copy, not as vfork does
     for bit in (17, 25, 26, 27, 28, 29, 30):
         assert verdict(machine, "clone", 1 << bit | 17) == EPERM
         assert verdict(machine, "clone", 1 << bit | 17 | HIGH) == EPERM
