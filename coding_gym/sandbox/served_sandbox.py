@@ -139,7 +139,7 @@ class ServedSandbox:
         data = self._channel.download(
             wire.pack({"op": "snapshot"}),
             timeout_s=_ANSWER_TIMEOUT_S,
-            max_bytes=max_snapshot_bytes(self._spec.limits),
+            max_bytes=max_snapshot_bytes(self._spec.limits, backend=self._backend),
         )
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
 

@@ -1,5 +1,6 @@
 """What every backend checks before it restores a snapshot."""
 
+import sys
 from dataclasses import fields
 
 from coding_gym.errors import InvalidArgumentError
@@ -28,12 +29,17 @@ def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> No
 
 def check_fits(snapshot: Snapshot) -> None:
     """Raises InvalidArgumentError for more than a sandbox of its spec, bounded, could have held."""
-    if len(snapshot.data) > max_snapshot_bytes(snapshot.spec.limits):
+    if len(snapshot.data) > max_snapshot_bytes(snapshot.spec.limits, backend=snapshot.backend):
         raise InvalidArgumentError(
             f"the snapshot's {len(snapshot.data)} bytes are more than a sandbox may hold"
         )
 
 
-def max_snapshot_bytes(limits: SandboxLimits) -> int:
-    """Returns what a snapshot may hold: twice the disk, as what lies on one is counted apart."""
+def max_snapshot_bytes(limits: SandboxLimits, *, backend: str) -> int:
+    """Returns what a snapshot may hold: twice the disk, as what lies on one is counted apart.
+
+    One of a ``process`` sandbox may hold anything, as that may.
+    """
+    if backend == "process":
+        return sys.maxsize
     return 2 * limits.disk_bytes + limits.num_inodes * _ENTRY_BYTES + _SLACK_BYTES

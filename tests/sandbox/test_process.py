@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxSpec, default_interpreter
+from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
 from coding_gym.sandbox.process import ProcessBackend
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
@@ -51,6 +51,16 @@ def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
         assert folder.is_dir()
     assert not folder.parent.exists()
     assert (layer / "file").read_text(encoding="utf-8") == "x"
+
+
+def test_a_snapshot_may_hold_what_no_limit_keeps_out() -> None:
+    limits = SandboxLimits(disk_bytes=1 << 20, num_inodes=10)
+    with _open(SandboxSpec(limits=limits)) as sandbox:
+        sandbox.run("head -c 5000000 /dev/zero > file")
+        snapshot = sandbox.snapshot()
+        sandbox.run("rm file")
+        sandbox.restore(snapshot)
+        assert sandbox.run("stat -c %s file").output == "5000000\n"
 
 
 def test_limits_are_set() -> None:

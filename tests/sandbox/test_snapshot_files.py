@@ -179,7 +179,7 @@ def test_more_than_any_such_sandbox_could_hold_is_refused_unread() -> None:
 def test_a_snapshot_beyond_its_bound_ends_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     with make_sandbox() as sandbox:
         sandbox.run("head -c 9000000 /dev/urandom > data")
-        monkeypatch.setattr(served_sandbox, "max_snapshot_bytes", lambda _: 1 << 20)
+        monkeypatch.setattr(served_sandbox, "max_snapshot_bytes", lambda *_, **__: 1 << 20)
         with pytest.raises(SandboxError, match="changes are more than 1048576 bytes"):
             sandbox.snapshot()
         with pytest.raises(SandboxError, match="changes are more than 1048576 bytes"):

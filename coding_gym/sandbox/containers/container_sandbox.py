@@ -131,7 +131,7 @@ class ContainerSandbox(OwnerHandle):
     def snapshot(self) -> Snapshot:
         """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
         self.require_open()
-        limit = max_snapshot_bytes(self._spec.limits)
+        limit = max_snapshot_bytes(self._spec.limits, backend=self._backend)
         data = container_snapshots.take(
             lambda script, stdin: self._run_script(script, stdin, limit),
             layer_union.names(self._spec.layers),
