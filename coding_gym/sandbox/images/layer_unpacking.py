@@ -135,6 +135,10 @@ class LayerUnpacker:
         parts = _parts(member.name)
         if self._has_whiteouts and _remove(parts, member, placer):
             return
+        if parts and not (member.isdir() or member.isreg() or member.issym() or member.islnk()):
+            kind = "a FIFO" if member.isfifo() else "a device node" if member.isdev() else "unknown"
+            self._skip(parts, kind)
+            return
         placer.enter(parts[:-1])
         if member.isdir():
             if parts:
@@ -147,11 +151,8 @@ class LayerUnpacker:
             self._write(member, parts, placer, data)
         elif member.issym():
             placer.make_symlink(parts[-1], member.linkname, _times_ns(member))
-        elif member.islnk():
-            _link(parts, _parts(member.linkname), placer)
         else:
-            kind = "a FIFO" if member.isfifo() else "a device node" if member.isdev() else "unknown"
-            self._skip(parts, kind)
+            _link(parts, _parts(member.linkname), placer)
 
     def _write(self, member: tarfile.TarInfo, parts: Parts, placer: Placer, data: Any) -> None:
         self._num_bytes += max(member.size, 0)
