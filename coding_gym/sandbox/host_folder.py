@@ -217,13 +217,14 @@ def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
 
     They go with the channel, and so does the folder; both are gone after an error.
     """
-    with ExitStack() as undo:
+    with ExitStack() as listening, ExitStack() as undo:
         undo.callback(remove_folder, folder)
         try:
             group = cgroups.make_group(spec.limits)
             if group is not None:
                 undo.callback(group.close)
             process = Standalone("folder")
+            listening.callback(process.stop_listening)
             undo.callback(process.end, _END_TIMEOUT_S)
             undo.callback(process.channel.close)
             if group is not None:
@@ -231,11 +232,9 @@ def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
         except OSError as error:
             raise SandboxError(f"cannot start a process: {error}") from error
         channel = Channel(process.channel, undo)
-    try:
-        channel.wait_until_ready(wire.pack(orders))
-    except SandboxError as error:
-        reason = process.last_words(otherwise=str(error))
-        raise SandboxError(f"the sandbox did not start: {reason}") from error
-    finally:
-        process.stop_listening()
-    return channel
+        try:
+            channel.wait_until_ready(wire.pack(orders))
+        except SandboxError as error:
+            reason = process.last_words(otherwise=str(error))
+            raise SandboxError(f"the sandbox did not start: {reason}") from error
+        return channel

@@ -1,10 +1,20 @@
 """What is particular to the backend that isolates nothing."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from coding_gym.sandbox import HOME, Mount, Sandbox, SandboxLimits, SandboxSpec, default_interpreter
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import (
+    HOME,
+    Mount,
+    Sandbox,
+    SandboxLimits,
+    SandboxSpec,
+    cgroups,
+    default_interpreter,
+)
 from coding_gym.sandbox.process import ProcessBackend
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")
@@ -61,6 +71,17 @@ def test_a_snapshot_may_hold_what_no_limit_keeps_out() -> None:
         sandbox.run("rm file")
         sandbox.restore(snapshot)
         assert sandbox.run("stat -c %s file").output == "5000000\n"
+
+
+def test_a_start_that_fails_half_way_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusing = Mock(**{"add.side_effect": OSError("no more")})
+    monkeypatch.setattr(cgroups, "make_group", lambda _: refusing)
+    default_interpreter()
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(SandboxError, match="no more"):
+        _open(SandboxSpec())
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+    refusing.close.assert_called_once()
 
 
 def test_limits_are_set() -> None:
