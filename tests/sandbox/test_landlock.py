@@ -90,11 +90,12 @@ def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
 
 
 _HIDING = {
-    "private": "x = bytearray(60 << 20)\nfor at in range(0, len(x), 4096): x[at] = 1",
+    "private": "x = [b'x' * (8 << 20) for _ in range(12)]",
     "in no page table": (
-        "x = mmap.mmap(-1, 60 << 20)\n"
-        "for at in range(0, len(x), 4096): x[at] = 1\n"
-        "x.madvise(mmap.MADV_DONTNEED)"
+        "x = mmap.mmap(-1, 200 << 20)\n"
+        "for at in range(0, len(x), 1 << 20):\n"
+        "    x[at : at + (1 << 20)] = b'x' * (1 << 20)\n"
+        "    x.madvise(mmap.MADV_DONTNEED, at, 1 << 20)"
     ),
 }
 
@@ -104,7 +105,7 @@ def test_memory_of_processes_that_hide_it_counts(takes: str) -> None:
     limits = SandboxLimits(memory_bytes=128 << 20)
     script = (
         "import ctypes, mmap, os, time\n"
-        "for _ in range(2): os.fork()\n"
+        "os.fork()\n"
         "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
         f"{takes}\n"
         "time.sleep(4)\n"
