@@ -129,6 +129,8 @@ class LayerUnpacker:
             tar.members.clear()  # it would keep all of them
             self._num_entries += 1
             yield member, tar.fileobj
+            if tar.offset > self._limits.max_bytes:  # skipping what is not there takes as long
+                raise InvalidArgumentError("it ends in the middle of a file")
             tar.fileobj.seek(tar.offset)
 
     def _place(self, member: tarfile.TarInfo, placer: Placer, data: Any) -> None:

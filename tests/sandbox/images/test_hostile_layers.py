@@ -8,6 +8,7 @@ import shutil
 import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, symlink, tar_of
@@ -63,6 +64,15 @@ def _header(kind: bytes, size: int) -> bytes:
     return info.tobuf(tarfile.GNU_FORMAT)  # which has room for any size
 
 
+def _claiming(name: str, kind: bytes, **headers: str) -> bytes:
+    """Returns a tar with an entry that claims 2^60 bytes and has none."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, 1 << 60
+    extra: Any = tarfile.TarInfo
+    known = extra._create_pax_generic_header(headers, tarfile.XHDTYPE, "utf-8") if headers else b""
+    return bytes(known) + info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
 def _sized(size: bytes) -> bytes:
     header = bytearray(tarfile.TarInfo("file").tobuf())
     header[124:136] = size
@@ -113,6 +123,14 @@ _REFUSED: dict[str, tuple[str, list[Entry] | bytes]] = {
     "size 2^95": ("", _sized(b"\x80" + b"\xff" * 11)),
     "size 2^33": ("", _sized(b"77777777777\0")),
     "an end in the middle": ("ends in the middle", tar_of([entry("x", bytes(100_000))])[:50_000]),
+    **{
+        f"nothing, {which}": ("ends in the middle", layer)
+        for which, layer in {
+            "of unknown type": _claiming("x", b"Z"),
+            "in a reserved name": _claiming(".wh..wh.plnk", tarfile.REGTYPE),
+            "for a file of holes": _claiming("x", tarfile.REGTYPE, **{"GNU.sparse.realsize": "0"}),
+        }.items()
+    },
     "no tar": ("", b"no tar at all" * 100),
     "half a compression": (
         "uncompressed",
