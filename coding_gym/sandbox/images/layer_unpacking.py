@@ -35,7 +35,6 @@ _MAX_SECONDS = 1 << 33
 _REMOVAL, _OPAQUE = ".wh.", ".wh..wh..opq"
 # Book-keeping of aufs, which removes nothing.
 _RESERVED = ".wh..wh."
-_WHITEOUT = Attributes(0, (0, 0))
 # What a name or an entry is to blame for, and not the disk.
 _ODD = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
@@ -243,12 +242,12 @@ def _mark(parts: Parts, placer: Placer, *, is_opaque: bool) -> None:
             placer.mark_opaque()
         elif parts[-1] in {"", ".", ".."}:
             raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
-        elif (kind := placer.kind(parts)) == stat.S_IFDIR:
+        elif placer.kind(parts) == stat.S_IFDIR:
             placer.enter(parts)
             placer.mark_opaque()
-        elif not kind:
+        else:
             placer.enter(parts[:-1])
-            placer.make_node(parts[-1], stat.S_IFCHR, _WHITEOUT)
+            placer.remove(parts[-1])
     except OSError as error:
         if error.errno not in _UNABLE:
             raise

@@ -68,6 +68,7 @@ class Placer:
         self._replaces = replaces
         self._names: list[str] = []
         self._attributes = [_IMPLIED]
+        self._removed: set[tuple[int, str]] = set()  # names in folders, which stay while it lives
         self.num_implied = 0
         self._own(folder)
         self.here = os.open(".", FOLDER_FLAGS, dir_fd=folder)
@@ -143,6 +144,12 @@ class Placer:
         os.chmod(name, attributes.mode, dir_fd=self.here)
         self._finish_name(name, attributes.times_ns)
 
+    def remove(self, name: str) -> None:
+        """Has an overlay hide what lower layers have of a name, whatever it becomes here."""
+        self._removed.add((os.fstat(self.here).st_ino, name))
+        if not _kind(name, self.here):
+            self.make_node(name, stat.S_IFCHR, Attributes(0, (0, 0)))
+
     def make_link(self, name: str, folder: int, target: str) -> None:
         """Makes a second name of something that was made before.
 
@@ -201,12 +208,13 @@ class Placer:
 
     def _make_and_open(self, name: str, kind: int) -> None:
         """Makes a folder in place of something of this kind, 0 for nothing, and goes there."""
+        is_removed = (os.fstat(self.here).st_ino, name) in self._removed
         if kind:
             os.unlink(name, dir_fd=self.here)
         os.mkdir(name, 0o700, dir_fd=self.here)
         self._open(name, _IMPLIED)
         self._own(self.here)
-        if kind == stat.S_IFCHR:  # what is below was removed
+        if is_removed:  # what lower layers have of it
             self.mark_opaque()
 
     def _open(self, name: str, attributes: Attributes | None = None) -> None:

@@ -122,6 +122,10 @@ def test_what_a_layer_removes_and_has_is_new(root: Path, unpack: Unpack, *, swap
     unpack(*(reversed(entries) if swap else entries))
     assert (root / "file").read_text() == "new"
     assert os.getxattr(root / "d", "user.overlay.opaque") == b"y"
+    unpack(entry(".wh.e"), entry("e", "x"), folder("e"))
+    unpack(entry("f", "x"), entry(".wh.f"), folder("f"))
+    for name in ("e", "f"):
+        assert os.getxattr(root / name, "user.overlay.opaque") == b"y"
 
 
 def test_bookkeeping_of_aufs_is_ignored(root: Path, unpack: Unpack) -> None:
