@@ -189,10 +189,14 @@ class ApptainerTransport:
         with contextlib.suppress(OSError):
             self._input.shutdown(socket.SHUT_WR)
 
-    def clean_up(self, *, has_ended: bool) -> None:
-        """Waits for the program, kills it where it does not end, and removes the folders."""
+    def forget(self) -> None:
+        """Closes what leads to the program."""
         for file in (self._input, self._output, self._errors):
             file.close()
+
+    def clean_up(self, *, has_ended: bool) -> None:
+        """Waits for the program, kills it where it does not end, and removes the folders."""
+        self.forget()
         try:
             self._process.wait(_END_TIMEOUT_S if has_ended else 0)
         except subprocess.TimeoutExpired:

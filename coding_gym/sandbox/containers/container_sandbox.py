@@ -156,12 +156,13 @@ class ContainerSandbox(OwnerHandle):
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent.
 
-        In a fork of the owner the container is left as it is.
+        In a fork of the owner the container is left as it is, and ends with its owner.
         """
         if self._is_closed:
             return
         self._is_closed = True
         if os.getpid() != self._owner:
+            self._transport.forget()
             return
         self._transport.end_input()
         # A call in another thread sees the end of the output first.

@@ -85,9 +85,13 @@ class DockerTransport:
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
+    def forget(self) -> None:
+        """Closes the stream."""
+        self._stream.close()
+
     def clean_up(self, *, has_ended: bool) -> None:
         """Closes the stream; the daemon removes the container where it has ended."""
-        self._stream.close()
+        self.forget()
         if not has_ended:
             with self._engine.errors_as("remove a container"):
                 self._engine.remove(self._id)

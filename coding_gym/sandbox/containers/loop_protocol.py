@@ -41,6 +41,10 @@ class Transport(Protocol):
         """Ends standard input, whereupon `loop.sh` ends the container."""
         ...
 
+    def forget(self) -> None:
+        """Closes this process's ends, and nothing that another process has."""
+        ...
+
     def clean_up(self, *, has_ended: bool) -> None:
         """Frees all that the container holds, after killing it unless it has ended."""
         ...
