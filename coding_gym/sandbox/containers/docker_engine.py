@@ -212,7 +212,8 @@ class Engine:
             for container in self.api.containers(all=True, filters={"label": OWNER_LABEL}):
                 age_s = time.time() - container["Created"]
                 never_started = container["State"] == "created" and age_s > _FORGOTTEN_S
-                if never_started or is_gone(container["Labels"][OWNER_LABEL]):
+                owner = container["Labels"][OWNER_LABEL]  # that of a built image has no value
+                if owner and (never_started or is_gone(owner)):
                     self.remove(container["Id"])
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import posixpath
+import re
 import tarfile
 import tempfile
 import threading
@@ -20,7 +21,7 @@ from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.containers import layer_union
-from coding_gym.sandbox.containers.docker_engine import Engine, connect
+from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine, connect
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.manifest import Manifest, machine_architecture, read_manifest
 from coding_gym.sandbox.images.store import find_image
@@ -32,9 +33,11 @@ from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 FIRST_BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _BUILT, _LOADED = "coding-gym-layers", "coding-gym-images"
+# Podman says where a name without a place is.
+_OURS = re.compile(rf"(localhost/|docker\.io/library/)?({_BUILT}|{_LOADED}):")
 _LABEL, _USER_LABEL = "coding_gym.image", "coding_gym.user"
 # Part of every key: raised whenever what a build leaves changes.
-_SCHEMA = 3
+_SCHEMA = 4
 _IN_MEMORY_BYTES = 32 << 20
 _NAME = "agent"
 _ROOTS_HOME = "/root"
@@ -96,7 +99,8 @@ def build(
 def remove_images(host: str = "") -> int:
     """Removes all images that were built from layers or loaded from files; returns how many.
 
-    They are built and loaded again when they are wanted. Those in use stay.
+    They are built and loaded again when they are wanted. Those in use stay, and those that somebody
+    gave another name, or built on them.
 
     Args:
         host: The daemon; "" for what ``DOCKER_HOST`` says.
@@ -107,9 +111,16 @@ def remove_images(host: str = "") -> int:
     """
     engine = connect(host)
     with _lock(os.getpid()), engine.errors_as("remove images"):
-        images = engine.api.images(filters={"label": _LABEL})
-        newest_first = sorted(images, key=lambda image: -image["Created"])
-        return sum(engine.remove_image(image["Id"]) for image in newest_first)
+        newest_first = sorted(engine.api.images(), key=lambda image: -image["Created"])
+        return sum(engine.remove_image(image["Id"]) for image in newest_first if _is_ours(image))
+
+
+def _is_ours(image: dict[str, Any]) -> bool:
+    """Whether all names of an image are ours; one without a name has our label."""
+    names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
+    if not names:
+        return _LABEL in (image["Labels"] or {})
+    return all(map(_OURS.match, names))
 
 
 def _find_base(engine: Engine, name: str) -> dict[str, Any]:
@@ -213,7 +224,8 @@ def _make(
             layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
         # In hexadecimal: the name may hold what means something in a Dockerfile.
         user_text = json.dumps([user.uid, user.gid, user.name]).encode().hex()
-        changes = [f"LABEL {_LABEL}={tag}", f"LABEL {_USER_LABEL}={user_text}"]
+        labels = {_LABEL: tag, _USER_LABEL: user_text, OWNER_LABEL: '""'}  # nobody's, once built
+        changes = [f"LABEL {name}={value}" for name, value in labels.items()]
         engine.api.commit(container, _BUILT, tag, changes=changes)
     finally:
         engine.remove(container)

@@ -3,6 +3,7 @@
 import io
 import os
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,12 @@ from coding_gym.sandbox.containers import DockerBackend, remove_images
 from coding_gym.sandbox.containers.docker_engine import Engine
 
 
-def _commit(engine: Engine, tag: str, *changes: str) -> str:
+def _commit(engine: Engine, tag: str, *changes: str, repository: str = "coding-gym-test") -> str:
     """Returns the name of an image that differs from the test's own in its configuration."""
     container = engine.api.create_container(NAME, ["true"])["Id"]
-    engine.api.commit(container, "coding-gym-test", tag, changes=list(changes))
+    engine.api.commit(container, repository, tag, changes=list(changes))
     engine.remove(container)
-    return f"coding-gym-test:{tag}"
+    return f"{repository}:{tag}"
 
 
 def test_equal_layers_are_built_into_one_image(
@@ -48,12 +49,33 @@ def test_built_images_can_be_removed_and_are_built_again(
     with backend.open(spec) as sandbox:
         sandbox.run("true")
     wait_until_removed(engine.api, engine.api.containers(all=True))
-    assert remove_images(engine.url) >= 1
+    _commit(engine, "of-an-earlier-version", repository="coding-gym-layers")  # had no label
+    assert remove_images(engine.url) >= 2
     assert engine.find_image(NAME) is not None
     tags = [tag for one in engine.api.images() for tag in one["RepoTags"] or ()]
     assert [tag for tag in tags if "coding-gym-layers:" in tag] == []
     with backend.open(spec) as sandbox:
         assert sandbox.run("cat a").output == "x"
+
+
+def test_what_somebody_makes_of_a_built_image_is_theirs(
+    backend: DockerBackend, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with backend.open(SandboxSpec(env={"A": "b"})) as sandbox:
+        sandbox.run("true")
+    names = [tag for one in engine.api.images() for tag in one["RepoTags"] or ()]
+    built = next(name for name in names if "coding-gym-layers:" in name)
+    theirs = engine.api.create_container(built, ["true"])["Id"]
+    engine.api.commit(theirs, "mine", "1")
+    now = time.time()
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: now + 7200)
+        engine.sweep()
+    assert theirs in {one["Id"] for one in engine.api.containers(all=True)}
+    engine.remove(theirs)
+    remove_images(engine.url)
+    assert engine.find_image("mine:1") is not None
+    engine.remove_image("mine:1")
 
 
 def test_an_absent_image_is_named_with_the_command_that_fetches_it(engine: Engine) -> None:
