@@ -219,8 +219,10 @@ def _make(
                 _add_name(tar, user, etc)
                 # Tools that an image keeps there, and mounts below it, are for commands too.
                 _add(tar, _ROOTS_HOME, 0o755)
-            if spec.workspace_alias:
-                _add(tar, spec.workspace_alias, 0o777, link=WORKDIR)
+            alias = posixpath.normpath(spec.workspace_alias or "/")
+            # It cannot be in the place of what it leads to, or of the folder around home.
+            if alias not in {"/", WORKDIR, posixpath.dirname(HOME)}:
+                _add(tar, alias, 0o777, link=WORKDIR)
             layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
         # In hexadecimal: the name may hold what means something in a Dockerfile.
         user_text = json.dumps([user.uid, user.gid, user.name]).encode().hex()

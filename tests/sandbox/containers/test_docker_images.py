@@ -159,6 +159,9 @@ def test_a_workspace_has_a_second_path(engine: Engine, backend: DockerBackend) -
     with backend.open(spec) as sandbox:
         result = sandbox.run("echo x > a; cat /opt/project/here/a; cd /opt/project/here; pwd")
     assert result.output == "x\n/opt/project/here\n"
+    for alias in ("/workspace", "/home", "/home/agent", "/root"):  # folders that are needed
+        with backend.open(SandboxSpec(workspace_alias=alias)) as sandbox:
+            assert sandbox.run("touch a ~/b && ls a").output == "a\n", alias
     with pytest.raises(InvalidArgumentError, match="workspace_alias"):
         backend.open(SandboxSpec(workspace_alias="/"))
 
