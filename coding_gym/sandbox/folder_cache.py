@@ -19,26 +19,27 @@ from coding_gym.sandbox.removal import remove_folder
 PARTIAL = ".partial"
 USED = ".used"
 _MAX_USED_BYTES = 4096
-_IN_USE = "in-use.lock"
+_IN_USE = "in-use"
+_NUM_FILES = 64  # for each new lock the kernel looks through all that its file has
 _FLOCK = "hhqqi4x"  # struct flock: kind, origin, first byte, number of bytes, pid, padding
 
 
 class CacheUses:
     """The entries of a cache that this process uses, for as long as this object lives.
 
-    Each entry stands for one byte of a file in the cache. A process that uses the entry holds a
-    shared lock on that byte; removing the entry needs an exclusive one. The kernel drops the locks
-    with the process and all its forks, however they end, and they hold in every container that
-    shares the folder. Such locks exist on Linux only; elsewhere nothing counts as used.
+    Each entry stands for one byte of one of a few files in the cache. A process that uses the entry
+    holds a shared lock on that byte; removing the entry needs an exclusive one. The kernel drops
+    the locks with the process and all its forks, however they end, and they hold in every container
+    that shares the folder. Such locks exist on Linux only; elsewhere nothing counts as used.
 
     Args:
         root: The cache folder.
     """
 
     def __init__(self, root: Path) -> None:
-        self._path = root / _IN_USE
+        self._folder = root / _IN_USE
         self._names: set[str] = set()
-        self._file: int | None = None
+        self._files: dict[Path, int] = {}
         self._lock = Lock()
 
     def note(self, name: str) -> None:
@@ -53,11 +54,30 @@ class CacheUses:
         with self._lock:
             if name in self._names:
                 return
-            if self._file is None:
-                self._file = self._open()
-                weakref.finalize(self, os.close, self._file)
-            _lock(self._file, name, fcntl.F_RDLCK, wait=True)
+            path, byte = self._place(name)
+            if path not in self._files:
+                self._files[path] = file = _open(path)
+                weakref.finalize(self, os.close, file)
+            _lock(self._files[path], byte, fcntl.F_RDLCK, "F_OFD_SETLKW")
             self._names.add(name)
+
+    def is_used(self, name: str) -> bool:
+        """Returns whether a process uses an entry, and keeps none from what it does.
+
+        Args:
+            name: The entry's path in the cache.
+
+        Raises:
+            OSError: The cache cannot be read.
+        """
+        path, byte = self._place(name)
+        if not path.exists():
+            return False
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _lock(file, byte, fcntl.F_WRLCK, "F_OFD_GETLK") == fcntl.F_RDLCK
+        finally:
+            os.close(file)
 
     @contextmanager
     def unused(self, name: str) -> Iterator[bool]:
@@ -69,10 +89,11 @@ class CacheUses:
         Raises:
             OSError: The cache cannot be written to.
         """
-        file = self._open()
+        path, byte = self._place(name)
+        file = _open(path)
         try:
             try:
-                _lock(file, name, fcntl.F_WRLCK, wait=False)
+                _lock(file, byte, fcntl.F_WRLCK, "F_OFD_SETLK")
             except BlockingIOError:
                 yield False
             else:
@@ -80,17 +101,24 @@ class CacheUses:
         finally:
             os.close(file)
 
-    def _open(self) -> int:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    def _place(self, name: str) -> tuple[Path, int]:
+        """Returns the file and the byte that stand for an entry."""
+        digest = hashlib.sha256(name.encode()).digest()
+        return self._folder / f"{digest[7] % _NUM_FILES}.lock", int.from_bytes(digest[:7])
 
 
-def _lock(file: int, name: str, kind: int, *, wait: bool) -> None:
-    if not hasattr(fcntl, "F_OFD_SETLK"):
-        return
-    byte = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
-    how = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
-    fcntl.fcntl(file, how, struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0))
+def _open(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
+def _lock(file: int, byte: int, kind: int, how: str) -> int:
+    """Sets a lock, or looks which kind is in its way; returns that kind."""
+    if not hasattr(fcntl, how):
+        return kind
+    wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
+    found: int = struct.unpack(_FLOCK, fcntl.fcntl(file, getattr(fcntl, how), wanted))[0]
+    return found
 
 
 class FolderCache:

@@ -220,8 +220,6 @@ def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
             users = used.read_text(encoding="utf-8").splitlines() if used.exists() else []
         except OSError:  # it was just removed
             continue
-        with uses.unused(f"{kind}/{path.name}") as is_unused:
-            pass
         yield CacheEntry(
             kind=kind,
             key=path.stem if is_file else path.name,
@@ -230,7 +228,7 @@ def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
             built_at=datetime.fromtimestamp(built_s, UTC),
             used_at=datetime.fromtimestamp(used_s, UTC),
             users=tuple(users),
-            in_use=not is_unused,
+            in_use=uses.is_used(f"{kind}/{path.name}"),
         )
 
 

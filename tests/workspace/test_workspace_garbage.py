@@ -63,6 +63,8 @@ def test_what_lies_in_the_cache_is_listed_the_least_recently_used_first(root: Pa
     assert round((now - big.used_at).total_seconds() / _DAY_S) == 3
     assert (now - big.built_at).total_seconds() < _DAY_S
     assert not any(entry.in_use for entry in (old, big, new))
+    with CacheUses(root).unused(old.name):  # as another one who looks, or removes it
+        assert not list_cache(root)[0].in_use
     assert list_cache(root, ["layers"]) == (new,)
     assert json.loads(json.dumps(old.to_json()))["users"] == ["task-1"]
 
@@ -144,7 +146,7 @@ def test_what_is_being_built_stays_and_what_a_killed_build_left_goes(tmp_path: P
 
 def test_every_folder_that_a_store_makes_is_of_a_kind_that_is_known(store_folder: Path) -> None:
     made = {path.name for path in store_folder.iterdir() if path.is_dir()}
-    assert made <= set(KINDS)
+    assert made <= {*KINDS, "in-use"}
 
 
 def cli(root: Path, *arguments: str) -> Result:
