@@ -108,8 +108,9 @@ class ApptainerBackend:
             SandboxError: There is, but this time it failed.
         """
         check_spec(spec, _NAME, snapshot)
-        for path in (mount.source for mount in spec.mounts):
-            if ":" in str(path) or "," in str(path):
+        ends = (str(end) for mount in spec.mounts for end in (mount.source.resolve(), mount.target))
+        for path in (*ends, spec.workspace_alias):
+            if ":" in path or "," in path:
                 raise InvalidArgumentError(f"apptainer cannot bind {path}: it has a ':' or ','")
         program = shutil.which(self._program)
         if program is None:

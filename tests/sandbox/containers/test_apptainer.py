@@ -140,8 +140,14 @@ def test_what_it_lacks_or_cannot_do_is_named(tmp_path: Path) -> None:
         backend.open(SandboxSpec())
     odd = tmp_path / "a,b"
     odd.mkdir()
-    with pytest.raises(InvalidArgumentError, match="has a ':' or ','"):
-        backend.open(SandboxSpec(mounts=(Mount(source=odd, target="/opt/x"),)))
+    for spec in (
+        SandboxSpec(mounts=(Mount(source=odd, target="/opt/x"),)),
+        SandboxSpec(mounts=(Mount(source=tmp_path, target="/opt/x,/etc:/opt/y"),)),
+        SandboxSpec(workspace_alias="/testbed,/etc"),
+        SandboxSpec(workspace_alias="/testbed:ro"),
+    ):
+        with pytest.raises(InvalidArgumentError, match="has a ':' or ','"):
+            backend.open(spec)
 
 
 def test_a_container_that_ends_is_an_error(
