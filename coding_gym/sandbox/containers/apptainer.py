@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -142,8 +141,9 @@ class ApptainerTransport:
                     path.mkdir(mode=0o755)
                 for layer in spec.layers:
                     add_tree(layer, folders["workspace"])
-                self._started_at = time.time()
                 self._errors = undo.enter_context((self._folder / "errors").open("w+b"))
+                # Exactly as what `find` prints is read.
+                self._started_at = os.fstat(self._errors.fileno()).st_ctime_ns / 10**9
                 self._input, stdin = socket.socketpair()
                 undo.callback(self._input.close)
                 with stdin:
@@ -182,7 +182,7 @@ class ApptainerTransport:
         self._process.send_signal(signal.SIGUSR1)
 
     def started_at(self) -> float:
-        """Returns when the program was started, after the layers had been copied."""
+        """Returns when the layers had been copied, before the program was started."""
         return self._started_at
 
     def end_input(self) -> None:

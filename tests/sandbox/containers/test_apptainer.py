@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,17 @@ def test_what_it_lacks_or_cannot_do_is_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidArgumentError, match="has a ':' or ','"):
             backend.open(spec)
+
+
+def test_the_clock_of_the_host_may_be_ahead_of_that_of_the_files(
+    backend: ApptainerBackend, probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 60)
+    with backend.open(SandboxSpec()) as sandbox:
+        sandbox.run("echo work > result")
+        sandbox.restore(sandbox.snapshot())
+        assert sandbox.run("cat result").output == "work\n", probe
 
 
 def test_a_container_that_ends_is_an_error(
