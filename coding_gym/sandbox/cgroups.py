@@ -16,6 +16,7 @@ import contextlib
 import itertools
 import os
 import select
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from coding_gym.sandbox.zygote import proc_stat
 CONTROLLERS = ("cpu", "memory", "pids")
 _HIERARCHY = Path("/sys/fs/cgroup")
 _PERIOD_US, _MIN_QUOTA_US = 100_000, 1_000
-_END_TIMEOUT_S = 5.0
+_END_TIMEOUT_S, _KILL_AGAIN_S = 5.0, 0.05
 _OPTIONAL = frozenset({"memory.swap.max"})  # there is none without swap accounting
 _HOW_TO = "start it with `systemd-run --user --scope -p Delegate=yes -- …`"
 
@@ -116,16 +117,27 @@ def make_group(limits: SandboxLimits) -> Group | None:
 def end_group(folder: Path) -> None:
     """Ends what is in a group and removes it; fine where it is gone."""
     with contextlib.suppress(OSError):
-        (folder / "cgroup.kill").write_text("1", encoding="ascii")
+        _kill_all(folder)
         # It cannot be removed before the killed processes have ended.
         with (folder / "cgroup.events").open("rb", buffering=0) as events:
             poller = select.poll()
             poller.register(events, select.POLLPRI)
             deadline = time.monotonic() + _END_TIMEOUT_S
             while b"populated 1" in events.read(256) and (left := deadline - time.monotonic()) > 0:
-                poller.poll(left * 1000)
+                poller.poll(min(left, _KILL_AGAIN_S) * 1000)
+                _kill_all(folder)
                 events.seek(0)
     _remove_empty(folder)
+
+
+def _kill_all(folder: Path) -> None:
+    try:
+        (folder / "cgroup.kill").write_text("1", encoding="ascii")
+    except OSError:  # there is none before Linux 5.14: one by one, and again for what they started
+        for pid in _read(folder / "cgroup.procs").split():
+            if pid != "0":  # which is one of another pid namespace, and for `kill` our own group
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
 
 def _remove_empty(folder: Path) -> None:

@@ -110,6 +110,15 @@ def test_groups_of_processes_that_are_gone_are_swept_with_what_runs_in_them(real
     assert {path.name for path in real.iterdir() if path.is_dir()} == {f"sandbox-{mine}-0", "other"}
 
 
+def test_where_the_kernel_ends_no_groups_their_processes_are_ended(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.kill").mkdir()  # nothing can be written to it
+    with sleeper() as process:
+        (tmp_path / "cgroup.procs").write_text(f"0\n{process.pid}\n")
+        (tmp_path / "cgroup.events").write_text("populated 0\nfrozen 0\n")
+        cgroups.end_group(tmp_path)
+        assert process.wait(10) == -9
+
+
 def test_settings_follow_the_limits() -> None:
     limits = SandboxLimits(memory_bytes=1 << 30, num_processes=64, num_cpus=1.5)
     assert settings(limits) == {
