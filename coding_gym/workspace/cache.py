@@ -159,6 +159,8 @@ def collect_garbage(
             raise InvalidArgumentError(f"{name} must be at least 0, got {value!r}")
     entries = list_cache(folder, kinds)
     places = [] if dry_run else [folder / kind for kind in kinds or KINDS]
+    if not dry_run:
+        remove_folder(folder / "uses")  # of versions that did not lock what they used
     leftovers = sum(remove_leftovers(place) for place in places if place.is_dir())
     removed: list[CacheEntry] = []
     spared: list[CacheEntry] = []

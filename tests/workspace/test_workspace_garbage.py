@@ -76,12 +76,14 @@ def test_an_empty_cache_and_none_have_nothing(tmp_path: Path) -> None:
 
 
 def test_what_was_not_used_for_long_goes(root: Path) -> None:
+    (root / "uses").mkdir()  # an earlier version noted there what it used
     report = collect_garbage(root, unused_for_s=30 * _DAY_S)
     assert names(report) == ["templates/old"]
     assert report.num_bytes_removed >= _CHUNK
     assert report.num_bytes_kept >= 11 * _CHUNK
     left = {path.name for path in (root / "templates").iterdir()}
     assert left == {"old.lock"}
+    assert not (root / "uses").exists()
     assert [entry.name for entry in list_cache(root)] == ["environments/big", "layers/new"]
 
 
