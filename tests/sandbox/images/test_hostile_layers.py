@@ -8,7 +8,6 @@ import shutil
 import sys
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, symlink, tar_of
@@ -67,10 +66,10 @@ def _header(kind: bytes, size: int) -> bytes:
 def _claiming(name: str, kind: bytes, **headers: str) -> bytes:
     """Returns a tar with an entry that claims 2^60 bytes and has none."""
     info = tarfile.TarInfo(name)
-    info.type, info.size = kind, 1 << 60
-    extra: Any = tarfile.TarInfo
-    known = extra._create_pax_generic_header(headers, tarfile.XHDTYPE, "utf-8") if headers else b""
-    return bytes(known) + info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+    info.type, info.pax_headers = kind, headers
+    records = info.tobuf(tarfile.PAX_FORMAT)[: -tarfile.BLOCKSIZE]
+    info.size = 1 << 60
+    return records + info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
 
 
 def _sized(size: bytes) -> bytes:
