@@ -31,7 +31,9 @@ from coding_gym.sandbox.zygote.unpacking import unpack
 
 Part = Record | bytes
 
-_PLACE, _FOLDER = Record(FOLDER, b"place"), Record(FOLDER, b"place/folder")
+_OPEN = Attributes(0o755, (0, 0))
+_PLACE = Record(FOLDER, b"place", attributes=_OPEN)
+_FOLDER = Record(FOLDER, b"place/folder", attributes=_OPEN)
 
 
 def _data(*parts: Part) -> bytes:
@@ -39,7 +41,8 @@ def _data(*parts: Part) -> bytes:
 
 
 def _file(path: bytes, data: bytes = b"x", size: int = 1, start: int = 0) -> bytes:
-    record = Record(FILE, path, size=size, extents=((start, len(data)),))
+    extents = ((start, len(data)),)
+    record = Record(FILE, path, size=size, extents=extents, attributes=_OPEN)
     return encode(record) + data + padding(len(data))
 
 
