@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from coding_gym.sandbox.processes import identity
+from coding_gym.sandbox.ownership import identity, sweep
 from coding_gym.sandbox.spec import SandboxLimits
-from coding_gym.sandbox.temporary import sweep
 from coding_gym.sandbox.zygote import proc_stat
 
 CONTROLLERS = ("cpu", "memory", "pids")

@@ -14,7 +14,7 @@ from threading import Lock
 
 from filelock import FileLock, Timeout
 
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.ownership import remove_folder
 
 PARTIAL = ".partial"
 USED = ".used"

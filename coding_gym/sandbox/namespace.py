@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import cgroups, disk_uppers
+from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import ImageStore
 from coding_gym.sandbox.namespace_request import namespace_request
+from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.protocol import Probe, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, unavailable
@@ -138,7 +139,7 @@ class NamespaceBackend:
         with ExitStack() as undo:
             upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
             if upper is not None:
-                undo.callback(disk_uppers.remove, upper)
+                undo.callback(remove_folder, upper)
             group = _make_group(spec.limits)
             if group is not None:
                 undo.callback(group.close)
@@ -149,7 +150,7 @@ class NamespaceBackend:
 
     def _make_upper(self) -> Path:
         try:
-            return disk_uppers.make(self.owner())
+            return make_upper(self.owner())
         except OSError as error:
             raise SandboxError(f"no folder for a sandbox's changes: {error}") from error
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox import disk_uppers
 from coding_gym.sandbox.cgroups import Group
+from coding_gym.sandbox.ownership import uppers_folder
 from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.zygote import wire
@@ -50,7 +50,7 @@ class Zygote:
             "uid": uid,
             "gid": gid,
             "hidden": [str(_PACKAGE)],
-            "scratch": str(disk_uppers.process_folder()),
+            "scratch": str(uppers_folder()),
         }
         try:
             self._control.sendall(wire.pack(config))

@@ -4,7 +4,7 @@ import atexit
 import os
 import threading
 
-from coding_gym.sandbox import disk_uppers
+from coding_gym.sandbox.ownership import remove_uppers
 from coding_gym.sandbox.zygote_process import Zygote
 
 
@@ -31,7 +31,7 @@ class _Registry:
                 zygote.stop()
             self.started.clear()
             self.zygotes.clear()
-            disk_uppers.remove_all()
+            remove_uppers()
 
     def after_fork(self) -> None:
         # Another thread of the parent may have held the lock.

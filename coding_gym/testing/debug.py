@@ -16,7 +16,7 @@ from unittest.mock import patch
 from coding_gym import tools
 from coding_gym.host import interpreters
 from coding_gym.rewards import registry
-from coding_gym.sandbox import options, temporary
+from coding_gym.sandbox import options, ownership
 from coding_gym.sandbox.containers import docker_engine, warm_pool
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
@@ -101,7 +101,7 @@ def forged_reply(sandbox: ServedSandbox, reply: bytes) -> Iterator[None]:
 
 def repeat_what_is_done_once() -> None:
     """Makes this process repeat its once-only actions: clean-ups, warnings, look-ups."""
-    for function in (temporary.sweep_once, options._warn_of_unkept):
+    for function in (ownership.sweep_once, options._warn_of_unkept):
         function.cache_clear()
     for lookup in (interpreters.describe, interpreters.find_interpreter):
         lookup.cache_clear()

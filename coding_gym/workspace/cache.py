@@ -14,7 +14,7 @@ from filelock import Timeout
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.folder_cache import PARTIAL, USED, CacheUses, key_lock, remove_leftovers
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.workspace.environment import BUILD_LOG
 
 # Folders of the cache; docs/environments.md says what each holds.

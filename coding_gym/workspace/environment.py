@@ -7,8 +7,8 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.sandbox.removal import remove_folder
 from coding_gym.sandbox.results import command_bytes
 from coding_gym.sandbox.select import AUTOMATIC
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec

@@ -11,9 +11,9 @@ from processes import children, wait_gone
 from sandbox_scene import BACKEND, MakeLayer
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter, disk_uppers
+from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.ownership import remove_folder, uppers_folder
 from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.beacon import Beacon
@@ -86,7 +86,7 @@ def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
     spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
     with on_disk.open(spec) as sandbox:
         base = tmp_path / "cache" / "coding_gym" / "uppers"
-        ours = disk_uppers.process_folder().name
+        ours = uppers_folder().name
         place, pid, _ = ours.split("-")
         elsewhere = f"{'0' * len(place)}-{pid}-1"
         for name in (f"{place}-999999999-1", f"{place}-{pid}-1", elsewhere):

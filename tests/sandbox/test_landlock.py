@@ -23,11 +23,10 @@ from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
-    temporary,
 )
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.landlock.grants import tree_grants
-from coding_gym.sandbox.processes import identity, start_time
+from coding_gym.sandbox.ownership import identity, make_folder, start_time
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
@@ -321,7 +320,7 @@ def test_folders_of_processes_that_are_gone_are_removed() -> None:
     place = identity().split("-")[0]
     left = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-999999999-1-"))
     running = Path(tempfile.mkdtemp(prefix=f"coding_gym-test-{place}-1-{start_time(1)}-"))
-    made = temporary.make_folder("test")
+    made = make_folder("test")
     try:
         assert (left.exists(), running.exists(), made.exists()) == (False, True, True)
     finally:

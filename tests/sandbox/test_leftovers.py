@@ -1,13 +1,14 @@
-"""Sandboxes of containers that share folders: neither takes the other's for a dead process's."""
+"""Containers that share the cache and temporary folders do not touch each other's sandboxes."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox import Sandbox, SandboxSpec
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import ProcessBackend
@@ -15,39 +16,64 @@ from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.testing.claims import tree
 
 _IN_NEW_PID_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc"]
-_BACKENDS: dict[str, SandboxBackend] = {
+BACKENDS: dict[str, SandboxBackend] = {
     "namespace": NamespaceBackend(changes="disk"),
     "landlock": LandlockBackend(),
     "process": ProcessBackend(),
 }
-_OTHER = """
+# Opens a sandbox; for each line of input sweeps, and prints what this and a new sandbox hold.
+_OWNER = """
 import sys
 from pathlib import Path
-from test_leftovers import open_one
-print(open_one(sys.argv[1], Path(sys.argv[2])).run("cat file").output)
+from test_leftovers import BACKENDS
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.testing.debug import repeat_what_is_done_once
+backend, spec = BACKENDS[sys.argv[1]], SandboxSpec(layers=(Path(sys.argv[2]),))
+with backend.open(spec) as sandbox:
+    print("open", flush=True)
+    for _ in sys.stdin:
+        repeat_what_is_done_once()
+        with backend.open(spec) as new:
+            names = new.run("echo *").output.strip()
+        print(names, sandbox.run("echo -n + >> new; cat file new").output, flush=True)
 """
 
 
-def open_one(kind: str, layer: Path) -> Sandbox:
-    return _BACKENDS[kind].open(SandboxSpec(layers=(layer,)))
+@contextmanager
+def container(kind: str, layer: Path, shared: Path) -> Iterator["subprocess.Popen[str]"]:
+    """An owner of a sandbox in a pid namespace of its own, which has opened it."""
+    env = os.environ | {"TMPDIR": str(shared), "XDG_CACHE_HOME": str(shared / "cache")}
+    env |= {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [*_IN_NEW_PID_NAMESPACE, sys.executable, "-W", "ignore", "-c", _OWNER, kind, layer],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=env,
+        text=True,
+    ) as owner:
+        assert owner.stdout
+        assert owner.stdout.readline() == "open\n"
+        yield owner
 
 
-@pytest.mark.filterwarnings("ignore:the .process. sandbox isolates nothing")
-@pytest.mark.parametrize("kind", _BACKENDS)
-def test_processes_of_another_pid_namespace_are_not_taken_for_dead(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def sweep(owner: "subprocess.Popen[str]") -> str:
+    assert owner.stdin
+    assert owner.stdout
+    owner.stdin.write("\n")
+    owner.stdin.flush()
+    return owner.stdout.readline()
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
     if subprocess.run([*_IN_NEW_PID_NAMESPACE, "true"], check=False).returncode:
         pytest.skip("no pid namespace can be made")
-    if not _BACKENDS[kind].probe().available:
+    backend = BACKENDS[kind]
+    if not backend.probe().available:
         pytest.skip(f"this machine has no {kind} sandboxes")
-    backend = _BACKENDS[kind]
     with tree(backend, {"file": "base"}) as layer, tree(backend, {}) as shared:
-        monkeypatch.setattr("tempfile.tempdir", str(shared))
-        monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
-        env = {**os.environ, "TMPDIR": str(shared), "PYTHONPATH": os.pathsep.join(sys.path)}
-        with open_one(kind, layer) as sandbox:
-            sandbox.write_file("new", b"kept")
-            other = [*_IN_NEW_PID_NAMESPACE, sys.executable, "-c", _OTHER, kind, str(layer)]
-            assert subprocess.check_output(other, env=env, text=True) == "base\n"
-            assert sandbox.run("cat new; touch newer; ls").output == "keptfile\nnew\nnewer\n"
+        with container(kind, layer, shared) as first, container(kind, layer, shared) as second:
+            seen = [sweep(owner) for owner in (first, second, first, second)]
+        assert seen == ["file base+\n", "file base+\n", "file base++\n", "file base++\n"]
+        left = [path.name for path in shared.rglob("*") if path.name.startswith("coding_gym-")]
+        assert (left, list(shared.rglob("upper"))) == ([], [])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.zygote.chunks import ChunkReader, ChunkWriter
 from coding_gym.sandbox.zygote.packing import pack
 from coding_gym.sandbox.zygote.placing import Attributes

@@ -15,7 +15,7 @@ from typing import Any
 import docker
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.processes import identity, is_gone
+from coding_gym.sandbox.ownership import identity, is_gone
 
 OWNER_LABEL = "coding_gym.owner"
 _FORGOTTEN_S = 3600.0

@@ -12,8 +12,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from coding_gym.sandbox.removal import remove_folder
-from coding_gym.sandbox.temporary import make_folder
+from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.tree_copies import add_file, add_tree
 from coding_gym.sandbox.zygote.host_folders import THIRD_PARTY
 

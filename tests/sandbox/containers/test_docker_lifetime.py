@@ -10,7 +10,7 @@ from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
 from coding_gym.sandbox.containers.warm_pool import close_pools
-from coding_gym.sandbox.processes import identity
+from coding_gym.sandbox.ownership import identity
 from coding_gym.testing.debug import wait_for_warm_containers
 
 _OWNER = """

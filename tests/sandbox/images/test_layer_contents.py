@@ -25,7 +25,7 @@ from sandbox_scene import BACKEND
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.images import ImageStore
-from coding_gym.sandbox.removal import remove_folder
+from coding_gym.sandbox.ownership import remove_folder
 
 
 def test_entries_come_out_with_modes_times_and_owner(root: Path, unpack: Unpack) -> None:

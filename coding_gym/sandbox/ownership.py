@@ -1,0 +1,133 @@
+"""Folders and other things that belong to a process, and the removal of what dead processes left.
+
+The name of each holds its owner's `identity`: the boot of the machine, the pid namespace, the pid
+and the start time. A pid that is used again is no longer the owner. The owner may still be alive if
+the boot or the pid namespace is another one, as in two containers that share a folder; nothing of
+such a process is ever removed.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from coding_gym.sandbox.zygote import proc_stat, scratch
+
+_IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
+
+
+def identity() -> str:
+    """Returns a name for this process: ``<boot and pid namespace>-<pid>-<start time>``."""
+    return f"{_pid_namespace()}-{os.getpid()}-{start_time(os.getpid())}"
+
+
+def is_gone(name: str) -> bool:
+    """Whether a name holds the `identity` of a process that has certainly ended."""
+    found = _IDENTITY.search(name)
+    if found is None or found[1] != _pid_namespace():
+        return False
+    return start_time(int(found[2])) != found[3]
+
+
+def start_time(pid: int) -> str:
+    """Returns when a process started, in clock ticks since boot; "" if there is no such process."""
+    fields = proc_stat.fields(pid)
+    return fields[proc_stat.START_TIME] if fields else ""
+
+
+def _pid_namespace() -> str:
+    """Returns a digest of the boot and the pid namespace; "" if the system is not Linux."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        namespace = Path("/proc/self/ns/pid").readlink()
+    except OSError:
+        return ""
+    return hashlib.sha256(f"{boot} {namespace}".encode()).hexdigest()[:16]
+
+
+def remove_folder(folder: Path) -> None:
+    """Removes a folder and everything in it, as far as possible; does nothing if there is none.
+
+    Folders without permissions, and folders nested deeper than a path can name, go too.
+    """
+    scratch.remove(str(folder))
+
+
+def sweep(folder: Path, pattern: str, remove: Callable[[Path], None] = remove_folder) -> None:
+    """Removes this user's folders whose owners are gone.
+
+    Args:
+        folder: Their parent; it need not exist.
+        pattern: A glob that matches their names.
+        remove: Removes one of them.
+    """
+    for path in folder.glob(pattern):
+        try:
+            is_ours = path.lstat().st_uid == os.geteuid()
+        except FileNotFoundError:  # another process swept it
+            continue
+        if is_ours and is_gone(path.name):
+            remove(path)
+
+
+@cache
+def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
+    """Calls `sweep` the first time that a process asks for it."""
+    sweep(folder, pattern)
+
+
+def make_folder(kind: str) -> Path:
+    """Returns a new temporary folder; removes those of the same kind whose owners are gone.
+
+    Args:
+        kind: A word that says its purpose.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    sweep_once(Path(tempfile.gettempdir()), f"coding_gym-{kind}-*", os.getpid())
+    return Path(tempfile.mkdtemp(prefix=f"coding_gym-{kind}-{identity()}-")).resolve()
+
+
+# Before Linux 6.6 a tmpfs holds no user extended attributes, and without them an overlay can
+# neither remove nor replace a folder of its lower layers. There the changes of a sandbox go to an
+# upper folder in the user's cache. It is removed when the sandbox closes. The zygote of a killed
+# owner removes all of the owner's, and the next owner those that even the zygote left.
+
+
+def uppers_folder() -> Path:
+    """Returns the folder for the upper folders of this process, which need not exist yet."""
+    return platformdirs.user_cache_path("coding_gym") / "uppers" / identity()
+
+
+def make_upper(owner: tuple[int, int]) -> Path:
+    """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it.
+
+    Args:
+        owner: The uid and gid that it gets.
+
+    Raises:
+        OSError: The disk is full, or the cache cannot be written.
+    """
+    ours = uppers_folder()
+    sweep_once(ours.parent, "*", os.getpid())
+    for path in (ours.parent, ours):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=ours))
+    for path in (folder, folder / "upper", folder / "work"):
+        path.mkdir(mode=0o755, exist_ok=True)
+        os.chown(path, *owner)
+    return folder
+
+
+def remove_uppers() -> None:
+    """Removes all upper folders of this process, whose sandboxes have ended."""
+    with contextlib.suppress(PermissionError):  # the process changed its user meanwhile
+        if uppers_folder().exists():
+            remove_folder(uppers_folder())
