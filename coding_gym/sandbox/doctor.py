@@ -16,8 +16,7 @@ from coding_gym.errors import CodingGymError, SandboxError
 from coding_gym.sandbox.cgroups import delegation
 from coding_gym.sandbox.machine_limits import Shortage, shortages
 from coding_gym.sandbox.process import NoIsolationWarning
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Probe, Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.remedies import step_remedy
 from coding_gym.sandbox.select import AUTOMATIC, backend_names, get_backend
 from coding_gym.sandbox.spec import SandboxSpec

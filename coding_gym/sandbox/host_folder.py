@@ -16,13 +16,11 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.backend_checks import check_spec
 from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.environment import environment
 from coding_gym.sandbox.ownership import make_folder, remove_folder
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Snapshot
+from coding_gym.sandbox.protocol import Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
-from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec
+from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
 from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.tree_copies import add_tree
 from coding_gym.sandbox.zygote import wire

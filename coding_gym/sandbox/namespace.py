@@ -15,8 +15,7 @@ from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import ImageStore
 from coding_gym.sandbox.namespace_request import namespace_request
 from coding_gym.sandbox.ownership import make_upper, remove_folder
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot

@@ -6,10 +6,9 @@ from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.host import network as host_network
-from coding_gym.sandbox.environment import environment
+from coding_gym.sandbox.backend_checks import check_env, check_shell
 from coding_gym.sandbox.images import Image
-from coding_gym.sandbox.results import check_env, check_shell
-from coding_gym.sandbox.spec import Interpreter, SandboxSpec, mounts_in_place
+from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
 
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from coding_gym.arguments import at_least, check_arguments, is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Promise
 from coding_gym.sandbox.select import get_backend
 from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec, Shell
 

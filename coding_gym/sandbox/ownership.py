@@ -59,7 +59,7 @@ def remove_folder(folder: Path) -> None:
     scratch.remove(str(folder))
 
 
-def sweep(folder: Path, pattern: str, remove: Callable[[Path], None] = remove_folder) -> None:
+def sweep(folder: Path, pattern: str, remove: Callable[[Path], object] = remove_folder) -> None:
     """Removes this user's folders whose owners are gone.
 
     Args:

@@ -8,8 +8,7 @@ from typing import Any
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import cgroups, host_folder
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.spawn import BASH

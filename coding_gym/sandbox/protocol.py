@@ -1,11 +1,11 @@
 """The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.sandbox.promises import Promise
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -157,6 +157,34 @@ class Sandbox(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+class Promise(StrEnum):
+    """A kind of isolation or a bound beyond the protocol; the text is for people.
+
+    `Probe.missing` names the promises that a backend does not keep on this machine. The
+    conformance checks hold it to the others, and fail where it keeps one that it named.
+    """
+
+    HOST_FILES = "host files are out of reach"
+    HOST_PROCESSES = "host processes are out of reach"
+    NO_NETWORK = "no network"
+    NO_PRIVILEGES = "no privileges to gain"
+    SYSTEM_CALLS = "dangerous system calls are refused"
+    NO_ESCAPED_PROCESSES = "processes that leave their session end with the command"
+    DISK_LIMIT = "disk limit"
+    INODE_LIMIT = "limit on the number of files"
+    PROCESS_LIMIT = "process limit"
+    MEMORY_LIMIT = "memory limit"
+    CPU_LIMIT = "cpu limit"
+    FOLDER_RENAMES = "os.rename of a folder that came with the layers"
+    FIXED_PATHS = "paths that are the same in every sandbox"
+    PRIVATE_TMP = "a /tmp and a /dev/shm of its own"
+    PERSISTENT_SHELL = "a shell that lasts from command to command"
+    SMALL_SNAPSHOTS = "snapshots that are as large as what changed"
+    OWN_IMAGE = "images"
+    OWN_PYTHON = "the spec's interpreter, whatever the image has"
+    ENDS_WITH_OWNER = "ends at once with its owner, however that dies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,15 @@ from typing import Any, Self
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
-from coding_gym.sandbox.results import (
+from coding_gym.sandbox.backend_checks import (
     check_data,
     check_max_bytes,
     check_path,
     prepare_run,
     render_output,
 )
+from coding_gym.sandbox.channel import Channel
+from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapshot_bytes
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import wire

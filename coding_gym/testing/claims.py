@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.host.interpreters import default_interpreter
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, SandboxSpec
 
 

@@ -6,8 +6,7 @@
 import os
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.testing.claims import (
     claim,
     expect,

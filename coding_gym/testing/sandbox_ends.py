@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.testing.beacon import Beacon, beacon
 from coding_gym.testing.claims import claim, expect, expect_error, opened, output
 

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coding_gym.errors import CodingGymError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.testing.claims import claim, expect, opened, output
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

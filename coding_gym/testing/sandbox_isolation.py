@@ -8,8 +8,7 @@ import socket
 from pathlib import Path
 
 from coding_gym.sandbox.ownership import start_time
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.testing.claims import claim, expect, opened, output, python_output, tree
 
 PACKAGE = Path(__file__).parents[1]

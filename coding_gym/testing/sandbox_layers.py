@@ -6,8 +6,7 @@
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
 from coding_gym.testing.claims import (
     claim,

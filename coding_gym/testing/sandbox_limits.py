@@ -5,8 +5,7 @@
 
 import time
 
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxLimits
 from coding_gym.testing.claims import claim, expect, expect_error, opened, output, python_output
 

@@ -8,8 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from coding_gym.errors import CodingGymError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.testing.claims import claim, expect, opened, output
 
 

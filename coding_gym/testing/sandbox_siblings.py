@@ -12,8 +12,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import claim, expect, opened, output, tree

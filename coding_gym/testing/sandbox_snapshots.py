@@ -7,8 +7,7 @@ import dataclasses
 import pickle
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.testing.claims import claim, expect, expect_error, opened, output, tree
 

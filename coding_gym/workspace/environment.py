@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
+from coding_gym.sandbox.backend_checks import command_bytes
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.sandbox.results import command_bytes
 from coding_gym.sandbox.select import AUTOMATIC
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
 from coding_gym.task import GitTree, Task

@@ -24,7 +24,7 @@ from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.source import Source
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.repair.visible_tests import RunReport, VisibleTests
-from coding_gym.sandbox.results import command_bytes
+from coding_gym.sandbox.backend_checks import command_bytes
 
 TEXT = "def area(a, b):\n    return a - b\n"
 SURVEY: dict[str, Any] = {

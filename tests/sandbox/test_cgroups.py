@@ -19,7 +19,7 @@ from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import identity
-from coding_gym.sandbox.promises import Promise
+from coding_gym.sandbox.protocol import Promise
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.debug import first_pid
 

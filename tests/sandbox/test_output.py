@@ -8,7 +8,7 @@ import time
 import pytest
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.results import command_bytes, render_output
+from coding_gym.sandbox.backend_checks import command_bytes, render_output
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.output import BoundedOutput
 

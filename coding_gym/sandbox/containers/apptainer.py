@@ -30,8 +30,7 @@ from coding_gym.sandbox.containers.container_sandbox import (
     container_env,
 )
 from coding_gym.sandbox.ownership import make_folder, remove_folder
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 from coding_gym.sandbox.tree_copies import add_tree
 

@@ -15,16 +15,7 @@ from typing import Self
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.host import network as host_network
-from coding_gym.sandbox.channel import OwnerHandle
-from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
-from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
-from coding_gym.sandbox.environment import environment, mounted_packages
-from coding_gym.sandbox.protocol import (
-    DEFAULT_MAX_OUTPUT_BYTES,
-    DEFAULT_TIMEOUT_S,
-    Snapshot,
-)
-from coding_gym.sandbox.results import (
+from coding_gym.sandbox.backend_checks import (
     check_data,
     check_env,
     check_max_bytes,
@@ -32,8 +23,16 @@ from coding_gym.sandbox.results import (
     prepare_run,
     render_output,
 )
+from coding_gym.sandbox.channel import OwnerHandle
+from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
+from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
+from coding_gym.sandbox.protocol import (
+    DEFAULT_MAX_OUTPUT_BYTES,
+    DEFAULT_TIMEOUT_S,
+    Snapshot,
+)
 from coding_gym.sandbox.snapshots import check_snapshot, max_snapshot_bytes
-from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
+from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, environment, mounted_packages
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _TIMEOUT_EXIT_CODE = 124

@@ -14,8 +14,7 @@ from coding_gym.sandbox.containers.docker_images import build
 from coding_gym.sandbox.containers.docker_transport import DockerTransport
 from coding_gym.sandbox.containers.loop_protocol import Transport
 from coding_gym.sandbox.containers.warm_pool import pool
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_IMAGE = "python:3.11"

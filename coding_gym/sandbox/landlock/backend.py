@@ -15,8 +15,7 @@ from coding_gym.sandbox.host_folder import HostFolder, check_request, fill, open
 from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
 from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.promises import Promise
-from coding_gym.sandbox.protocol import Probe, Snapshot
+from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.landlock import rights
