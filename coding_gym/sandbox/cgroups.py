@@ -1,21 +1,19 @@
 """Control groups (version 2) for sandboxes, where a part of the hierarchy was delegated to us.
 
-A group bounds what resource limits cannot: the memory, processes and processor time of all the
-processes of a sandbox together. The kernel gives groups that hold processes no controllers for the
-groups below them. So the first use moves this process and its children one level down, into a group
-of their own; that is done only where the delegated group holds no other process.
+A group bounds the memory, the processes and the processor time of a whole sandbox, which resource
+limits of single processes cannot. A group that holds processes cannot pass its controllers on. So
+the first use moves this process and its children into a group of their own, one level down, unless
+the delegated group holds other processes too.
 
     <delegated group>/            memory, pids and cpu for the groups below
         coding_gym-<identity>/    this process and its children, moved here by the first use
-        sandbox-<identity>-<n>/   one per sandbox, removed when that ends
-
-Groups that a killed process left are found by their names, by the next one.
+        sandbox-<identity>-<n>/   one per sandbox, removed with it, or by a later process
 """
 
 import contextlib
+import errno
 import itertools
 import os
-import select
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +28,7 @@ from coding_gym.sandbox.zygote import proc_stat
 CONTROLLERS = ("cpu", "memory", "pids")
 _HIERARCHY = Path("/sys/fs/cgroup")
 _PERIOD_US, _MIN_QUOTA_US = 100_000, 1_000
-_END_TIMEOUT_S, _KILL_AGAIN_S = 5.0, 0.05
+_END_TIMEOUT_S, _PAUSE_S = 5.0, 0.002
 _OPTIONAL = frozenset({"memory.swap.max"})  # there is none without swap accounting
 _HOW_TO = "start it with `systemd-run --user --scope -p Delegate=yes -- …`"
 
@@ -52,29 +50,26 @@ class Group:
     """The group of one sandbox.
 
     Args:
-        folder: Made by this call.
+        path: Its folder, which is made.
         settings: Contents of the group's files, by name.
-
-    Attributes:
-        path: The folder.
 
     Raises:
         OSError: The kernel refuses.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self.path = folder
-        folder.mkdir()
+    def __init__(self, path: Path, settings: Mapping[str, str]) -> None:
+        self.path = path
+        path.mkdir()
         try:
             for name, value in settings.items():
-                if name not in _OPTIONAL or (folder / name).exists():
-                    (folder / name).write_text(value, encoding="ascii")
+                if name not in _OPTIONAL or (path / name).exists():
+                    (path / name).write_text(value, encoding="ascii")
         except OSError:
             self.close()
             raise
 
     def add(self, pid: int) -> None:
-        """Moves a process into the group; what it starts from then on is born there."""
+        """Moves a process into the group; its later children start there."""
         (self.path / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
     def open_entrance(self) -> int:
@@ -82,12 +77,12 @@ class Group:
         return os.open(self.path / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Ends what is left in the group and removes it; fine where it is gone."""
+        """Kills the group's processes and removes it; idempotent."""
         end_group(self.path)
 
 
 def settings(limits: SandboxLimits) -> dict[str, str]:
-    """Returns what to write to the files of a group that has these limits."""
+    """Returns the contents of the files of a group that has these limits."""
     wanted = {
         "memory.max": str(limits.memory_bytes),
         "memory.swap.max": "0",
@@ -114,38 +109,36 @@ def make_group(limits: SandboxLimits) -> Group | None:
 
 
 def end_group(folder: Path) -> None:
-    """Ends what is in a group and removes it; fine where it is gone."""
+    """Kills the processes of a group and removes it; idempotent."""
+    deadline = time.monotonic() + _END_TIMEOUT_S
     with contextlib.suppress(OSError):
         _kill_all(folder)
-        # It cannot be removed before the killed processes have ended.
-        with (folder / "cgroup.events").open("rb", buffering=0) as events:
-            poller = select.poll()
-            poller.register(events, select.POLLPRI)
-            deadline = time.monotonic() + _END_TIMEOUT_S
-            while b"populated 1" in events.read(256) and (left := deadline - time.monotonic()) > 0:
-                poller.poll(min(left, _KILL_AGAIN_S) * 1000)
-                _kill_all(folder)
-                events.seek(0)
-    _remove_empty(folder)
+        while _stays(folder) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+            _kill_all(folder)
+
+
+def _stays(folder: Path) -> bool:
+    """Removes a group; returns whether it stays because processes are in it."""
+    try:
+        folder.rmdir()
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
 
 
 def _kill_all(folder: Path) -> None:
     try:
         (folder / "cgroup.kill").write_text("1", encoding="ascii")
-    except OSError:  # there is none before Linux 5.14: one by one, and again for what they started
+    except OSError:  # before Linux 5.14: one by one, and again for the processes that they started
         for pid in _read(folder / "cgroup.procs").split():
-            if pid != "0":  # which is one of another pid namespace, and for `kill` our own group
+            if pid != "0":  # a process of another pid namespace; for `kill`, our own group
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
 
 
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # something in it goes on: the next sweep removes it
-        folder.rmdir()
-
-
 def delegation() -> Delegation:
-    """Returns where this process may make groups; looks, and moves this process, only once."""
+    """Returns where this process may make groups; only the first call looks and moves it."""
     return _find(os.getpid())
 
 
@@ -182,11 +175,10 @@ def find_delegation(hierarchy: Path, own: str) -> Delegation:
 def remove_leftovers(here: Path) -> None:
     """Removes the groups of processes that are gone.
 
-    A sandbox's group goes with what runs in it; the group of a process may hold children of it that
-    go on, and stays for them.
+    The processes of a sandbox are killed. Children of a dead owner are not, and keep its group.
     """
     sweep(here, "sandbox-*-*", end_group)
-    sweep(here, "coding_gym-*-*", _remove_empty)
+    sweep(here, "coding_gym-*-*", _stays)
 
 
 def _obstacle(here: Path, *, is_topmost: bool) -> str:
@@ -206,10 +198,10 @@ def _obstacle(here: Path, *, is_topmost: bool) -> str:
 
 
 def _is_ours(here: Path, is_topmost: bool) -> bool:
-    """Whether a group that may be written was also meant to be.
+    """Whether a writable group was delegated to us.
 
-    Root may write them all. systemd marks those that it hands over; the topmost one of a container
-    has no mark, and no siblings either.
+    Root can write all groups. systemd marks those that it delegates; the topmost group of a
+    container has no mark.
     """
     if os.geteuid() != 0:
         return True

@@ -20,17 +20,18 @@ PARTIAL = ".partial"
 USED = ".used"
 _MAX_USED_BYTES = 4096
 _IN_USE = "in-use"
-_NUM_FILES = 64  # for each new lock the kernel looks through all that its file has
+_NUM_FILES = 64  # each new lock takes the kernel time for all locks of its file
 _FLOCK = "hhqqi4x"  # struct flock: kind, origin, first byte, number of bytes, pid, padding
 
 
 class CacheUses:
-    """The entries of a cache that this process uses, for as long as this object lives.
+    """The entries of a cache that this process uses, as long as this object lives.
 
-    Each entry stands for one byte of one of a few files in the cache. A process that uses the entry
-    holds a shared lock on that byte; removing the entry needs an exclusive one. The kernel drops
-    the locks with the process and all its forks, however they end, and they hold in every container
-    that shares the folder. Such locks exist on Linux only; elsewhere nothing counts as used.
+    An entry's name is its path in the cache. It stands for one byte of one of a few lock files. A
+    process that uses the entry holds a shared lock on that byte; removing the entry needs an
+    exclusive one. The kernel drops the locks with the process and all its forks, however they end,
+    and they hold in every container that shares the folder. Such locks exist on Linux only;
+    elsewhere no entry counts as used. All methods raise OSError where the cache is not accessible.
 
     Args:
         root: The cache folder.
@@ -43,14 +44,7 @@ class CacheUses:
         self._lock = Lock()
 
     def note(self, name: str) -> None:
-        """Marks an entry as used by this process; waits while it is being removed.
-
-        Args:
-            name: The entry's path in the cache.
-
-        Raises:
-            OSError: The cache cannot be written to.
-        """
+        """Marks an entry as used by this process; waits while it is being removed."""
         with self._lock:
             if name in self._names:
                 return
@@ -62,14 +56,7 @@ class CacheUses:
             self._names.add(name)
 
     def is_used(self, name: str) -> bool:
-        """Returns whether a process uses an entry, and keeps none from what it does.
-
-        Args:
-            name: The entry's path in the cache.
-
-        Raises:
-            OSError: The cache cannot be read.
-        """
+        """Returns whether a process uses an entry; takes no lock."""
         path, byte = self._place(name)
         if not path.exists():
             return False
@@ -81,23 +68,15 @@ class CacheUses:
 
     @contextmanager
     def unused(self, name: str) -> Iterator[bool]:
-        """Keeps all processes from starting to use an entry; gives False where one uses it.
-
-        Args:
-            name: The entry's path in the cache.
-
-        Raises:
-            OSError: The cache cannot be written to.
-        """
+        """Locks an entry, so that no process starts to use it; gives False if one uses it."""
         path, byte = self._place(name)
         file = _open(path)
         try:
-            try:
+            is_unused = False
+            with suppress(BlockingIOError):
                 _lock(file, byte, fcntl.F_WRLCK, "F_OFD_SETLK")
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+                is_unused = True
+            yield is_unused
         finally:
             os.close(file)
 
@@ -113,7 +92,7 @@ def _open(path: Path) -> int:
 
 
 def _lock(file: int, byte: int, kind: int, how: str) -> int:
-    """Sets a lock, or looks which kind is in its way; returns that kind."""
+    """Sets a lock, or looks for one that conflicts; returns the kind of lock that is there."""
     if not hasattr(fcntl, how):
         return kind
     wanted = struct.pack(_FLOCK, kind, os.SEEK_SET, byte, 1, 0)
@@ -129,8 +108,8 @@ class FolderCache:
 
     Args:
         folder: Where the folders lie; created when the first is built.
-        uses: Told which folders this process uses, where the cache is one that garbage is
-            collected from; the folder then lies in its root.
+        uses: Notes the folders that this process uses, for the garbage collection of a cache
+            whose root holds ``folder``; None for a cache without one.
     """
 
     def __init__(self, folder: Path, uses: CacheUses | None = None) -> None:
@@ -149,15 +128,15 @@ class FolderCache:
         user: str = "",
         on_wait: Callable[[], None] | None = None,
     ) -> Path:
-        """Returns the folder of ``key``; has ``build`` fill a new empty one where there is none.
+        """Returns the folder of ``key``; calls ``build`` with a new one if there is none.
 
         An exception of ``build`` passes through, and its folder is removed.
 
         Args:
             key: Letters, digits and dashes.
-            build: Fills the folder that it is given.
-            user: Who wants it, kept for people who look at the cache.
-            on_wait: Called once if another process, or thread, is building it just now.
+            build: Fills an empty folder.
+            user: The task or image that needs it, listed by ``coding-gym cache``.
+            on_wait: Called once if another process or thread is building it.
         """
         final = self.path(key)
         if self._uses is not None:
@@ -165,6 +144,7 @@ class FolderCache:
                 self._uses.note(f"{self._folder.name}/{key}")
         if not final.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(self._folder)
             with self._held(key, on_wait):
                 if not final.is_dir():  # else built by another process while this one waited
                     self._build(key, build, final)
@@ -173,8 +153,7 @@ class FolderCache:
         return final
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
-        remove_leftovers(self._folder, mine=key)
-        # Never the name that a killed build had: what it started may still be writing there.
+        # Never the name of a killed build, whose processes may still write there.
         partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         try:
             partial.mkdir()
@@ -199,49 +178,36 @@ class FolderCache:
 
 
 def content_key(*facts: object) -> str:
-    """Returns the key of a folder whose content follows from some facts, which JSON can hold."""
+    """Returns a key made of facts that determine a folder's content; JSON must hold them."""
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
 
 def key_lock(folder: Path, key: str) -> FileLock:
     """Returns the lock that is held while the folder of ``key`` is built or removed.
 
-    The lock's file stays where it is: removing it would let two processes hold it.
+    Its file is never removed: else two processes could hold the lock.
     """
     return FileLock(folder / f"{key}.lock")
 
 
-def remove_leftovers(folder: Path, *, mine: str = "") -> int:
-    """Removes the leftovers of killed builds: every partial folder whose lock is free.
-
-    Args:
-        folder: The folder of a `FolderCache`.
-        mine: A key whose lock the caller holds.
-
-    Returns:
-        How many folders that were.
-    """
+def remove_leftovers(folder: Path) -> int:
+    """Removes what killed builds left in the folder of a `FolderCache`; returns their number."""
     count = 0
     for left in folder.glob(f"*{PARTIAL}"):
         stem = left.name.removesuffix(PARTIAL)
-        key = stem.rpartition(".")[0] or stem
-        if key == mine:
+        with (
+            suppress(Timeout),
+            key_lock(folder, stem.rpartition(".")[0] or stem).acquire(timeout=0),
+        ):
             remove_folder(left)
             count += 1
-            continue
-        try:
-            with key_lock(folder, key).acquire(timeout=0):
-                remove_folder(left)
-                count += 1
-        except Timeout:
-            continue
     return count
 
 
 def mark_used(entry: Path, user: str) -> None:
-    """Remembers when an entry was last used, and the first of those that used it.
+    """Remembers the time of an entry's last use, and its first users.
 
-    The time is that of a file beside it, because its own is part of what it holds.
+    The time is that of a file beside the entry, whose own times belong to its content.
     """
     path = entry.with_name(f"{entry.name}{USED}")
     with suppress(OSError):  # a cache that cannot be written to is as good
