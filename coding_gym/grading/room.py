@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -22,7 +21,7 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
         memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
         num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
-    return with_fresh_shells(replace(spec, limits=limits))
+    return replace(spec, limits=limits, shell="fresh")
 
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:

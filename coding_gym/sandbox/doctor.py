@@ -1,9 +1,9 @@
 """Which backends work on this machine, why the others do not, and what would fix that."""
 
 import os
+import resource
 import socket
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -14,15 +14,20 @@ from typing import Any
 
 from coding_gym.errors import CodingGymError, SandboxError
 from coding_gym.sandbox.cgroups import delegation
-from coding_gym.sandbox.machine_limits import Shortage, shortages
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.protocol import Probe, Promise, Sandbox, SandboxBackend
-from coding_gym.sandbox.remedies import step_remedy
 from coding_gym.sandbox.select import AUTOMATIC, backend_names, get_backend
 from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.zygote import proc_stat
 
 _DEFAULT_EPISODES = 64
 _TIMEOUT_S = 30.0
+# Per sandbox and user: its first process, a shell, and the processes of a test run.
+_PROCESSES = 8
+# Per sandbox in the owner: its channel, and more while it is being opened.
+_DESCRIPTORS = 4
+_OWN_DESCRIPTORS = 64
+_NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +38,11 @@ class Step:
         name: The step.
         ok: Whether it worked.
         detail: The failure, one line; "" where it worked.
-        duration_s: The time it took, in seconds.
     """
 
     name: str
     ok: bool
     detail: str
-    duration_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +76,24 @@ class Diagnosis:
     def remedy(self) -> str:
         """The command or option that would make it work; "" where it works."""
         failed = [step.name for step in self.steps if not step.ok]
-        return step_remedy(failed[0]) if failed else self.probe.remedy
+        return _step_remedy(failed[0]) if failed else self.probe.remedy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """A limit that is too low.
+
+    Attributes:
+        limit: Its name.
+        has: Its value.
+        needs: The least value that would do.
+        remedy: The command that raises it.
+    """
+
+    limit: str
+    has: int
+    needs: int
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +103,8 @@ class Report:
     Attributes:
         backends: One diagnosis per backend.
         automatic: The backend that ``"auto"`` means here; "" where none works.
-        num_episodes: How many sandboxes at a time the limits were compared with.
-        shortages: Limits that so many would meet.
+        num_episodes: The number of open sandboxes that the limits were compared with.
+        shortages: Limits that are too low for that number.
         cgroups: Whether sandboxes get control groups of their own, and what would help if not.
     """
 
@@ -144,22 +164,21 @@ def _examine(name: str) -> Diagnosis:
 
 
 def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[Step, ...]:
-    """Returns how each step of a small episode went; it ends with the first that fails.
+    """Returns how each step of a small episode went, up to the first that fails.
 
     Args:
-        backend: One that is available.
-        missing: The promises that it does not keep here, which are not tried.
+        backend: It must be available.
+        missing: Promises that it does not keep here; they are not tried.
     """
     steps: list[Step] = []
 
     def works(name: str, action: Callable[[], object]) -> bool:
-        began, detail = time.monotonic(), ""
+        detail = ""
         try:
             action()
         except (CodingGymError, OSError) as error:
             detail = str(error).replace("\n", " ")
-        duration_s = round(time.monotonic() - began, 4)
-        steps.append(Step(name=name, ok=not detail, detail=detail, duration_s=duration_s))
+        steps.append(Step(name=name, ok=not detail, detail=detail))
         return not detail
 
     opened: list[Sandbox] = []
@@ -249,3 +268,55 @@ _STEPS: tuple[tuple[str, Callable[[Sandbox], None], Promise | None], ...] = (
     ("keep the network closed", _keep_network_closed, Promise.NO_NETWORK),
     ("keep host files out of reach", _hide_files, Promise.HOST_FILES),
 )
+
+
+def _step_remedy(name: str) -> str:
+    if "folder" in name:
+        return f"use Linux 6.6 or later (this is {os.uname().release}), or another backend"
+    if "network" in name or "host files" in name:
+        return "do not use this backend for policies that you do not trust, and report this"
+    return "run it again; if it keeps failing, report it with this message"
+
+
+def shortages(num_episodes: int) -> tuple[Shortage, ...]:
+    """Returns the limits of this machine that are too low for a number of open sandboxes."""
+    files = _OWN_DESCRIPTORS + _DESCRIPTORS * num_episodes
+    found = [_of_process("open files", resource.RLIMIT_NOFILE, files, "n", "nofile")]
+    if os.geteuid() != 0:  # the kernel does not limit root
+        processes = _num_threads() + _PROCESSES * num_episodes
+        found.append(_of_process("processes", resource.RLIMIT_NPROC, processes, "u", "nproc"))
+    found += [_of_namespaces(f"user.max_{kind}_namespaces", num_episodes) for kind in _NAMESPACES]
+    return tuple(shortage for shortage in found if shortage is not None)
+
+
+def _of_process(limit: str, kind: int, needs: int, option: str, item: str) -> Shortage | None:
+    soft, hard = resource.getrlimit(kind)
+    if soft == resource.RLIM_INFINITY or soft >= needs:
+        return None
+    remedy = f"run `ulimit -{option} {needs}` in the shell that starts the trainer"
+    if hard != resource.RLIM_INFINITY and hard < needs:
+        remedy = f"put `* - {item} {needs}` into /etc/security/limits.conf, log in again"
+    return Shortage(limit=limit, has=soft, needs=needs, remedy=remedy)
+
+
+def _of_namespaces(name: str, num_episodes: int) -> Shortage | None:
+    needs = num_episodes + 2  # one set per sandbox, and one for the process that opens them
+    try:
+        has = int((Path("/proc/sys") / name.replace(".", "/")).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+    remedy = f"run `sudo sysctl -w {name}={max(needs, 65536)}`"
+    return None if has >= needs else Shortage(limit=name, has=has, needs=needs, remedy=remedy)
+
+
+def _num_threads() -> int:
+    """Returns the number of this user's threads, which count as processes."""
+    count = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            is_ours = entry.stat().st_uid == os.getuid()
+        except OSError:  # it ended
+            continue
+        fields = proc_stat.fields(entry.name) if is_ours else []
+        count += int(fields[proc_stat.NUM_THREADS]) if fields else 0
+    return count

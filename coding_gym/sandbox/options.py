@@ -14,8 +14,7 @@ from coding_gym.sandbox.spec import SHELLS, SandboxLimits, SandboxSpec, Shell
 
 _log = logging.getLogger(__name__)
 
-_LIMITS = tuple(one.name for one in fields(SandboxLimits))
-# Below these, no sandbox could say what is the matter.
+# A sandbox needs this much to start and to report errors.
 _MINIMA = {
     "disk_bytes": 1 << 20,
     "num_inodes": 256,
@@ -23,7 +22,7 @@ _MINIMA = {
     "num_open_files": 64,
     "memory_bytes": 32 << 20,
 }
-_MAX_CPUS = 1 << 16  # more than any machine has; kernels take no quota without bound
+_MAX_CPUS = 1 << 16  # the kernel bounds the quota
 _PROMISES = {
     "disk_bytes": Promise.DISK_LIMIT,
     "num_inodes": Promise.INODE_LIMIT,
@@ -39,7 +38,7 @@ class SandboxOptions:
 
     Attributes:
         name: A backend's name, or ``"auto"``.
-        shell: ``SandboxSpec.shell``; graders use fresh ones whatever it says.
+        shell: ``SandboxSpec.shell``; graders always use fresh ones.
         image: ``SandboxSpec.image``; "" leaves the template's.
         limits: Fields of `SandboxLimits` that differ from the template's, by name.
 
@@ -65,15 +64,14 @@ class SandboxOptions:
 
     @classmethod
     def parse(cls, value: Any) -> Self:
-        """Returns the options that an argument ``sandbox`` means.
+        """Returns the options of an argument ``sandbox``.
 
         Args:
             value: A backend's name, or a JSON-native mapping with any of ``name``, ``shell``,
                 ``image`` and ``limits``, which maps fields of `SandboxLimits` to numbers.
 
         Raises:
-            InvalidArgumentError, UnknownNameError: It is neither, or has an unknown name or a value
-                that cannot be used; the message names it.
+            InvalidArgumentError, UnknownNameError: As the constructor, or it is neither of these.
         """
         if isinstance(value, str):
             value = {"name": value}
@@ -86,17 +84,13 @@ class SandboxOptions:
         return cls(**value)
 
     def applied(self, spec: SandboxSpec) -> SandboxSpec:
-        """Returns a template's spec as these options want it."""
-        values: dict[str, Any] = dict(self.limits)
-        return replace(
-            spec,
-            shell=self.shell,
-            image=self.image or spec.image,
-            limits=replace(spec.limits, **values),
-        )
+        """Returns a template's spec with these options."""
+        changed: dict[str, Any] = dict(self.limits)
+        limits = replace(spec.limits, **changed)
+        return replace(spec, shell=self.shell, image=self.image or spec.image, limits=limits)
 
     def warn_of_unkept(self) -> None:
-        """Logs, once per process, which limits were asked for that nothing keeps on this machine.
+        """Logs, once per process, the limits of these options that the backend does not keep here.
 
         Raises:
             SandboxUnavailableError: For ``"auto"``: no backend works here.
@@ -117,17 +111,12 @@ def _warn_of_unkept(backend: str, limits: frozenset[str]) -> None:
         )
 
 
-def with_fresh_shells(spec: SandboxSpec) -> SandboxSpec:
-    """Returns the spec of a sandbox for our own commands, of which none is to see another's."""
-    return replace(spec, shell="fresh")
-
-
 def _checked(limits: object) -> dict[str, float | None]:
     if not isinstance(limits, Mapping):
         raise InvalidArgumentError(
             f'sandbox limits must be a mapping such as {{"num_processes": 64}}, got {limits!r}'
         )
-    check_arguments("sandbox limits", limits, _LIMITS)
+    check_arguments("sandbox limits", limits, (one.name for one in fields(SandboxLimits)))
     return {
         name: _num_cpus(value)
         if name == "num_cpus"

@@ -1,9 +1,9 @@
 """The contract that every sandbox backend keeps. It knows nothing of git or of tasks."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox.spec import SandboxSpec
@@ -30,7 +30,7 @@ class Snapshot:
     data: bytes = field(repr=False)
 
 
-class Sandbox(Protocol):
+class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     """One isolated workspace in which shell commands run.
 
     A failure inside is data: a command that does not exist, exits non-zero, floods its output or
@@ -148,15 +148,6 @@ class Sandbox(Protocol):
     def close(self) -> None:
         """Ends every process and drops every file of the sandbox; idempotent."""
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
 
 
 class Promise(StrEnum):

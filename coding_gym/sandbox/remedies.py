@@ -67,15 +67,6 @@ def remedy(failure: SetupError, *, root: Path = _ROOT) -> str:
     return "run `coding-gym doctor` for what works here instead"
 
 
-def step_remedy(name: str) -> str:
-    """Returns what to do about a step of `coding_gym.sandbox.doctor` that failed."""
-    if "folder" in name:
-        return f"use Linux 6.6 or later (this is {os.uname().release}), or another backend"
-    if "network" in name or "host files" in name:
-        return "do not use this backend for policies that you do not trust, and report this"
-    return "run it again; if it keeps failing, report it with this message"
-
-
 def apparmor_profile(*, root: Path = _ROOT) -> str:
     """Returns commands that let this interpreter, and no other program, make user namespaces.
 

@@ -1,6 +1,7 @@
 """Actions from a menu of repair steps, for policies that choose among numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -17,7 +18,6 @@ from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
 from coding_gym.repair.visible_tests import arguments_from
 from coding_gym.sandbox import open_sandbox
-from coding_gym.sandbox.options import with_fresh_shells
 from coding_gym.tools.formats import render_calls
 from coding_gym.wrappers.chain import check_order, dict_space, snapshot_in
 from coding_gym.wrappers.process_cache import ProcessCache
@@ -195,7 +195,7 @@ class MenuActions(
         template, backend = episode.template, episode.sandbox.name
         if template is None:  # it could not be built: this action will end the episode
             return Shortlist.of(None, self._num_slots)
-        spec, num_slots = with_fresh_shells(template.spec), self._num_slots
+        spec, num_slots = replace(template.spec, shell="fresh"), self._num_slots
 
         def find() -> Shortlist:
             with open_sandbox(spec, backend=backend) as sandbox:

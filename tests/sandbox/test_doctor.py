@@ -11,10 +11,9 @@ import pytest
 from machines import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESPACES, run_on
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import Promise, SandboxSpec, backend_names, get_backend, open_sandbox
+from coding_gym.sandbox import Probe, Promise, SandboxSpec, backend_names, get_backend, open_sandbox
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe
-from coding_gym.sandbox.doctor import Diagnosis, examine, try_out
-from coding_gym.sandbox.machine_limits import shortages
+from coding_gym.sandbox.doctor import Diagnosis, Step, examine, shortages, try_out
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.zygote.landlock import rights
@@ -73,6 +72,20 @@ def test_a_step_that_fails_is_the_last_and_names_what_helps() -> None:
     assert found.failure.startswith("could not remove a folder of the template: `rm -rf removed")
     assert "Permission denied" in found.failure
     assert found.remedy.startswith("use Linux 6.6 or later")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("remove a folder of the template", "Linux 6.6"),
+        ("keep the network closed", "do not use"),
+        ("run a command", "run it again"),
+    ],
+)
+def test_a_failed_step_names_its_remedy(name: str, said: str) -> None:
+    steps = (Step(name=name, ok=False, detail="refused"),)
+    found = Diagnosis(name="own", probe=Probe(available=True, detail=""), steps=steps)
+    assert said in found.remedy
 
 
 def test_a_backend_that_does_not_open_says_so() -> None:

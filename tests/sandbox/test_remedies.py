@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from coding_gym.host.interpreters import default_interpreter
-from coding_gym.sandbox.remedies import (
-    apparmor_profile,
-    is_refusal,
-    remedy,
-    step_remedy,
-    unavailable,
-)
+from coding_gym.sandbox.remedies import apparmor_profile, is_refusal, remedy, unavailable
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _UNSHARE = SetupError("create a user namespace", errno.EPERM, "Operation not permitted")
@@ -89,9 +83,3 @@ def test_an_apparmor_profile_is_offered_for_the_file_that_runs(machine: Path) ->
     assert f" {executable} flags=(unconfined) {{\n  userns,\n}}" in text
     assert executable == executable.resolve()
     assert text.splitlines()[-1].startswith("sudo apparmor_parser -r /etc/apparmor.d/coding_gym.")
-
-
-def test_what_a_failed_step_needs_is_said() -> None:
-    assert "Linux 6.6" in step_remedy("remove a folder of the template")
-    assert "do not use" in step_remedy("keep the network closed")
-    assert "run it again" in step_remedy("run a command")
