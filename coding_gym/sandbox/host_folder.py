@@ -21,12 +21,11 @@ from coding_gym.sandbox.protocol import Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
-from coding_gym.sandbox.standalone import Standalone
 from coding_gym.sandbox.tree_copies import add_tree
 from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygotes import with_zygote
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
-_END_TIMEOUT_S = 5.0
 
 
 def check_request(
@@ -188,7 +187,6 @@ def open_sandbox(
         remove_folder(folder)
         raise
     orders = {
-        "owner": os.getpid(),
         "uid": owner[0],
         "gid": owner[1],
         "folder": str(folder),
@@ -210,28 +208,20 @@ def open_sandbox(
 
 
 def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
-    """Starts the processes of a sandbox and waits until the first of them is ready.
+    """Starts the processes of a sandbox and waits until they are ready.
 
     They go with the channel, and so does the folder; both are gone after an error.
     """
-    with ExitStack() as listening, ExitStack() as undo:
+    with ExitStack() as undo:
         undo.callback(remove_folder, folder)
         try:
             group = cgroups.make_group(spec.limits)
-            if group is not None:
-                undo.callback(group.close)
-            process = Standalone("folder")
-            listening.callback(process.stop_listening)
-            undo.callback(process.end, _END_TIMEOUT_S)
-            undo.callback(process.channel.close)
-            if group is not None:
-                group.add(process.pid)
         except OSError as error:
-            raise SandboxError(f"cannot start a process: {error}") from error
-        channel = Channel(process.channel, undo)
-        try:
-            channel.wait_until_ready(wire.pack(orders))
-        except SandboxError as error:
-            reason = process.last_words(otherwise=str(error))
-            raise SandboxError(f"the sandbox did not start: {reason}") from error
-        return channel
+            raise SandboxError(f"no control group for a sandbox: {error}") from error
+        if group is not None:
+            undo.callback(group.close)
+        user = os.geteuid(), os.getegid()
+        stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group))
+        channel = Channel(stream, undo)
+    channel.wait_until_ready(wire.pack(orders))
+    return channel

@@ -1,7 +1,6 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import os
-import platform
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
@@ -22,8 +21,7 @@ from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
 from coding_gym.sandbox.zygote.image_root import NO_BASH
 from coding_gym.sandbox.zygote.steps import SetupError
-from coding_gym.sandbox.zygote_process import Zygote
-from coding_gym.sandbox.zygotes import zygote
+from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 # As root, what sandboxes run as: no account of any distribution has this number.
 _UNPRIVILEGED = 64998
@@ -91,7 +89,7 @@ class NamespaceBackend:
 
     def _works(self) -> Probe:
         uid, _ = self.owner()
-        on_disk = self._is_on_disk(zygote(*self.owner()))
+        on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
         place = "on disk" if on_disk else "in memory"
         detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
         detail += "memory is watched"
@@ -112,25 +110,16 @@ class NamespaceBackend:
             return self._start(spec, snapshot)
 
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
-        if platform.system() != "Linux":
-            raise SandboxUnavailableError(
-                f"the 'namespace' sandbox needs Linux, this is {platform.system()}",
-                "run coding_gym in a Linux machine or container",
-            )
+        require_linux(self.name)
         if self.owner()[0] == 0 and _outside("uid", 0) == 0:
             raise SandboxUnavailableError(
                 "sandboxes would run as root: this user namespace maps its root to root and has "
                 "no other user",
                 "run as an ordinary user, or map more users into the namespace",
             )
-        handle = zygote(*self.owner())
-        try:
-            return self._start_in(handle, spec, snapshot)
-        except SandboxError:
-            if handle.alive:
-                raise
-        # It died since the last call, or in this one; a new one is a matter of milliseconds.
-        return self._start_in(zygote(*self.owner()), spec, snapshot)
+        return with_zygote(
+            "namespace", *self.owner(), lambda zygote: self._start_in(zygote, spec, snapshot)
+        )
 
     def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         image = _images().get(spec.image, self.owner()) if spec.image else None

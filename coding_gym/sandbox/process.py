@@ -1,7 +1,6 @@
 """The ``process`` backend: plain processes in a temporary copy. No isolation; for debugging."""
 
 import os
-import platform
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.spawn import BASH
 from coding_gym.sandbox.zygote.steps import SetupError
+from coding_gym.sandbox.zygotes import require_linux
 
 _KEPT = frozenset(
     {
@@ -94,10 +94,6 @@ def _missing() -> tuple[Promise, ...]:
 
 
 def _require_linux() -> None:
-    if platform.system() != "Linux":
-        raise SandboxUnavailableError(
-            f"the 'process' sandbox needs Linux, this is {platform.system()}",
-            "run coding_gym in a Linux machine or container",
-        )
+    require_linux("process")
     if not os.access(BASH, os.X_OK):
         raise SandboxUnavailableError(f"there is no {BASH}", "install bash")

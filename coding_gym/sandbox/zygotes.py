@@ -1,34 +1,242 @@
-"""The zygotes of this process: one per user that sandboxes run as, started when first needed."""
+"""The zygotes of this process: warm Pythons that fork the first processes of sandboxes on request.
+
+There is one for each engine and user, started when it is first needed. The one of the ``namespace``
+engine has left the host's namespaces; the one of sandboxes in folders of the host has not.
+"""
 
 import atexit
+import contextlib
 import os
+import platform
+import select
+import socket
+import subprocess
 import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, Literal, TypeVar
 
-from coding_gym.sandbox.ownership import remove_uppers
-from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
+from coding_gym.host.interpreters import default_interpreter
+from coding_gym.sandbox.cgroups import Group
+from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
+from coding_gym.sandbox.remedies import unavailable
+from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.steps import SetupError
+
+Engine = Literal["namespace", "folder"]
+Result = TypeVar("Result")
+
+MAIN = Path(__file__).parent / "zygote" / "__main__.py"
+_PACKAGE = Path(__file__).parents[1]
+_START_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 5.0
+
+
+class Zygote:
+    """A running zygote process.
+
+    Args:
+        engine: The kind of its sandboxes.
+        uid: User id of the sandboxes' processes.
+        gid: Group id of the sandboxes' processes.
+        main: Program of the process; the package's own when None.
+
+    Attributes:
+        overlay_works_on_tmpfs: Whether ``namespace`` sandboxes may keep their changes in memory.
+
+    Raises:
+        SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
+    """
+
+    def __init__(self, engine: Engine, uid: int, gid: int, main: Path | None = None) -> None:
+        self._lock = threading.RLock()  # a call that finds the zygote dead stops it
+        self._accepts_requests = True
+        self._stopped = False
+        config = {
+            "owner": os.getpid(),
+            "uid": uid,
+            "gid": gid,
+            "hidden": [str(_PACKAGE)],
+            "scratch": str(uppers_folder()),
+        }
+        try:
+            with os.fdopen(os.memfd_create("errors"), "r+b") as errors:
+                self._start(engine, main or MAIN, errors)
+                header = self._configure(config, errors)
+        except OSError as error:
+            raise SandboxUnavailableError(f"cannot start a process: {error}") from error
+        if "error" in header:
+            self.stop()
+            failure = SetupError.from_json(header["error"])
+            raise unavailable(failure) from failure
+        self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for more sandboxes."""
+        return self._accepts_requests and not self._has_hung_up()
+
+    def reap(self) -> None:
+        """Stops it where it ended on its own; else leaves it and its sandboxes alone."""
+        if self._has_hung_up():
+            self.stop()
+
+    def open(self, request: dict[str, Any], group: Group | None = None) -> socket.socket:
+        """Returns the channel of a new sandbox, which is still setting itself up.
+
+        Args:
+            request: The plan of a ``namespace`` sandbox; a sandbox in a folder gets its orders by
+                its own channel instead.
+            group: Its first process joins it before anything else.
+
+        Raises:
+            SetupError: A step failed; the zygote is well.
+            SandboxError: The zygote is gone.
+        """
+        with self._lock, _entrance(group) as entrance:
+            try:
+                self._control.settimeout(_START_TIMEOUT_S)
+                socket.send_fds(self._control, [b"+" if entrance else b"-"], entrance)
+                self._control.sendall(wire.pack(request))
+                answer, descriptors, _, _ = socket.recv_fds(
+                    self._control, 1, 1, socket.MSG_CMSG_CLOEXEC
+                )
+                if answer == b"+" and descriptors:
+                    return socket.socket(fileno=descriptors[0])
+                if answer == b"+":  # the new sandbox ends, as nothing holds its channel
+                    raise SandboxError("this process has no file descriptor left for a sandbox")
+                if answer != b"-":
+                    raise EOFError("it ended")
+                header = self._receive()
+            except (OSError, EOFError, wire.ProtocolError) as error:
+                self.stop()
+                raise SandboxError(f"the sandbox server died: {error}") from error
+            except SandboxError:
+                raise
+            except BaseException:
+                # The answer may still come: the next sandbox needs another zygote. The sandboxes
+                # of this one go on.
+                self._accepts_requests = False
+                raise
+        raise SetupError.from_json(header["error"])
+
+    def stop(self) -> None:
+        """Ends the zygote, and with it every ``namespace`` sandbox of it; idempotent."""
+        self._accepts_requests = False
+        if self._stopped:
+            return
+        self._stopped = True
+        with contextlib.suppress(OSError):  # it hung up first
+            self._control.shutdown(socket.SHUT_RDWR)
+        # The server saw its channel end. Should it hang, its parent's end is its end.
+        try:
+            self._process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        # A call in another thread must see the end first: the number of a closed descriptor is
+        # given to the next one opened, and that call would read another channel's answer.
+        with self._lock:
+            self._control.close()
+
+    def forget(self) -> None:
+        """Closes the channel of a zygote that belongs to the parent of this process."""
+        self._accepts_requests = False
+        self._stopped = True
+        self._control.close()
+        self._process.returncode = 0  # not this process's child
+
+    def _start(self, engine: Engine, main: Path, errors: IO[bytes]) -> None:
+        """Starts the process with nothing of this one but a channel, as its standard input."""
+        python = str(default_interpreter().executable)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs, contextlib.ExitStack() as undo:
+            undo.callback(self._control.close)
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                [python, "-I", "-S", str(main), engine],
+                # A Python that is not installed system-wide may need it in order to start at all.
+                env={k: v for k, v in os.environ.items() if k == "LD_LIBRARY_PATH"},
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                close_fds=True,
+                start_new_session=True,
+            )
+            undo.pop_all()
+
+    def _configure(self, config: dict[str, Any], errors: IO[bytes]) -> dict[str, Any]:
+        """Sends the configuration and returns the answer, which may be an error."""
+        try:
+            self._control.sendall(wire.pack(config))
+            return self._receive()
+        except (OSError, EOFError, wire.ProtocolError) as error:
+            self.stop()
+            errors.seek(0)
+            said = errors.read().decode("utf-8", "replace")
+            reason = last_line(said, otherwise=str(error))
+            raise SandboxUnavailableError(f"the sandbox server did not start: {reason}") from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def _has_hung_up(self) -> bool:
+        poll = select.poll()
+        try:
+            poll.register(self._control, select.POLLRDHUP)
+        except ValueError:  # another thread closed it just now
+            return True
+        return bool(poll.poll(0))
+
+    def _receive(self) -> dict[str, Any]:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
+
+
+@contextlib.contextmanager
+def _entrance(group: Group | None) -> Iterator[list[int]]:
+    """Gives the descriptor by which a process joins a group; an empty list where there is none."""
+    if group is None:
+        yield []
+        return
+    try:
+        entrance = group.open_entrance()
+    except OSError as error:
+        raise SandboxError(f"no control group for a sandbox: {error}") from error
+    try:
+        yield [entrance]
+    finally:
+        os.close(entrance)
 
 
 class _Registry:
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.zygotes: dict[tuple[int, int], Zygote] = {}
+        self.zygotes: dict[tuple[Engine, int, int], Zygote] = {}
         self.started: list[Zygote] = []
 
-    def get(self, uid: int, gid: int) -> Zygote:
+    def get(self, engine: Engine, uid: int, gid: int) -> Zygote:
+        key = (engine, uid, gid)
         with self.lock:
-            zygote = self.zygotes.get((uid, gid))
-            if zygote is not None and not zygote.alive:
-                zygote.reap()
-                zygote = None
-            if zygote is None:
-                zygote = self.zygotes[uid, gid] = Zygote(uid, gid)
-                self.started.append(zygote)
-            return zygote
+            found = self.zygotes.get(key)
+            if found is not None and not found.alive:
+                found.reap()
+                found = None
+            if found is None:
+                found = self.zygotes[key] = Zygote(*key)
+                self.started.append(found)
+            return found
 
     def stop(self) -> None:
         with self.lock:
-            for zygote in self.started:
-                zygote.stop()
+            for one in self.started:
+                one.stop()
             self.started.clear()
             self.zygotes.clear()
             remove_uppers()
@@ -36,8 +244,8 @@ class _Registry:
     def after_fork(self) -> None:
         # Another thread of the parent may have held the lock.
         self.lock = threading.Lock()
-        for zygote in self.started:
-            zygote.forget()
+        for one in self.started:
+            one.forget()
         self.started.clear()
         self.zygotes.clear()
 
@@ -47,15 +255,35 @@ os.register_at_fork(after_in_child=_registry.after_fork)
 atexit.register(_registry.stop)
 
 
-def zygote(uid: int, gid: int) -> Zygote:
+def zygote(engine: Engine, uid: int, gid: int) -> Zygote:
     """Returns this process's zygote for sandboxes of a user, starting it where there is none.
 
     Raises:
         SandboxUnavailableError: It cannot start; names the step, the reason and the remedy.
     """
-    return _registry.get(uid, gid)
+    return _registry.get(engine, uid, gid)
+
+
+def with_zygote(engine: Engine, uid: int, gid: int, use: Callable[[Zygote], Result]) -> Result:
+    """Calls a function with a `zygote`, and again with a new one where the first one has died."""
+    first = zygote(engine, uid, gid)
+    try:
+        return use(first)
+    except SandboxError:
+        if first.alive:
+            raise
+    return use(zygote(engine, uid, gid))
 
 
 def stop_zygotes() -> None:
-    """Ends this process's zygotes and all their sandboxes; the next sandbox starts anew."""
+    """Ends this process's zygotes and ``namespace`` sandboxes; the next open starts new ones."""
     _registry.stop()
+
+
+def require_linux(backend: str) -> None:
+    """Raises SandboxUnavailableError where there can be no zygotes."""
+    if platform.system() != "Linux":
+        raise SandboxUnavailableError(
+            f"the {backend!r} sandbox needs Linux, this is {platform.system()}",
+            "run coding_gym in a Linux machine or container",
+        )

@@ -14,7 +14,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote import __path__ as server_folders
-from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.sandbox.zygotes import Zygote
 
 _ALLOW_ALL = "def program(machine): return struct.pack('HBBI', 6, 0, 0, 0x7FFF0000)"
 # Protection: modules of the server, and the lines at their ends that take the protection away.
@@ -79,7 +79,7 @@ def _changed(changes: Mapping[str, str]) -> Iterator[NamespaceBackend]:
         for module, lines in changes.items():
             with (folder / f"{module}.py").open("a", encoding="utf-8") as file:
                 file.write(f"\n{lines}\n")
-        server = Zygote(*NamespaceBackend().owner(), folder / "__main__.py")
+        server = Zygote("namespace", *NamespaceBackend().owner(), folder / "__main__.py")
         try:
             yield _OwnServerBackend(server)
         finally:

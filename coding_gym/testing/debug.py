@@ -19,6 +19,7 @@ from coding_gym.rewards import registry
 from coding_gym.sandbox import options, ownership
 from coding_gym.sandbox.containers import docker_engine, warm_pool
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.wire import pack as pack_reply
@@ -74,12 +75,15 @@ def watchdog_pid(sandbox: ServedSandbox) -> int:
     return int(status.rpartition(")")[2].split()[1])
 
 
-def helper_pid(backend: NamespaceBackend) -> int:
-    """Returns the process id of the helper that opens this process's namespace sandboxes.
+def helper_pid(backend: SandboxBackend) -> int:
+    """Returns the process id of the helper that opens this process's sandboxes of a backend.
 
-    It has one child, the server, whose children are the first processes of the sandboxes.
+    That of ``namespace`` has one child, the server, whose children are the first processes of the
+    sandboxes. That of ``landlock`` and ``process`` has their watchdogs as its children.
     """
-    return zygote(*backend.owner()).pid
+    if isinstance(backend, NamespaceBackend):
+        return zygote("namespace", *backend.owner()).pid
+    return zygote("folder", os.geteuid(), os.getegid()).pid
 
 
 @contextmanager

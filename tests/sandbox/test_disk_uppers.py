@@ -130,7 +130,7 @@ def test_two_sweepers_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_this_kernel_is_asked_and_not_its_version() -> None:
-    works = zygote(*BACKEND.owner()).overlay_works_on_tmpfs
+    works = zygote("namespace", *BACKEND.owner()).overlay_works_on_tmpfs
     detail = BACKEND.probe().detail
     assert ("in memory" in detail) is works
     assert "disk limit" in NamespaceBackend(changes="disk").probe().missing

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import wait_gone
 from sandbox_scene import MakeLayer
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
@@ -30,7 +31,7 @@ from coding_gym.sandbox.ownership import identity, make_folder, start_time
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
-from coding_gym.testing.debug import first_pid, watchdog_pid
+from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
 
 _BACKEND = LandlockBackend()
 
@@ -126,16 +127,16 @@ def test_another_sandbox_and_its_files_are_out_of_reach(sandbox: Sandbox) -> Non
 
 
 def test_commands_reach_neither_their_first_process_nor_its_guardian(sandbox: Sandbox) -> None:
-    for pid in (watchdog_pid(sandbox), first_pid(sandbox), os.getpid()):
+    for pid in (helper_pid(_BACKEND), watchdog_pid(sandbox), first_pid(sandbox), os.getpid()):
         for number in ("KILL", "STOP", "TERM", "0"):
             assert sandbox.run(f"kill -{number} {pid}").exit_code != 0
     script = (
         "import errno, resource\n"
-        f"for pid in {(watchdog_pid(sandbox), first_pid(sandbox))}:\n"
+        f"for pid in {(helper_pid(_BACKEND), watchdog_pid(sandbox), first_pid(sandbox))}:\n"
         "    try: resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, 3)); print('done')\n"
         "    except OSError as error: print(errno.errorcode[error.errno])\n"
     )
-    assert python(sandbox, script).split() == ["EPERM", "EPERM"]
+    assert python(sandbox, script).split() == ["EPERM"] * 3
     assert sandbox.run("kill -9 -1; echo on").output == "on\n"
     assert sandbox.run("echo next").output == "next\n"
 
@@ -346,6 +347,20 @@ def test_each_end_ends_the_sandbox(whose: Callable[[Sandbox], int], number: sign
                 sandbox.run("true")
         assert lit.is_out(10), "the command goes on"
         assert not folder.exists()
+
+
+def test_killing_the_zygote_leaves_sandboxes_alone_and_the_next_open_starts_another() -> None:
+    with _BACKEND.open(SandboxSpec()) as sandbox:
+        zygote = helper_pid(_BACKEND)
+        os.kill(zygote, signal.SIGKILL)
+        assert wait_gone([zygote], 10) == []
+        assert sandbox.run("echo on").output == "on\n"
+        with _BACKEND.open(SandboxSpec()) as another:
+            assert another.run("echo back").output == "back\n"
+            sessions = {os.getsid(watchdog_pid(one)) for one in (sandbox, another)}
+            assert sessions == {watchdog_pid(sandbox), watchdog_pid(another)}
+        watchdog = watchdog_pid(sandbox)
+    assert wait_gone([watchdog], 10) == []
 
 
 @pytest.mark.parametrize("abi", [2, 6])

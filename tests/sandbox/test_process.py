@@ -74,9 +74,9 @@ def test_a_snapshot_may_hold_what_no_limit_keeps_out() -> None:
 
 
 def test_a_start_that_fails_half_way_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    refusing = Mock(**{"add.side_effect": OSError("no more")})
+    _open(SandboxSpec()).close()
+    refusing = Mock(**{"open_entrance.side_effect": OSError("no more")})
     monkeypatch.setattr(cgroups, "make_group", lambda _: refusing)
-    default_interpreter()
     before = sorted(Path("/proc/self/fd").iterdir())
     with pytest.raises(SandboxError, match="no more"):
         _open(SandboxSpec())

@@ -16,7 +16,7 @@ from snapshot_scenes import BACKENDS
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Mount, SandboxBackend, SandboxLimits, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.zygote_process import Zygote
+from coding_gym.sandbox.zygotes import Zygote
 from coding_gym.testing.debug import first_pid, helper_pid
 
 pytestmark = pytest.mark.filterwarnings("ignore::coding_gym.sandbox.process.NoIsolationWarning")

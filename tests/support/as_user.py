@@ -18,7 +18,7 @@ from repositories import write_files
 from snapshot_scenes import BACKENDS, TEMPLATE, differences
 
 from coding_gym.host import interpreters
-from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, standalone
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxSpec, zygotes
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
@@ -58,12 +58,9 @@ def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
 
 
 def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:
-    for module in (standalone, claims, sandbox_files):
+    for module in (zygotes, claims, sandbox_files):
         vars(module)["default_interpreter"] = lambda: interpreter
-    start, package = standalone.start, Path(standalone.__file__).parent
-    vars(standalone)["start"] = lambda main, *descriptors: start(
-        folder / main.relative_to(package), *descriptors
-    )
+    vars(zygotes)["MAIN"] = folder / "zygote" / "__main__.py"
     tempfile.tempdir = str(folder)
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     os.setgroups([])

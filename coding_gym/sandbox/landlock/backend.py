@@ -1,7 +1,6 @@
 """The ``landlock`` backend: for machines that forbid user namespaces. No mounts, no daemon."""
 
 import os
-import platform
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.sandbox.zygote.landlock import rights
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote.syscalls import machine
+from coding_gym.sandbox.zygotes import require_linux
 
 NAME = "landlock"
 # Without mounts there is one view of the files; without cgroups, nothing to count with.
@@ -132,11 +132,7 @@ class LandlockBackend:
         return rights.abi() if self._abi is None else min(self._abi, rights.abi())
 
     def _require_landlock(self) -> None:
-        if platform.system() != "Linux":
-            raise SandboxUnavailableError(
-                f"the 'landlock' sandbox needs Linux, this is {platform.system()}",
-                "run coding_gym in a Linux machine or container",
-            )
+        require_linux(NAME)
         try:
             machine()
         except OSError as error:

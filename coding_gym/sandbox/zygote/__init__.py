@@ -4,7 +4,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
 ``python -I -S`` and everything is loaded before the host's files go out of sight.
 
     __main__   finds the folder's own modules without importing the package around it
-    owner      what every first process does: gets its orders, watches the owner
+    owner      the owner's side of a zygote: its orders and requests, the watch over its end
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
     warm_up    commands that make the server ready for its first sandbox
@@ -35,7 +35,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
     seccomp    the filters on system calls
     wire       messages between owner, server and init
     scratch    removes what overlays left on a disk
-    folder_watchdog  the first process of a sandbox in a folder: dies with the owner
+    folder_watchdog  the zygote of sandboxes in folders, and the first process of each of them
     folder_server    its second one: encloses itself, serves, also restores
     landlock/  what encloses it
     steps      names for the steps of a set-up, for errors that say which one failed

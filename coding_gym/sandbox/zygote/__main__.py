@@ -1,7 +1,6 @@
-"""Starts what serves sandboxes: ``python -I -S .../zygote/__main__.py DESCRIPTOR ENGINE``.
+"""Starts a zygote: ``python -I -S .../zygote/__main__.py ENGINE``, its channel as standard input.
 
-The descriptor is that of the channel to the owner. The engine is ``namespace``, for a server that
-opens any number of sandboxes, or ``folder``, for one sandbox in a folder of the host.
+The engine is ``namespace``, or ``folder`` for sandboxes in folders of the host.
 
 The packages around this folder are stood in for by empty ones with the same search path, so that
 its modules import each other by their full names while the real ``coding_gym/__init__.py`` (and
@@ -24,8 +23,8 @@ def _stand_in(name: str, folder: Path) -> None:
 if __name__ == "__main__":
     _stand_in("coding_gym", _FOLDER.parents[1])
     _stand_in("coding_gym.sandbox", _FOLDER.parent)
-    if sys.argv[2] == "folder":
+    if sys.argv[1] == "folder":
         from coding_gym.sandbox.zygote.folder_watchdog import main
     else:
         from coding_gym.sandbox.zygote.outer import main
-    main(int(sys.argv[1]))
+    main()

@@ -17,9 +17,9 @@ _OOM_SCORE = 800
 _NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
 
 
-def main(channel_descriptor: int) -> None:
+def main() -> None:
     """Reads the configuration, starts the server, waits for the owner's or the server's end."""
-    control, config = owner.connect(channel_descriptor)
+    control, config = owner.connect()
     try:
         watched = owner.watch(config["owner"])
         _leave_host(config["uid"], config["gid"])

@@ -3,24 +3,22 @@
 import gc
 import os
 import resource
-import select
 import signal
 import socket
-import struct
 import sys
+from functools import partial
 from typing import Any
 
 from coding_gym.sandbox.zygote import host_folders, init, mounts, packing, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.host_folders import ShownFolders
+from coding_gym.sandbox.zygote.owner import serve
 from coding_gym.sandbox.zygote.plan import CHANNEL, PlanCache, PlannedSandbox
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.warm_up import warm_up
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
-_DESCRIPTOR = struct.Struct("i")
-_CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC
 
 
 def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
@@ -51,7 +49,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     os.dup2(null, 2)
     os.close(null)
     try:
-        _serve(control, owner, plans)
+        serve(control, owner, partial(_open, control, plans))
     finally:
         os._exit(0)
 
@@ -95,53 +93,9 @@ def _become(uid: int, gid: int) -> None:
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _serve(control: socket.socket, owner: int, plans: PlanCache) -> None:
-    """Opens sandboxes until the owner ends.
-
-    What this loop touches between two sandboxes is a page of memory less that they share with it,
-    and with each other: see `plan`.
-    """
-    poller = select.poll()
-    poller.register(owner, select.POLLIN)
-    poller.register(control, select.POLLIN)
-    while True:
-        for descriptor, _ in poller.poll():
-            if descriptor == owner:
-                return
-        try:
-            group = _receive_entrance(control)
-            text, _ = wire.receive_text(control, max_body_bytes=0)
-        except EOFError:
-            return
-        try:
-            theirs = _open(control, plans, text, group)
-        except SetupError as error:
-            control.sendall(b"-" + wire.pack(error.to_json()))
-            continue
-        control.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(theirs))])
-        os.close(theirs)
-
-
-def _receive_entrance(control: socket.socket) -> int | None:
-    """Returns the descriptor by which the next sandbox joins its control group, if it has one."""
-    mark, found, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_DESCRIPTOR.size), _CLOSE_ON_EXEC)
-    if not mark:
-        raise EOFError("the channel was closed")
-    return int(_DESCRIPTOR.unpack(found[0][2])[0]) if found else None
-
-
 def _open(control: socket.socket, plans: PlanCache, text: bytes, group: int | None) -> int:
-    """Clones a sandbox's init and returns the owner's end of its channel; closes ``group``."""
-    try:
-        return _clone(control, plans.get(text), plans, group)
-    finally:
-        if group is not None:
-            os.close(group)
-
-
-def _clone(
-    control: socket.socket, planned: PlannedSandbox, plans: PlanCache, group: int | None
-) -> int:
+    """Clones a sandbox's init and returns the owner's end of its channel."""
+    planned = plans.get(text)
     theirs, its = _socket_pair()
     try:
         if sc.clone(planned.namespaces) == 0:
