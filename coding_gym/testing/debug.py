@@ -8,7 +8,6 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from concurrent.futures import wait
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -17,7 +16,7 @@ from coding_gym import tools
 from coding_gym.host import interpreters
 from coding_gym.rewards import registry
 from coding_gym.sandbox import options, ownership
-from coding_gym.sandbox.containers import docker_engine, warm_pool
+from coding_gym.sandbox.containers import docker_engine
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
@@ -36,7 +35,6 @@ __all__ = [
     "pack_reply",
     "repeat_what_is_done_once",
     "restored_registries",
-    "wait_for_warm_containers",
     "watchdog_pid",
     "without",
 ]
@@ -116,12 +114,6 @@ def disconnect(host: str) -> None:
     found = docker_engine._engines.pop((os.getpid(), host), None)
     if found is not None:
         found.api.close()
-
-
-def wait_for_warm_containers() -> None:
-    """Returns when no container is being started ahead of time."""
-    for pool in warm_pool._pools.values():
-        wait([future for _, future in pool._waiting])
 
 
 @contextmanager

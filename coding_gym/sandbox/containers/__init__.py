@@ -6,13 +6,13 @@ standard input and output.
 - `container_sandbox`: the owner's handle, the same for both; runs commands over a `Transport`.
 - `loop_protocol`: the bytes of a request and of its answer, and what a `Transport` can do.
 - `container_files`, `container_snapshots`: shell scripts that read, write and save files.
-- `docker_backend`, `docker_transport`, `docker_engine`, `docker_images`, `layer_union`,
-  `warm_pool`: containers of a Docker daemon, or of Podman's Docker-compatible service.
+- `docker_backend`, `docker_transport`, `docker_engine`, `docker_images`, `layer_union`:
+  containers of a Docker daemon, or of Podman's Docker-compatible service.
 - `apptainer`: containers of the ``apptainer`` program.
 
-`DockerBackend.open` finds or builds an image (`docker_images`), takes a container from the pool or
-starts one (`docker_transport`), and returns a `ContainerSandbox`. Its `run` writes a request to
-``loop.sh`` and reads the answer.
+`DockerBackend.open` finds or builds an image (`docker_images`), starts a container of it
+(`docker_transport`), and returns a `ContainerSandbox`, whose `run` writes a request to ``loop.sh``
+and reads the answer.
 """
 
 from coding_gym.sandbox.containers.docker_backend import DockerBackend

@@ -1,6 +1,7 @@
 """The ``docker`` backend."""
 
 import os
+from functools import partial
 from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError
@@ -12,13 +13,10 @@ from coding_gym.sandbox.containers.container_sandbox import (
 from coding_gym.sandbox.containers.docker_engine import Engine, connect
 from coding_gym.sandbox.containers.docker_images import build
 from coding_gym.sandbox.containers.docker_transport import DockerTransport
-from coding_gym.sandbox.containers.loop_protocol import Transport
-from coding_gym.sandbox.containers.warm_pool import pool
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
 
 DEFAULT_IMAGE = "python:3.11"
-DEFAULT_NUM_WARM = 2
 _NAME = "docker"
 # As root, what commands run as; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
@@ -52,7 +50,6 @@ class DockerBackend:
             ``userns-remap``). ``"always"``: in every image, also where the daemon maps no users and
             commands are the host's root, though one without capabilities. ``"never"``: nowhere.
             Elsewhere they run as an ordinary user.
-        num_warm: How many containers may be started ahead of time.
     """
 
     def __init__(
@@ -61,16 +58,12 @@ class DockerBackend:
         *,
         host: str = "",
         root: Literal["named", "always", "never"] = "named",
-        num_warm: int = DEFAULT_NUM_WARM,
     ) -> None:
-        if num_warm < 0:
-            raise InvalidArgumentError(f"num_warm must be at least 0, got {num_warm}")
         if root not in _ROOT:
             raise InvalidArgumentError(f"root must be one of {_ROOT}, got {root!r}")
         self._image = image
         self._host = host
         self._root = root
-        self._num_warm = num_warm
 
     @property
     def name(self) -> str:
@@ -114,12 +107,8 @@ class DockerBackend:
         keeps_root = self._root == "always" or (self._root == "named" and may_keep_root)
         user = None if keeps_root else self.owner()
         image = build(engine, spec.image or self._image, spec, user=user)
-
-        def start() -> Transport:
-            return DockerTransport(engine, image, spec)
-
-        warm = pool(engine.url, self._num_warm)
-        return ContainerSandbox(_NAME, spec, lambda: warm.open((image.name, spec), start), snapshot)
+        start = partial(DockerTransport, engine, image, spec)
+        return ContainerSandbox(_NAME, spec, start, snapshot)
 
     def _missing(self, engine: Engine) -> tuple[Promise, ...]:
         info = engine.info

@@ -17,7 +17,6 @@ from host_image import NAME, tar_of_this_machine
 from coding_gym.errors import last_line
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_engine import Engine, connect
-from coding_gym.sandbox.containers.warm_pool import close_pools
 
 _READY = {"dockerd": "API listen on", "podman": "API service listening on"}
 _PATIENCE_S = 60
@@ -66,13 +65,12 @@ def engine(docker_host: str) -> Iterator[Engine]:
     engine = connect(docker_host)
     engine.api.import_image_from_data(tar_of_this_machine(), NAME)
     yield engine
-    close_pools()
     engine.api.close()
 
 
 @pytest.fixture
 def backend(engine: Engine) -> DockerBackend:
-    return DockerBackend(NAME, host=engine.url, num_warm=0)
+    return DockerBackend(NAME, host=engine.url)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from host_image import NAME
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import DEFAULT_IMAGE
 from coding_gym.sandbox.containers.docker_engine import Engine
-from coding_gym.sandbox.containers.warm_pool import close_pools
 from coding_gym.sandbox.protocol import Probe
 from coding_gym.testing import SandboxCheck, hold, sandbox_checks
 from coding_gym.testing.debug import disconnect
@@ -42,7 +41,6 @@ def default_engine(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("DOCKER_HOST", engine.url)
     disconnect("")
     yield
-    close_pools()
     disconnect("")
 
 

@@ -79,7 +79,5 @@ def test_a_socket_of_others_is_named_with_the_group_to_join(tmp_path: Path) -> N
 
 
 def test_arguments_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="num_warm"):
-        DockerBackend(num_warm=-1)
     with pytest.raises(InvalidArgumentError, match="root must be one of"):
         DockerBackend(root="yes")  # type: ignore[arg-type]
