@@ -2,9 +2,7 @@
 
 import os
 from functools import partial
-from typing import Literal
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.containers.container_sandbox import (
     ContainerSandbox,
@@ -20,7 +18,6 @@ DEFAULT_IMAGE = "python:3.11"
 _NAME = "docker"
 # As root, what commands run as; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
-_ROOT = ("named", "always", "never")
 _NEVER = (
     Promise.DISK_LIMIT,
     Promise.INODE_LIMIT,
@@ -41,29 +38,18 @@ class DockerBackend:
     memory, processors, numbers of processes. Not covered: the size of what is written to the
     workspace and to home (`Probe.missing`), and holes in the kernel or the daemon.
 
+    Commands run as the image's user. Where that is root, they are an ordinary user, except in an
+    image that a spec names under a daemon that maps root to another user of the host.
+
     Args:
         image: What ``/`` is where a spec names none; needs bash, and for more than the simplest
             commands the usual small programs.
         host: The daemon, such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` says.
-        root: Where commands run as root if that is the image's user. ``"named"``: in images that a
-            spec names, where the daemon maps root to another user of the host (rootless, or
-            ``userns-remap``). ``"always"``: in every image, also where the daemon maps no users and
-            commands are the host's root, though one without capabilities. ``"never"``: nowhere.
-            Elsewhere they run as an ordinary user.
     """
 
-    def __init__(
-        self,
-        image: str = DEFAULT_IMAGE,
-        *,
-        host: str = "",
-        root: Literal["named", "always", "never"] = "named",
-    ) -> None:
-        if root not in _ROOT:
-            raise InvalidArgumentError(f"root must be one of {_ROOT}, got {root!r}")
+    def __init__(self, image: str = DEFAULT_IMAGE, *, host: str = "") -> None:
         self._image = image
         self._host = host
-        self._root = root
 
     @property
     def name(self) -> str:
@@ -77,9 +63,9 @@ class DockerBackend:
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands, where the image has no user of its own."""
-        if os.geteuid() != 0 or self._root == "always":
-            return os.geteuid(), os.getegid()
-        return _UNPRIVILEGED, _UNPRIVILEGED
+        if os.geteuid() == 0:
+            return _UNPRIVILEGED, _UNPRIVILEGED
+        return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
@@ -103,8 +89,7 @@ class DockerBackend:
         """
         check_spec(spec, _NAME, snapshot)
         engine = connect(self._host)
-        may_keep_root = bool(spec.image) and engine.maps_root()
-        keeps_root = self._root == "always" or (self._root == "named" and may_keep_root)
+        keeps_root = bool(spec.image) and engine.maps_root()
         user = None if keeps_root else self.owner()
         image = build(engine, spec.image or self._image, spec, user=user)
         start = partial(DockerTransport, engine, image, spec)
@@ -115,8 +100,6 @@ class DockerBackend:
         missing = [*_NEVER, *(promise for key, promise in _UNLESS.items() if not info.get(key))]
         if not engine.filters_system_calls():
             missing.append(Promise.SYSTEM_CALLS)
-        if self._root == "always" and not engine.maps_root():
-            missing.append(Promise.NO_PRIVILEGES)
         # Where an overlay is one, and does not redirect folders.
         if "overlay" in info.get("Driver", ""):
             missing.append(Promise.FOLDER_RENAMES)

@@ -121,17 +121,6 @@ def test_named_images_run_as_root_only_where_the_daemon_maps_it(
         assert "CapEff:\t0000000000000000" in sandbox.run("cat /proc/self/status").output
 
 
-def test_root_is_allowed_or_not_as_one_likes(engine: Engine) -> None:
-    always = DockerBackend(NAME, host=engine.url, root="always")
-    with always.open(SandboxSpec()) as sandbox:
-        assert sandbox.run("id -u").output == "0\n"
-    assert Promise.NO_PRIVILEGES in always.probe().missing
-    assert always.owner() == (os.geteuid(), os.getegid())
-    never = DockerBackend(NAME, host=engine.url, root="never")
-    with never.open(SandboxSpec(image=NAME)) as sandbox:
-        assert sandbox.run("id -u").output != "0\n"
-
-
 @pytest.mark.parametrize(
     ("option", "is_missing"),
     [("profile=unconfined", True), ("profile=builtin", False), ("profile=/my.json", False)],
