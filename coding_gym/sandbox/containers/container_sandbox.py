@@ -1,6 +1,7 @@
 """The owner's handle of a sandbox in a container, whatever runs the container."""
 
 import contextlib
+import errno
 import os
 import posixpath
 import secrets
@@ -15,20 +16,21 @@ from typing import Self
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.host import network as host_network
+from coding_gym.sandbox import backend_checks
 from coding_gym.sandbox.backend_checks import (
     check_data,
-    check_env,
     check_max_bytes,
     check_path,
     prepare_run,
     render_output,
 )
 from coding_gym.sandbox.channel import OwnerHandle
-from coding_gym.sandbox.containers import container_files, container_snapshots, layer_union
+from coding_gym.sandbox.containers import container_files, layer_union
 from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
 from coding_gym.sandbox.protocol import (
     DEFAULT_MAX_OUTPUT_BYTES,
     DEFAULT_TIMEOUT_S,
+    Promise,
     Snapshot,
 )
 from coding_gym.sandbox.snapshots import check_snapshot, max_snapshot_bytes
@@ -117,7 +119,9 @@ class ContainerSandbox(OwnerHandle):
         check_max_bytes(max_bytes)
         script = container_files.read_script(path, max_bytes)
         code, data = self._run_script(script, b"", max_bytes + container_files.MESSAGE_BYTES)
-        container_files.raise_error(code, data, path, max_bytes=max_bytes)
+        container_files.raise_error(code, data, path)
+        if len(data) > max_bytes:
+            raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
         return data
 
     def write_file(self, path: str, data: bytes) -> None:
@@ -131,7 +135,7 @@ class ContainerSandbox(OwnerHandle):
         """Returns the files that differ; see `coding_gym.sandbox.protocol.Sandbox.snapshot`."""
         self.require_open()
         limit = max_snapshot_bytes(self._spec.limits, backend=self._backend)
-        data = container_snapshots.take(
+        data = container_files.take_snapshot(
             lambda script, stdin: self._run_script(script, stdin, limit),
             layer_union.names(self._spec.layers),
             self._transport.started_at(),
@@ -183,7 +187,7 @@ class ContainerSandbox(OwnerHandle):
 
     def _put(self, snapshot: Snapshot) -> None:
         try:
-            container_snapshots.put(self._run_script, snapshot.data)
+            container_files.put_snapshot(self._run_script, snapshot.data)
         except BaseException:
             self.close()
             raise
@@ -285,28 +289,14 @@ def end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) 
 
 def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
     """Raises InvalidArgumentError for what no container can be opened with."""
-    check_env(spec.env)
-    if spec.shell == "persistent":
-        raise InvalidArgumentError(
-            f"the {backend!r} sandbox has no persistent shells; use shell='fresh', or 'namespace'"
-        )
-    if spec.workspace_alias:
-        _check_target("workspace_alias", spec.workspace_alias)
-    for layer in spec.layers:
-        if not layer.is_dir():
-            raise InvalidArgumentError(f"the sandbox's layer {layer} is not a folder")
-    for mount in spec.mounts:
-        if not mount.source.exists():
-            raise InvalidArgumentError(f"the sandbox's mount {mount.source} does not exist")
-        _check_target("a mount's target", mount.target)
+    backend_checks.check_spec(spec, backend=backend, missing=(Promise.PERSISTENT_SHELL,))
+    targets = [("a mount's target", mount.target) for mount in spec.mounts]
+    for what, target in (*targets, ("workspace_alias", spec.workspace_alias or WORKDIR)):
+        path = PurePosixPath(target)
+        if not path.is_absolute() or ".." in path.parts or path == PurePosixPath("/"):
+            raise InvalidArgumentError(f"{what} must be an absolute path below /, got {target!r}")
     if snapshot is not None:
         check_snapshot(snapshot, backend=backend, spec=spec)
-
-
-def _check_target(what: str, target: str) -> None:
-    path = PurePosixPath(target)
-    if not path.is_absolute() or ".." in path.parts or path == PurePosixPath("/"):
-        raise InvalidArgumentError(f"{what} must be an absolute path below /, got {target!r}")
 
 
 def container_env(
