@@ -23,8 +23,8 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "hidden init": {
         "plan": """
 _mount, _prctl = Plan.mount, Plan.prctl
-def _visible(self, kind, target, flags, options=''):
-    _mount(self, kind, target, flags, options.replace('hidepid=invisible', ''))
+def _visible(self, kind, target, flags, options='', **others):
+    _mount(self, kind, target, flags, options.replace('hidepid=invisible', ''), **others)
 def _dumpable(self, option, *arguments):
     if (option, arguments) != (4, (0,)):
         _prctl(self, option, *arguments)

@@ -66,9 +66,8 @@ def build(request: dict[str, Any]) -> None:
     mounts.mount_requested(sc.NOW, request, _resolved_mounts(request, times))
     with step("write the sandbox's files"):
         mounts.make_links(sc.NOW, request)
-    with step("close the sandbox's root"):
-        sc.unmount(OLD)
-        os.rmdir(OLD)
+    mounts.close_host(sc.NOW, request)
+    with step("date the image's folders"):
         times.give_back()
     mounts.limit_counts(sc.NOW)
     with step("protect /proc/sys"):  # some would be writable for whom root is mapped to

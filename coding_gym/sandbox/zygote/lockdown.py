@@ -24,7 +24,6 @@ _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
 _ADDR_NO_RANDOMIZE = 0x0040000
-_ASK = 0xFFFFFFFF
 _OOM_SCORE = 900  # the kernel's first choice, well before the trainer
 # Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
 # as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
@@ -46,7 +45,7 @@ def set_network(calls: sc.Calls, *, shared: bool) -> None:
         return
     with calls.step("bring the loopback device up"):
         kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
-        device = calls.opened("socket", socket.AF_INET, kind, 0)
+        device = calls.call("socket", socket.AF_INET, kind, 0)
         request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
         calls.call("ioctl", device, _SIOCSIFFLAGS, request)
         calls.close(device)
@@ -62,7 +61,7 @@ def _leave_abstract_sockets(calls: sc.Calls) -> None:
     """
     scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
     arguments = (scopes, len(scopes), 0)
-    rules = calls.opened("landlock_create_ruleset", *arguments, tolerates=sc.ANY_ERROR)
+    rules = calls.call("landlock_create_ruleset", *arguments, tolerates=sc.ANY_ERROR)
     calls.call("landlock_restrict_self", rules, 0, tolerates=sc.ANY_ERROR)
     calls.close(rules, tolerates=sc.ANY_ERROR)
 
@@ -76,7 +75,7 @@ def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
     with calls.step("set the out-of-memory score"):
         calls.raise_oom_score(_OOM_SCORE)
     with calls.step("switch address randomisation off"):
-        calls.call("personality", _ADDR_NO_RANDOMIZE, gives=sc.personality(_ASK))
+        calls.call("personality", _ADDR_NO_RANDOMIZE)
     with calls.step("drop capabilities"):
         calls.prctl(_PR_SET_DUMPABLE, 0)
         calls.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)

@@ -22,7 +22,6 @@ from coding_gym.sandbox.zygote.host_folders import (
     allowed_folders,
     allowed_links,
 )
-from coding_gym.sandbox.zygote.steps import step
 from coding_gym.sandbox.zygote.syscalls import Calls
 
 # A tmpfs of the sandbox's own, as the server has it in its root, and the server's root in the
@@ -114,9 +113,8 @@ def build_root(calls: Calls, request: dict[str, Any]) -> None:
             calls.write_text(source, text)
             calls.bind(source, path, recursive=False)
             calls.restrict(path, QUIET | sc.READ_ONLY)
-    with calls.step("close the sandbox's root"):
-        calls.unmount(OLD)
-        calls.rmdir(OLD)
+    close_host(calls, request)
+    with calls.step("date the sandbox's root"):
         for path in sorted(_dated(request)):
             calls.utime(path, _DATE_NS)
         calls.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
@@ -216,24 +214,22 @@ def limit_counts(calls: Calls) -> None:
             calls.write_text(f"/proc/sys/user/{name}", str(count))
 
 
-def shrink_tmpfs(limits: dict[str, int], folder: int) -> None:
-    """Gives the tmpfs its limits, which a restored sandbox may have reached before.
-
-    Args:
-        limits: Those of the sandbox.
-        folder: The descriptor of a folder of that tmpfs.
-    """
-    with step("limit the sandbox's tmpfs"):
-        own = os.fstat(folder).st_dev
-        # One of its mounts that no requested one covers.
-        place = next(inside for _, inside, _ in _WRITABLE if os.stat(inside).st_dev == own)
-        facts = os.statvfs(place)
-        num_inodes = facts.f_files - facts.f_ffree
-        if num_inodes > limits["num_inodes"] + _SPARE_INODES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        size = max(limits["disk_bytes"], (facts.f_blocks - facts.f_bfree) * facts.f_frsize)
-        options = f"size={size},nr_inodes={max(limits['num_inodes'], num_inodes)}"
-        sc.mount("tmpfs", place, QUIET | sc.REMOUNT, options)
+def close_host(calls: Calls, request: dict[str, Any]) -> None:
+    """Takes the server's root out of sight, and gives a restored sandbox's tmpfs its limits."""
+    with calls.step("close the sandbox's root"):
+        calls.unmount(OLD)
+        calls.rmdir(OLD)
+    if not request["restores"]:
+        return
+    limits, targets = request["limits"], [target for _, target in request["mounts"]]
+    # One of its mounts that no requested one covers.
+    place = next(inside for _, inside, _ in _WRITABLE if not _around(inside, targets))
+    # A full one may have some more: the kernel refuses limits below what is there.
+    for code, num_bytes, num_inodes in ((0, _SPARE_BYTES, _SPARE_INODES), (errno.EINVAL, 0, 0)):
+        size, count = limits["disk_bytes"] + num_bytes, limits["num_inodes"] + num_inodes
+        with calls.step("restore more than a sandbox may hold"):
+            options = f"size={size},nr_inodes={count}"
+            calls.mount("tmpfs", place, QUIET | sc.REMOUNT, options, tolerates=code)
 
 
 def upper_folder(request: dict[str, Any]) -> str:

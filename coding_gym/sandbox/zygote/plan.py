@@ -33,18 +33,16 @@ _DEFAULT_ACTION = bytes(32)
 _MASK_BYTES = 8
 
 _FUNCTION = -1
-# Its number, what it must return, its place in the list, six arguments.
-_RECORD = struct.Struct("9q")
+# Its number, its place in the list, six arguments.
+_RECORD = struct.Struct("8q")
 _NUM_ARGUMENTS = 6
 
 
 class _Call(NamedTuple):
     step: str
-    text: str
-    number: int
-    gives: int = 0
+    text: str = ""
     tolerates: int = 0
-    arguments: Sequence[object] = ()
+    arguments: Sequence[object] = ()  # held on to: the bytes' addresses are written down
     function: Callable[[], object] | None = None
 
 
@@ -61,7 +59,7 @@ class PlannedSandbox:
     """
 
     namespaces: int
-    program: "Program"
+    program: "Plan"
     commands: Commands
     changed: changes.Changes
     shown: tuple[tuple[Hashable, str], ...]
@@ -113,7 +111,7 @@ class PlanCache:
         keys = map(self._shown.key, request["show"])
         return PlannedSandbox(
             namespaces=_NAMESPACES | (0 if request["network"] else sc.NEW_NET),
-            program=plan.compile(),
+            program=plan,
             commands=Commands(request, self._channel),
             changed=changed,
             shown=tuple(zip(keys, request["names"], strict=True)),
@@ -144,18 +142,16 @@ def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> cha
         plan.do(partial(image_root.build, request))
     else:
         mounts.build_root(plan, request)
-    if request["restores"]:
-        plan.do(partial(mounts.shrink_tmpfs, request["limits"], changed.folders["tmp"]))
     lockdown.set_network(plan, shared=request["network"])
     lockdown.drop_privileges(plan, request["limits"])
     with plan.step("serve the sandbox"):
         ready = wire.pack({})
-        plan.call("write", CHANNEL, ready, len(ready), gives=len(ready))
+        plan.call("write", CHANNEL, ready, len(ready))
     return changed
 
 
 class Plan(sc.Calls):
-    """A list of system calls that grows.
+    """System calls as plain numbers, to be made in the process that made this or in its clones.
 
     Descriptors are known beforehand: the kernel gives the lowest that is free.
 
@@ -165,6 +161,7 @@ class Plan(sc.Calls):
 
     def __init__(self, first_free: int = CHANNEL + 1) -> None:
         self._calls: list[_Call] = []
+        self._records = bytearray()
         self._step = ""
         self._next = first_free
 
@@ -176,43 +173,26 @@ class Plan(sc.Calls):
             yield
         self._step = ""
 
-    def call(self, name: str, *arguments: object, gives: int = 0, tolerates: int = 0) -> int:
-        """Adds a system call; returns what it must return."""
-        text, values = sc.in_words(name, arguments), sc.encoded(arguments)
-        self._calls.append(_Call(self._step, text, sc.number(name), gives, tolerates, values))
-        return gives
-
-    def opened(self, name: str, *arguments: object, tolerates: int = 0) -> int:
-        """Adds a call that returns a descriptor, which `close` must follow, and returns that."""
-        return self.call(name, *arguments, gives=self._next, tolerates=tolerates)
+    def call(self, name: str, *arguments: object, tolerates: int = 0) -> int:
+        """Adds a system call; returns the descriptor that it returns if it opens something."""
+        values = sc.encoded(arguments)
+        self._add(
+            _Call(self._step, sc.in_words(name, arguments), tolerates, values),
+            sc.number(name),
+            *(sc.address(a) if isinstance(a, bytes) else a for a in values),
+        )
+        return self._next
 
     def keep_folder(self, path: str) -> int:
         """Opens a folder for good, and returns its descriptor."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        folder = self.opened("openat", sc.AT_FDCWD, path, flags, 0)
+        folder = self.call("openat", sc.AT_FDCWD, path, flags, 0)
         self._next += 1
         return folder
 
     def do(self, function: Callable[[], object]) -> None:
         """Adds a function, which leaves no descriptor open."""
-        self._calls.append(_Call(self._step, "", _FUNCTION, function=function))
-
-    def compile(self) -> "Program":
-        """Returns all calls so far as the kernel wants them."""
-        return Program(self._calls)
-
-
-class Program:
-    """System calls as plain numbers, to be made in the process that made this or in its clones."""
-
-    def __init__(self, calls: Sequence[_Call]) -> None:
-        self._calls = tuple(calls)  # they hold on to the bytes whose addresses are written down
-        records = []
-        for index, call in enumerate(calls):
-            values = [sc.address(a) if isinstance(a, bytes) else a for a in call.arguments]
-            values += [0] * (_NUM_ARGUMENTS - len(values))
-            records.append(_RECORD.pack(call.number, call.gives, index, *values))
-        self._records = b"".join(records)
+        self._add(_Call(self._step, function=function), _FUNCTION)
 
     def run(self) -> None:
         """Makes the calls, one after the other.
@@ -221,13 +201,16 @@ class Program:
             SetupError: One failed.
         """
         call = sc.raw_call
-        for number, gives, index, a, b, c, d, e, f in _RECORD.iter_unpack(self._records):
+        for number, index, a, b, c, d, e, f in _RECORD.iter_unpack(self._records):
             if number == _FUNCTION:
                 _do(self._calls[index])
-                continue
-            result = call(number, a, b, c, d, e, f)
-            if result != gives:
-                _require_tolerated(self._calls[index], result)
+            elif call(number, a, b, c, d, e, f) < 0:
+                _require_tolerated(self._calls[index])
+
+    def _add(self, call: _Call, number: int, *arguments: object) -> None:
+        rest = [0] * (_NUM_ARGUMENTS - len(arguments))
+        self._records += _RECORD.pack(number, len(self._calls), *arguments, *rest)
+        self._calls.append(call)
 
 
 def _do(call: _Call) -> None:
@@ -236,10 +219,8 @@ def _do(call: _Call) -> None:
             call.function()
 
 
-def _require_tolerated(call: _Call, result: int) -> None:
-    """Raises SetupError for an unexpected result, unless it is a tolerated error."""
-    if result >= 0:
-        raise SetupError(call.step, 0, f"{call.text} gave {result}, not {call.gives}")
+def _require_tolerated(call: _Call) -> None:
+    """Raises SetupError for the error of the last call, unless it is a tolerated one."""
     code = ctypes.get_errno()
     if call.tolerates not in (code, sc.ANY_ERROR):
         raise SetupError(call.step, code, f"[Errno {code}] {os.strerror(code)} ({call.text})")

@@ -145,20 +145,13 @@ class Calls:
         """Calls a function, for what depends on the calls before it."""
         function()
 
-    def call(
-        self,
-        name: str,
-        *arguments: object,
-        gives: int = 0,  # noqa: ARG002 - known only where the call is written down
-        tolerates: int = 0,
-    ) -> int:
+    def call(self, name: str, *arguments: object, tolerates: int = 0) -> int:
         """Makes a system call and returns its result.
 
         Args:
             name: Of the call.
             arguments: Numbers; and texts, which the message of an error names, or bytes, where it
                 wants the address of such.
-            gives: What a `plan.Plan` requires it to return.
             tolerates: The number of an error that does not matter, or `ANY_ERROR`; the result is
                 -1 then.
 
@@ -171,10 +164,6 @@ class Calls:
             code = ctypes.get_errno()
             raise OSError(code, f"{os.strerror(code)} ({in_words(name, arguments)})")
         return result
-
-    def opened(self, name: str, *arguments: object, tolerates: int = 0) -> int:
-        """Makes a call that returns a descriptor, which `close` must follow."""
-        return self.call(name, *arguments, tolerates=tolerates)
 
     def close(self, descriptor: int, *, tolerates: int = 0) -> None:
         """Closes a descriptor."""
@@ -196,9 +185,9 @@ class Calls:
     def write_text(self, path: str, text: str, *, tolerates: int = 0) -> None:
         """Writes a small file in one system call, as the kernel's own files need."""
         flags, data = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, text.encode()
-        file = self.opened("openat", AT_FDCWD, path, flags, 0o644, tolerates=tolerates)
+        file = self.call("openat", AT_FDCWD, path, flags, 0o644, tolerates=tolerates)
         try:
-            self.call("write", file, data, len(data), gives=len(data), tolerates=tolerates)
+            self.call("write", file, data, len(data), tolerates=tolerates)
         finally:
             self.close(file, tolerates=tolerates)
 
@@ -227,12 +216,15 @@ class Calls:
         """Fails if a part of a path is a symbolic link; its last parts need not exist."""
         how = struct.pack("3Q", os.O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_SYMLINKS)
         for part in _prefixes(path):
-            found = self.opened("openat2", AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
+            found = self.call("openat2", AT_FDCWD, part, how, len(how), tolerates=errno.ENOENT)
             self.close(found, tolerates=errno.EBADF)
 
-    def mount(self, kind: str, target: str, flags: int, options: str = "") -> None:
+    def mount(
+        self, kind: str, target: str, flags: int, options: str = "", *, tolerates: int = 0
+    ) -> None:
         """Mounts a new file system of a kind."""
-        self.call("mount", kind, target, kind.encode(), flags, options.encode())
+        arguments = (kind, target, kind.encode(), flags, options.encode())
+        self.call("mount", *arguments, tolerates=tolerates)
 
     def bind(self, source: str, target: str, *, recursive: bool = True) -> None:
         """Shows a folder or a file at a second place."""
