@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from coding_gym.sandbox.zygote import host_folders, init, mounts, packing, wire
 from coding_gym.sandbox.zygote import syscalls as sc
@@ -96,36 +96,27 @@ def _become(uid: int, gid: int) -> None:
 def _open(control: socket.socket, plans: PlanCache, text: bytes, group: int | None) -> int:
     """Clones a sandbox's init and returns the owner's end of its channel."""
     planned = plans.get(text)
-    theirs, its = _socket_pair()
+    theirs = its = -1
     try:
+        theirs, its = sc.socket_pair()
         if sc.clone(planned.namespaces) == 0:
             _become_init(its, control, planned, group)
         plans.tidy()
-    except OSError as error:
-        os.close(theirs)
-        raise _failure(error) from error
-    except SetupError:
-        os.close(theirs)
-        raise
+    except (OSError, SetupError) as error:
+        if theirs >= 0:
+            os.close(theirs)
+        if isinstance(error, SetupError):
+            raise
+        raise SetupError("create a sandbox's namespaces", error.errno or 0, str(error)) from error
     finally:
-        os.close(its)
+        if its >= 0:
+            os.close(its)
     return theirs
-
-
-def _socket_pair() -> tuple[int, int]:
-    try:
-        return sc.socket_pair()
-    except OSError as error:
-        raise _failure(error) from error
-
-
-def _failure(error: OSError) -> SetupError:
-    return SetupError("create a sandbox's namespaces", error.errno or 0, str(error))
 
 
 def _become_init(
     its: int, control: socket.socket, planned: PlannedSandbox, group: int | None
-) -> None:
+) -> NoReturn:
     """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
