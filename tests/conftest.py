@@ -38,7 +38,6 @@ SUITES = {
     "tests/sandbox/containers/": "slow",
     "tests/sandbox/images/": "slow",
     "tests/sandbox/test_conformance_backends.py": "slow",
-    "tests/sandbox/test_disk_uppers.py": "slow",
     "tests/sandbox/test_doctor.py": "slow",
     "tests/sandbox/test_landlock.py": "slow",
     "tests/sandbox/test_leftovers.py": "slow",

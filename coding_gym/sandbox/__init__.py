@@ -1,4 +1,44 @@
-"""Isolated places to run commands: one protocol, interchangeable backends."""
+"""Isolated places to run commands: one protocol, interchangeable backends.
+
+Read `protocol` first: the contract that every backend keeps, and the promises beyond it. `spec`
+says what a sandbox is made of, `select` finds a backend by name, and docs/sandboxes.md says what
+each of them covers. There are three engines:
+
+    overlay       ``namespace``: namespaces and an overlay, cloned by a zygote process
+    host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing
+    container     ``docker`` and ``apptainer``: a loop of bash in a container, on two transports
+
+Code in `zygote` runs in the processes of the first two engines, everything else in the owner, which
+is the process that opens sandboxes. `backend_checks` are the checks that backends share,
+`ownership` keeps and sweeps what belongs to a process, `cgroups` bounds whole sandboxes, and
+`doctor` tells people what works on their machine.
+
+``open`` of a ``namespace`` sandbox, file by file:
+
+    1. select.py                finds the backend
+    2. namespace.py             checks the snapshot, makes a control group, retries a lost zygote
+    3. namespace_request.py     turns the spec into a JSON request
+    4. zygotes.py               the zygote of this process, started when first needed
+    5. zygote_process.py        sends the request; a socket comes back
+    6. channel.py               the socket's owner side: waits until the sandbox is ready
+    7. zygote/server.py         inside: clones a first process in new namespaces
+    8. zygote/plan.py           its system calls, planned once for equal requests
+    9. zygote/mounts.py         overlay, root, /tmp, /proc, mounts
+    10. zygote/lockdown.py      capabilities, limits, seccomp
+    11. zygote/init.py          the first process: takes a snapshot's files, then serves
+    12. served_sandbox.py       the handle that the caller gets
+
+``run``, file by file; `backend_checks` checks the arguments and decodes the output:
+
+    1. served_sandbox.py        packs the request, unpacks the result
+    2. channel.py               one call at a time; why a sandbox died
+    3. zygote/wire.py           the form of messages
+    4. zygote/serving.py        inside: reads a request, answers it
+    5. zygote/commands.py       one command from its start to the last of its processes
+    6. zygote/spawn.py          starts a bash and feeds it
+    7. zygote/watch.py          its output, end, time and memory
+    8. zygote/replies.py        the answer
+"""
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter
 from coding_gym.sandbox.protocol import Probe, Promise, Sandbox, SandboxBackend, Snapshot

@@ -1,19 +1,31 @@
-"""Containers that share the cache and temporary folders do not touch each other's sandboxes."""
+"""Folders of sandboxes: gone with them, swept after dead owners, kept for all others.
+
+Changes lie on disk, as on kernels whose tmpfs lacks user extended attributes.
+"""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from processes import children, wait_gone
+from sandbox_scene import BACKEND, MakeLayer
 
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.ownership import remove_folder, uppers_folder
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.sandbox.protocol import SandboxBackend
+from coding_gym.sandbox.zygote import scratch
+from coding_gym.sandbox.zygotes import zygote
+from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.claims import tree
+from coding_gym.testing.debug import repeat_what_is_done_once
 
 _IN_NEW_PID_NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc"]
 BACKENDS: dict[str, SandboxBackend] = {
@@ -36,6 +48,16 @@ with backend.open(spec) as sandbox:
         with backend.open(spec) as new:
             names = new.run("echo *").output.strip()
         print(names, sandbox.run("echo -n + >> new; cat file new").output, flush=True)
+"""
+_KILLED_OWNER = """
+import sys
+from pathlib import Path
+from coding_gym.sandbox import Mount, SandboxSpec
+from coding_gym.sandbox.namespace import NamespaceBackend
+mount = Mount(source=Path(sys.argv[1]), target="/opt/beacon", writable=True)
+spec = SandboxSpec(layers=(Path(sys.argv[2]),), mounts=(mount,))
+sandbox = NamespaceBackend(changes="disk").open(spec)
+sandbox.run("chmod 700 folder; mkdir -m 0 closed; echo > /opt/beacon/pipe; sleep 60")
 """
 
 
@@ -77,3 +99,108 @@ def test_containers_that_share_folders_keep_their_sandboxes(kind: str) -> None:
         assert seen == ["file base+\n", "file base+\n", "file base++\n", "file base++\n"]
         left = [path.name for path in shared.rglob("*") if path.name.startswith("coding_gym-")]
         assert (left, list(shared.rglob("upper"))) == ([], [])
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceBackend:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    repeat_what_is_done_once()
+    return NamespaceBackend(changes="disk")
+
+
+def _uppers(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "cache").rglob("upper"))
+
+
+def test_changes_are_on_disk_while_open_and_gone_when_closed(
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    spec = SandboxSpec(layers=(make_layer({"folder/file": "x"}),))
+    with on_disk.open(spec) as sandbox:
+        assert sandbox.run("rm -r folder; mkdir folder; ls -A folder; echo x > new").output == ""
+        assert sandbox.run("mkdir -m 0 closed; ls").output == "closed\nfolder\nnew\n"
+        (upper,) = _uppers(tmp_path)
+        assert (upper / "new").read_text(encoding="utf-8") == "x\n"
+    assert _uppers(tmp_path) == []
+
+
+def test_folders_deeper_than_any_path_are_removed(
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    layer = make_layer({"file": "x"})
+    with on_disk.open(SandboxSpec(layers=(layer,), python=default_interpreter())) as sandbox:
+        dig = "import os\nfor _ in range(1100):\n    os.mkdir('deep')\n    os.chdir('deep')\n"
+        assert sandbox.run(
+            "python -", stdin=f"{dig}open('file', 'w')\nos.chmod('.', 0)".encode()
+        ).ok
+    assert _uppers(tmp_path) == []
+
+
+def test_the_zygote_removes_what_a_killed_owner_left(
+    on_disk: NamespaceBackend, make_layer: MakeLayer, beacon: Beacon, tmp_path: Path
+) -> None:
+    layer = make_layer({"folder/file": "x"})
+    command = [sys.executable, "-c", _KILLED_OWNER, beacon.mount.source, layer]
+    with subprocess.Popen(command) as owner:
+        beacon.wait_lit()
+        (zygote_pid,) = children(owner.pid)
+        assert len(_uppers(tmp_path)) == 1
+        owner.kill()
+    assert wait_gone([zygote_pid], 10) == []
+    assert _uppers(tmp_path) == []
+
+
+def test_what_even_the_zygote_missed_is_swept_and_what_is_in_use_is_not(
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
+    with on_disk.open(spec) as sandbox:
+        base = tmp_path / "cache" / "coding_gym" / "uppers"
+        ours = uppers_folder().name
+        place, pid, _ = ours.split("-")
+        elsewhere = f"{'0' * len(place)}-{pid}-1"
+        for name in (f"{place}-999999999-1", f"{place}-{pid}-1", elsewhere):
+            (base / name / "sandbox" / "upper" / "deep").mkdir(parents=True)
+            (base / name / "sandbox" / "upper").chmod(0)
+        repeat_what_is_done_once()
+        with on_disk.open(spec) as other:
+            assert {path.name for path in base.iterdir()} == {ours, elsewhere}
+            assert other.run("cat file").output == sandbox.run("cat file").output == "x"
+
+
+def test_a_failed_open_leaves_no_folder(
+    on_disk: NamespaceBackend, make_layer: MakeLayer, tmp_path: Path
+) -> None:
+    layer = make_layer({"file": "x"})
+    mount = Mount(source=layer, target="/usr/nowhere")
+    with pytest.raises(SandboxError, match="mount at /usr/nowhere"):
+        on_disk.open(SandboxSpec(layers=(layer,), mounts=(mount,)))
+    with pytest.raises(ValueError, match="cannot be used"):
+        on_disk.open(SandboxSpec(layers=(layer, tmp_path / "missing")))
+    assert _uppers(tmp_path) == []
+
+
+def test_two_sweepers_do_not_collide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "folder/c"):
+        (tmp_path / "dead" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "dead" / name).touch()
+
+    def twice(remove: Callable[..., None]) -> Callable[..., None]:
+        def called(name: str, *, dir_fd: int) -> None:
+            remove(name, dir_fd=dir_fd)  # by the other, just before
+            remove(name, dir_fd=dir_fd)
+
+        return called
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch.os, "unlink", twice(os.unlink))
+        remove_folder(tmp_path / "dead")
+    assert list(tmp_path.iterdir()) == []
+    remove_folder(tmp_path / "dead")
+
+
+def test_this_kernel_is_asked_and_not_its_version() -> None:
+    works = zygote("namespace", *BACKEND.owner()).overlay_works_on_tmpfs
+    detail = BACKEND.probe().detail
+    assert ("in memory" in detail) is works
+    assert "disk limit" in NamespaceBackend(changes="disk").probe().missing

@@ -45,14 +45,8 @@ def test_options_change_what_they_name_and_nothing_else() -> None:
         ({"limits": {"memory_bytes": 0}}, "sandbox limit memory_bytes must be .*, got 0"),
         ({"limits": {"num_processes": True}}, "num_processes must be .*, got True"),
         ({"limits": {"num_processes": 1.5}}, "num_processes must be .*, got 1.5"),
-        (
-            {"limits": {"num_processes": 1}},
-            "num_processes must be .* at least 16, got 1",
-        ),
-        (
-            {"limits": {"memory_bytes": 1 << 20}},
-            "memory_bytes must be .* at least 33554432",
-        ),
+        ({"limits": {"num_processes": 1}}, "num_processes must be .* at least 16, got 1"),
+        ({"limits": {"memory_bytes": 1 << 20}}, "memory_bytes must be .* at least 33554432"),
         (
             {"limits": {"num_cpus": 0}},
             "num_cpus must be a number above 0 and at most 65536, or None, got 0",

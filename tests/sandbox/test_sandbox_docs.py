@@ -7,6 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from coding_gym import sandbox
 from coding_gym.sandbox import (
     Promise,
     SandboxBackend,
@@ -82,3 +83,10 @@ def test_every_backend_has_its_line_among_the_first() -> None:
     assert re.findall(r'(?m)^\| `"(\w+)"`', PAGE[: PAGE.index("## Covered")]) == [
         *("namespace", "landlock", "docker", "apptainer", "process")
     ]
+
+
+def test_open_and_run_are_read_in_few_files() -> None:
+    for page, most in zip(str(sandbox.__doc__).split("\n``run``"), (12, 8), strict=True):
+        names = re.findall(r"\n    \d+\. (\S+)", page)
+        assert 0 < len(names) <= most
+        assert [name for name in names if not Path(sandbox.__path__[0], name).is_file()] == []
