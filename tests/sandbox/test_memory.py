@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from sandbox_scene import make_sandbox
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
 from coding_gym.sandbox.zygote import memory
-from coding_gym.sandbox.zygote.processes import NamespaceProcesses
+from coding_gym.sandbox.zygote.process_table import all_but_first
 
 _CALLS = (
     "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"
@@ -194,8 +195,8 @@ def test_shared_memory_counts_once_by_its_largest_mapping(tmp_path: Path) -> Non
     (tmp_path / "net" / "sockstat").write_text("sockets: used 3\n", encoding="ascii")
     for limit, is_exceeded in ((200 * mib, True), (320 * mib, False)):
         _write_processes(tmp_path, "1", "5", "6", "self", status=status, maps=whole)
-        processes = NamespaceProcesses(str(tmp_path))
-        watch = memory.MemoryWatch(limit, processes, owns_network=True, proc=str(tmp_path))
+        pids = partial(all_but_first, str(tmp_path))
+        watch = memory.MemoryWatch(limit, pids, owns_network=True, proc=str(tmp_path))
         now = time.monotonic()
         assert watch.is_exceeded(now) is is_exceeded
         # It is remembered as long as a part of it is mapped.
@@ -211,8 +212,8 @@ def test_a_look_that_a_busy_machine_delays_counts_as_ever(
     for share_kb, is_exceeded in ((30000, False), (60000, True)):
         rollup = f"Pss_Anon:\t {share_kb} kB\n"
         _write_processes(tmp_path, "5", "6", status=status, maps="", smaps_rollup=rollup)
-        processes = NamespaceProcesses(str(tmp_path))
-        watch = memory.MemoryWatch(100 << 20, processes, owns_network=False, proc=str(tmp_path))
+        pids = partial(all_but_first, str(tmp_path))
+        watch = memory.MemoryWatch(100 << 20, pids, owns_network=False, proc=str(tmp_path))
         assert watch.is_exceeded(0.0) is is_exceeded
 
 
@@ -223,8 +224,8 @@ def test_a_parent_that_waits_shares_its_memory_with_one_child(tmp_path: Path) ->
     for pid, state, parent in ((5, "D", 1), (6, "S", 5)):
         text = status % (state, pid, parent)
         _write_processes(tmp_path, str(pid), status=text, smaps_rollup="Pss_Anon:\t 80000 kB\n")
-    processes = NamespaceProcesses(str(tmp_path))
-    watch = memory.MemoryWatch(100 << 20, processes, owns_network=False, proc=str(tmp_path))
+    pids = partial(all_but_first, str(tmp_path))
+    watch = memory.MemoryWatch(100 << 20, pids, owns_network=False, proc=str(tmp_path))
     assert not watch.is_exceeded(0.0)
     text = status % ("S", 7, 5)
     _write_processes(tmp_path, "7", status=text, smaps_rollup="Pss_Anon:\t 80000 kB\n")

@@ -21,7 +21,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
     enclosures how processes start in a kind of sandbox, and which ones are its own
     watch      waits for a command's output, end, time and memory
     memory     looks how much memory the sandbox's processes hold
-    processes  the sandbox's processes: which they are, how they are stopped and ended
+    process_table  the sandbox's processes: which they are, how they are stopped and ended
     replies    what is said of a command that ended
     output     output that keeps its head and its tail
     files      reading and writing one file

@@ -8,7 +8,7 @@ from collections.abc import Set
 from contextlib import AbstractContextManager
 from typing import Any
 
-from coding_gym.sandbox.zygote import processes, replies, spawn, wire
+from coding_gym.sandbox.zygote import process_table, replies, spawn, wire
 from coding_gym.sandbox.zygote.enclosures import NAMESPACE, Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
@@ -55,7 +55,7 @@ class Commands:
         self._num_processes: int = request["limits"]["num_processes"]
         self._memory = MemoryWatch(
             request["limits"]["memory_bytes"],
-            enclosure.processes,
+            enclosure.processes.pids,
             owns_network=enclosure.owns_network and not request["network"],
         )
         self._shell: str = request["shell"]
@@ -90,7 +90,7 @@ class Commands:
 
     def stopped(self) -> AbstractContextManager[None]:
         """Stops all processes of the sandbox meanwhile."""
-        return processes.stopped(self.enclosure.processes)
+        return self.enclosure.processes.stopped()
 
     def prepare(self, request: dict[str, Any], body: bytes) -> None:
         """Starts a command ahead of the run that is expected to ask for it, where that can be.
@@ -176,7 +176,7 @@ class Commands:
     def _are_too_many(self, kept: Set[int]) -> bool:
         """Whether processes leave too little room for a command beside them."""
         room = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
-        return processes.num_threads(kept) > self._num_processes - room
+        return process_table.num_threads(kept) > self._num_processes - room
 
     def _run(
         self, request: dict[str, Any], body: bytes, started: float, kept: Set[int] = frozenset()
@@ -238,7 +238,7 @@ def _finish(command: Command, outcome: Outcome, kept: Set[int]) -> int:
         command.wait_for_output((), GRACE_S)
         _, others = command.reap()
     if kept and outcome is not Outcome.OUT_OF_MEMORY:
-        num_leftovers = processes.end_all_but(kept, running, command.reap)
+        num_leftovers = running.end_all_but(kept, command.reap)
     elif others:
         num_leftovers = command.kill_all()
     command.read_all()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.files import Opener
-from coding_gym.sandbox.zygote.processes import NamespaceProcesses, Processes
+from coding_gym.sandbox.zygote.process_table import Processes, all_but_first
 from coding_gym.sandbox.zygote.spawn import Launcher, Spawner
 
 
@@ -28,7 +28,7 @@ class Enclosure:
 # In a pid namespace of its own, whose first process the inner server is.
 NAMESPACE = Enclosure(
     launcher=Spawner(),
-    processes=NamespaceProcesses(),
+    processes=Processes(all_but_first, has_own_signals=True),
     open_file=sc.open_without_magic,
     owns_network=True,
 )

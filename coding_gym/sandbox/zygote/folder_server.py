@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import chunks, processes, scratch, wire
+from coding_gym.sandbox.zygote import chunks, scratch, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes, send
 from coding_gym.sandbox.zygote.commands import Commands
@@ -19,6 +19,7 @@ from coding_gym.sandbox.zygote.files import Opener
 from coding_gym.sandbox.zygote.landlock import rights, sealing
 from coding_gym.sandbox.zygote.landlock.launching import DomainLauncher
 from coding_gym.sandbox.zygote.landlock.notifications import Notifications
+from coding_gym.sandbox.zygote.process_table import Processes, descendants
 from coding_gym.sandbox.zygote.serving import serve
 from coding_gym.sandbox.zygote.spawn import Launcher, Spawner
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -54,7 +55,7 @@ def main(channel: socket.socket, orders: dict[str, Any]) -> None:
 
 def _end(enclosure: Enclosure) -> None:
     """Ends everything, and then this process."""
-    processes.end_all(enclosure.processes)
+    enclosure.processes.end()
     os._exit(1)
 
 
@@ -67,13 +68,13 @@ def _enclose(orders: dict[str, Any]) -> Enclosure:
         with step("end with the watchdog"):
             sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         sealing.bound(limits)
-        inside = processes.Descendants(is_scoped=False)
+        inside = Processes(descendants, has_own_signals=False)
         launcher: Launcher = Spawner()
         open_file: Opener = os.open
     else:
         grants = [(kind, path) for kind, path in rules["grants"]]
         inner = _confine(orders, rules["abi"], grants)
-        inside = processes.Descendants(is_scoped=_is_scoped(rules["abi"]))
+        inside = Processes(descendants, has_own_signals=_is_scoped(rules["abi"]))
         roots = [path for kind, path in grants if kind == "write"]
         notifications = Notifications(roots, inside, limits["num_processes"])
         launcher = DomainLauncher(inner, notifications, limits["num_open_files"])

@@ -13,7 +13,7 @@ import socket
 from functools import partial
 from typing import NoReturn
 
-from coding_gym.sandbox.zygote import folder_server, owner, processes, scratch, wire
+from coding_gym.sandbox.zygote import folder_server, owner, process_table, scratch, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
@@ -94,5 +94,5 @@ def _watch_over(channel: socket.socket, watched: int) -> None:
     server = os.pidfd_open(pid)
     owner.wait_for_either(watched, server)
     owner.has_ended(server, _PATIENCE_S)
-    processes.end_all(processes.Descendants(is_scoped=False))
+    process_table.Processes(process_table.descendants, has_own_signals=False).end()
     scratch.remove(orders["folder"])

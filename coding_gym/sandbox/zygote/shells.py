@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coding_gym.sandbox.zygote import processes, replies, spawn
+from coding_gym.sandbox.zygote import process_table, replies, spawn
 from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.replies import Reply
@@ -126,7 +126,7 @@ class PreparedShell:
         """Ends it and all else that runs, where it is there."""
         bash, self._bash = self._bash, None
         if bash is not None:
-            processes.end_all(self._enclosure.processes)
+            self._enclosure.processes.end()
             bash.finish_input(b"").close()
 
 
@@ -214,11 +214,11 @@ class LastingShell:
                 if not launcher.attend(descriptor, events):
                     poller.unregister(descriptor)
             if not ready:
-                processes.reap_any(False)
+                process_table.reap(False)
 
     def end(self, why: str) -> None:
         """Ends it and all that runs in the background; the next command is told."""
-        processes.end_all(self._enclosure.processes)
+        self._enclosure.processes.end()
         self._forget()
         self._notice = f"[the last shell {why}; {_GONE}]\n"
 

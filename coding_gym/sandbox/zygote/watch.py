@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from enum import Enum
 
-from coding_gym.sandbox.zygote import processes
+from coding_gym.sandbox.zygote import process_table
 from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.output import BoundedOutput
@@ -109,22 +109,13 @@ class Command:
 
     def reap(self, wait: bool = False) -> tuple[int, bool]:
         """Reaps ended processes; returns how many besides the shell, and whether any are left."""
-        count = 0
-        while True:
-            try:
-                pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
-            except ChildProcessError:
-                return count, False
-            if pid == 0:
-                return count, True
-            if pid == self.shell.pid:
-                self.status = status
-            else:
-                count += 1
+        ended, are_left = process_table.reap(wait)
+        self.status = ended.pop(self.shell.pid, self.status)
+        return len(ended), are_left
 
     def kill_all(self) -> int:
         """Ends every process of the sandbox; returns how many that were besides the shell."""
-        return processes.end_all(self.enclosure.processes, self.reap)
+        return self.enclosure.processes.end(self.reap)
 
     def wait_for_output(self, others: Sequence[int], grace_s: float) -> None:
         """Gives processes that may still print a moment to finish on their own.

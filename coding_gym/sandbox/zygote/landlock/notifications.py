@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from coding_gym.sandbox.zygote import seccomp
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.landlock.metadata import CALLS, Arguments, text_of
-from coding_gym.sandbox.zygote.processes import Processes, num_threads
+from coding_gym.sandbox.zygote.process_table import Processes, num_threads
 from coding_gym.sandbox.zygote.syscalls import AT_FDCWD, AT_SYMLINK_NOFOLLOW, machine, numbers
 
 _FORKS = ("clone", "fork", "vfork")  # clone3 does not exist inside
