@@ -19,7 +19,6 @@ is the process that opens sandboxes. `backend_checks` are the checks that backen
     2. namespace.py             checks the snapshot, makes a control group, retries a lost zygote
     3. namespace_request.py     turns the spec into a JSON request
     4. zygotes.py               the zygote of this process, started when first needed
-    5. zygote_process.py        sends the request; a socket comes back
     6. channel.py               the socket's owner side: waits until the sandbox is ready
     7. zygote/server.py         inside: clones a first process in new namespaces
     8. zygote/plan.py           its system calls, planned once for equal requests

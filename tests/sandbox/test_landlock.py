@@ -28,14 +28,14 @@ from coding_gym.sandbox import (
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.landlock.grants import tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
-from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.sandbox.zygote import landlock_rights
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
 from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
 
 _BACKEND = LandlockBackend()
 
-pytestmark = pytest.mark.skipif(rights.abi() < 6, reason="the kernel has no Landlock with scopes")
+pytestmark = pytest.mark.skipif(landlock_rights.abi() < 6, reason="needs Landlock with scopes")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 import coding_gym.sandbox.zygote
 from coding_gym.sandbox import default_interpreter
-from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.sandbox.zygote import landlock_rights
 
 _UID = 61234  # in no distribution's range of accounts
 _IS_RECENT = "import ctypes, sys; sys.exit(sys.version_info < (3, 11))"
@@ -77,7 +77,7 @@ def run_as_user(public_folder: Path) -> Callable[[str], dict[str, Any]]:
 def test_an_ordinary_user_keeps_the_contract(
     run_as_user: Callable[[str], dict[str, Any]], backend: str
 ) -> None:
-    if backend == "landlock" and rights.abi() < 6:
+    if backend == "landlock" and landlock_rights.abi() < 6:
         pytest.skip("the kernel has no Landlock with scopes")
     report = run_as_user(backend)
     assert report["failures"] == {}

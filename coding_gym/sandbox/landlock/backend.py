@@ -17,7 +17,7 @@ from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygote.landlock import rights
+from coding_gym.sandbox.zygote import landlock_rights
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote.syscalls import machine
 from coding_gym.sandbox.zygotes import require_linux
@@ -129,7 +129,7 @@ class LandlockBackend:
         return files, {"env": env, "landlock": {"abi": self._version(), "grants": grants}}
 
     def _version(self) -> int:
-        return rights.abi() if self._abi is None else min(self._abi, rights.abi())
+        return landlock_rights.abi() if self._abi is None else min(self._abi, landlock_rights.abi())
 
     def _require_landlock(self) -> None:
         require_linux(NAME)

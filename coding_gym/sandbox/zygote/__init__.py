@@ -37,6 +37,7 @@ Nothing here imports anything outside the standard library and this folder: `__m
     scratch    removes what overlays left on a disk
     folder_watchdog  the zygote of sandboxes in folders, and the first process of each of them
     folder_server    its second one: encloses itself, serves, also restores
-    landlock/  what encloses it
+    landlock_rights  the Landlock system calls, and what each version of the kernel's interface can
+    landlock_domain  how bash starts in a domain of its own, and what it is granted only there
     steps      names for the steps of a set-up, for errors that say which one failed
 """

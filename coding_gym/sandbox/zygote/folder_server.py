@@ -1,54 +1,66 @@
 """The server of a sandbox in a folder: gives up what commands may not do, then serves its owner."""
 
+import contextlib
 import errno
 import gc
 import os
+import resource
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import chunks, scratch, wire
+from coding_gym.sandbox.zygote import chunks, landlock_rights, scratch, seccomp, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.changes import Changes, send
 from coding_gym.sandbox.zygote.commands import Commands
 from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.files import Opener
-from coding_gym.sandbox.zygote.landlock import rights, sealing
-from coding_gym.sandbox.zygote.landlock.launching import DomainLauncher
-from coding_gym.sandbox.zygote.landlock.notifications import Notifications
+from coding_gym.sandbox.zygote.landlock_domain import DomainLauncher
 from coding_gym.sandbox.zygote.process_table import Processes, descendants
 from coding_gym.sandbox.zygote.serving import serve
-from coding_gym.sandbox.zygote.spawn import Launcher, Spawner
+from coding_gym.sandbox.zygote.spawn import Spawner
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
 
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_ADDR_NO_RANDOMIZE = 0x0040000
+_NUM_CAPABILITIES = 64  # at most
+_OOM_SCORE = 900  # the kernel's first choice, well before the trainer
+# What commands that Landlock confines may have besides the limits of the spec.
+_LIMITS = {
+    resource.RLIMIT_NICE: 0,
+    resource.RLIMIT_RTPRIO: 0,
+    resource.RLIMIT_MSGQUEUE: 0,
+    resource.RLIMIT_MEMLOCK: 1 << 16,
+    resource.RLIMIT_SIGPENDING: 1024,
+}
 # Init counts and ends processes; commands, one domain further in, do not see them.
 _INIT_ALONE = [("read", "/proc")]
 
 
-def main(channel: socket.socket, orders: dict[str, Any]) -> None:
+def main(control: socket.socket, config: dict[str, Any]) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
-        enclosure = _enclose(orders)
+        enclosure = _enclose(config)
         # The watchdog's end, or somebody's wish: nothing is to be left running then either.
         signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
-        home = orders["writable"]["workspace"]
-        runner = Commands(orders, channel, home=home, enclosure=enclosure)
-        channel.sendall(wire.pack({}))
+        home = config["writable"]["workspace"]
+        runner = Commands(config, control, home=home, enclosure=enclosure)
+        control.sendall(wire.pack({}))
         operations = {
-            "snapshot": partial(_snapshot, runner, orders["writable"]),
-            "restore": partial(_restore, runner, orders["writable"]),
+            "snapshot": partial(_snapshot, runner, config["writable"]),
+            "restore": partial(_restore, runner, config["writable"]),
         }
-        serve(channel, runner, operations)
+        serve(control, runner, operations)
         _end(enclosure)
     except SetupError as error:
-        channel.sendall(wire.pack(error.to_json()))
+        control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the watchdog's code in this process
-        channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+        control.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
     finally:
         os._exit(1)
 
@@ -64,40 +76,92 @@ def _enclose(orders: dict[str, Any]) -> Enclosure:
     with step("adopt what commands leave behind"):
         sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     limits, rules = orders["limits"], orders["landlock"]
+    own = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: limits["file_bytes"]}
     if rules is None:
-        with step("end with the watchdog"):
-            sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        sealing.bound(limits)
-        inside = Processes(descendants, has_own_signals=False)
-        launcher: Launcher = Spawner()
-        open_file: Opener = os.open
-    else:
-        grants = [(kind, path) for kind, path in rules["grants"]]
-        inner = _confine(orders, rules["abi"], grants)
-        inside = Processes(descendants, has_own_signals=_is_scoped(rules["abi"]))
-        roots = [path for kind, path in grants if kind == "write"]
-        notifications = Notifications(roots, inside, limits["num_processes"])
-        launcher = DomainLauncher(inner, notifications, limits["num_open_files"])
-        open_file = _opener([path for _, path in grants])
+        _restrain(own | {resource.RLIMIT_NOFILE: limits["num_open_files"]})
+        gc.freeze()
+        processes = Processes(descendants, has_own_signals=False)
+        return Enclosure(
+            launcher=Spawner(), processes=processes, open_file=os.open, owns_network=False
+        )
+    grants = [(kind, path) for kind, path in rules["grants"]]
+    inner = _confine(orders, rules["abi"], grants, own | _LIMITS)
+    processes = Processes(descendants, has_own_signals=_is_scoped(rules["abi"]))
+    launcher = DomainLauncher(
+        inner,
+        [path for kind, path in grants if kind == "write"],
+        processes,
+        num_processes=limits["num_processes"],
+        num_open_files=limits["num_open_files"],
+    )
     gc.freeze()
-    return Enclosure(launcher=launcher, processes=inside, open_file=open_file, owns_network=False)
+    return Enclosure(
+        launcher=launcher,
+        processes=processes,
+        open_file=_opener([path for _, path in grants]),
+        owns_network=False,
+    )
 
 
-def _confine(orders: dict[str, Any], version: int, grants: list[tuple[str, str]]) -> int:
+def _confine(
+    orders: dict[str, Any],
+    version: int,
+    grants: list[tuple[str, str]],
+    limits: Mapping[int, int],
+) -> int:
     """Gives up all rights but those granted; returns the rules of commands, a domain further in."""
     network = orders["network"]
     with step("prepare the Landlock rules"):
-        inner = rights.make_ruleset(version, grants, network=network)
-        outer = rights.make_ruleset(version, grants + _INIT_ALONE, network=network)
-    sealing.become(orders["uid"], orders["gid"])
-    with step("end with the watchdog"):
-        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    sealing.restrain(orders["limits"])
+        inner = landlock_rights.make_ruleset(version, grants, network=network)
+        outer = landlock_rights.make_ruleset(version, grants + _INIT_ALONE, network=network)
+    _become(orders["uid"], orders["gid"])
+    with step("drop privileges"):
+        sc.raise_oom_score(_OOM_SCORE)
+        sc.personality(_ADDR_NO_RANDOMIZE)
+        sc.drop_effective_capabilities()
+    _restrain(limits)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with step("enforce the Landlock rules"):
-        rights.enforce(outer)
+        landlock_rights.enforce(outer)
         os.close(outer)
-    sealing.filter_calls(version, network=network)
+    with step("install the seccomp filter"):
+        sc.install_filter(seccomp.program(sc.machine()))
+        if not landlock_rights.knows_truncation(version):
+            sc.install_filter(seccomp.no_cutting(sc.machine()))
+        if not network:
+            sc.install_filter(seccomp.no_sockets(sc.machine()))
     return inner
+
+
+def _become(uid: int, gid: int) -> None:
+    """Takes the user that sandboxes run as, and leaves root's capabilities behind for good."""
+    if os.getuid() == uid:
+        return
+    with step("change the user"):
+        for capability in range(_NUM_CAPABILITIES):
+            with contextlib.suppress(OSError):  # beyond the last one, or not ours to drop
+                sc.prctl(_PR_CAPBSET_DROP, capability)
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+        # Cleared by the change; /proc would show these processes as root's.
+        sc.prctl(_PR_SET_DUMPABLE, 1)
+
+
+def _restrain(limits: Mapping[int, int]) -> None:
+    """Sets what commands inherit: limits, no higher than they are, and no privileges to gain.
+
+    So all that they start can be ended.
+    """
+    with step("end with the watchdog"):  # a change of the user would undo it
+        sc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    with step("set limits"):
+        sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        for kind, value in limits.items():
+            _, ceiling = resource.getrlimit(kind)
+            value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+            resource.setrlimit(kind, (value, value))
 
 
 def _opener(granted: list[str]) -> Opener:
@@ -129,7 +193,7 @@ def _is_scoped(version: int) -> bool:
     try:
         os.kill(os.getppid(), 0)
     except PermissionError:
-        return rights.scopes_signals(version)
+        return landlock_rights.scopes_signals(version)
     except ProcessLookupError:
         return False
     return False
