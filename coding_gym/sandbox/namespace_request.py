@@ -8,6 +8,7 @@ from coding_gym.errors import InvalidArgumentError
 from coding_gym.host import network as host_network
 from coding_gym.sandbox.backend_checks import check_env, check_shell
 from coding_gym.sandbox.images import Image
+from coding_gym.sandbox.python_source import preload_request
 from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
 
 _PYTHON_FOLDER = "/sandbox/bin"
@@ -66,6 +67,7 @@ def namespace_request(
         "network": spec.network,
         "shell": check_shell(spec.shell),
         "restores": restores,
+        "preload": preload_request(spec, mounts),
     }
 
 

@@ -79,6 +79,35 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         """
         ...
 
+    def run_python(
+        self,
+        source: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        stdin: bytes = b"",
+        env: dict[str, str] | None = None,
+    ) -> ExecResult:
+        """Runs Python source in the workspace as ``python -I -S -c`` would; else as `run`.
+
+        The backend may do it in a fork of an interpreter that has imported the modules of the
+        spec's ``preload`` already, unless the workspace or another folder of ``PYTHONPATH`` has a
+        module of such a name. The source still puts their folder on ``sys.path`` and imports them.
+        In a fork the hash seed is fixed, and ``sys.flags`` does not say that it is isolated.
+
+        Args:
+            source: At most 131,071 bytes in UTF-8.
+            timeout_s: As for `run`.
+            max_output_bytes: As for `run`.
+            stdin: As for `run`.
+            env: As for `run`.
+
+        Raises:
+            SandboxError: The sandbox is closed or died.
+            InvalidArgumentError: An argument out of range, or a NUL byte in ``source``.
+        """
+        ...
+
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Starts a command that a later `run` is expected to ask for, where the backend can.
 

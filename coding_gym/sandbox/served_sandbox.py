@@ -17,6 +17,7 @@ from coding_gym.sandbox.backend_checks import (
 )
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
+from coding_gym.sandbox.python_source import python_command
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapshot_bytes
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import wire
@@ -79,6 +80,32 @@ class ServedSandbox:
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
+        return self._run(command, timeout_s, max_output_bytes, cwd, env, stdin)
+
+    def run_python(
+        self,
+        source: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        stdin: bytes = b"",
+        env: dict[str, str] | None = None,
+    ) -> ExecResult:
+        """Runs Python source; see `coding_gym.sandbox.protocol.Sandbox.run_python`."""
+        command = python_command(source)
+        return self._run(command, timeout_s, max_output_bytes, WORKDIR, env, stdin, source)
+
+    def _run(
+        self,
+        command: str,
+        timeout_s: float,
+        max_output_bytes: int,
+        cwd: str | None,
+        env: dict[str, str] | None,
+        stdin: bytes,
+        source: str | None = None,
+    ) -> ExecResult:
+        """Runs a command; of one that starts Python, ``source`` is what may run elsewhere."""
         text, _, variables = prepare_run(
             command,
             timeout_s=timeout_s,
@@ -94,7 +121,7 @@ class ServedSandbox:
             folder = self.path(cwd or WORKDIR)
             if not folder.startswith("/"):
                 folder = f"{self.workdir}/{folder}"
-            request = _own_request(*bounds, folder, variables, len(stdin))
+            request = _own_request(*bounds, folder, variables, len(stdin), source=source)
         header, body = self._call(
             request,
             text + stdin,
@@ -215,10 +242,12 @@ def _own_request(
     stdin_bytes: int,
     *,
     is_plain: bool = False,
+    source: str | None = None,
 ) -> bytes:
     """Returns the header that asks for a command with its own folder, variables or input."""
     return wire.header_text(
         {
+            **({} if source is None else {"source": source}),
             "op": "run",
             "timeout_s": timeout_s,
             "max_output_bytes": max_output_bytes,

@@ -105,6 +105,9 @@ class SandboxSpec:
             the policy thinks. ``"persistent"`` keeps one: folder, variables, functions and
             background processes survive from command to command. A call with a ``cwd``, ``env``
             or ``stdin`` of its own has a fresh bash in each case, while all else stands still.
+        preload: Modules that `Sandbox.run_python` may find imported already, from folders of
+            ``PYTHONPATH`` in ``env`` that are read-only mounts, or from a mount at the
+            interpreter's folder of packages.
     """
 
     layers: tuple[Path, ...] = ()
@@ -117,6 +120,7 @@ class SandboxSpec:
     image: str = ""
     workspace_alias: str = ""
     shell: Shell = "fresh"
+    preload: tuple[str, ...] = ()
 
 
 def environment(

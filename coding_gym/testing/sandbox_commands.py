@@ -48,6 +48,22 @@ def a_prepared_command_gives_what_it_would_have_given(backend: SandboxBackend) -
 
 
 @claim()
+def python_source_runs_isolated(backend: SandboxBackend) -> None:
+    source = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['A'], sys.argv)\n"
+    source += "print('it\\'s', 'imported' if 'preloaded_check' in sys.modules else 'plain')\n"
+    source += "try:\n    import startup\nexcept ImportError:\n    sys.exit(3)"
+    files = dict.fromkeys(("startup.py", "sitecustomize.py"), "raise SystemExit(9)")
+    with opened(backend, files, python=True, env={"PYTHONPATH": "."}) as sandbox:
+        result = sandbox.run_python(source, stdin=b"text", env={"A": "one"})
+        expect("output", result.output, f"text {sandbox.workdir} one ['-c']\nit's plain\n")
+        expect("exit code", result.exit_code, 3)
+        expect("of an error", sandbox.run_python("raise KeyError").exit_code, 1)
+        expect("timeout", sandbox.run_python("while True: pass", timeout_s=0.5).timed_out, True)
+        expect_error("a NUL", InvalidArgumentError, lambda: sandbox.run_python("\0"))
+        expect_error("long", InvalidArgumentError, lambda: sandbox.run_python("#" * (1 << 17)))
+
+
+@claim()
 def there_is_no_terminal(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"

@@ -33,6 +33,7 @@ from coding_gym.sandbox.protocol import (
     Promise,
     Snapshot,
 )
+from coding_gym.sandbox.python_source import python_command
 from coding_gym.sandbox.snapshots import check_snapshot, max_snapshot_bytes
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, environment, mounted_packages
 from coding_gym.sandbox.zygote.output import BoundedOutput
@@ -109,6 +110,24 @@ class ContainerSandbox(OwnerHandle):
         result = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
         output, truncated = render_output(*kept.parts(), kept.num_bytes)
         return replace(result, output=output, truncated=truncated)
+
+    def run_python(
+        self,
+        source: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        stdin: bytes = b"",
+        env: dict[str, str] | None = None,
+    ) -> ExecResult:
+        """Runs Python source; see `coding_gym.sandbox.protocol.Sandbox.run_python`."""
+        return self.run(
+            python_command(source),
+            timeout_s=timeout_s,
+            max_output_bytes=max_output_bytes,
+            env=env,
+            stdin=stdin,
+        )
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""

@@ -7,6 +7,8 @@ Nothing here imports anything outside the standard library and this folder: `__m
     owner      the owner's side of a zygote: its orders and requests, the watch over its end
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
+    preloaders interpreters with modules imported that are forked into sandboxes
+    preload_program  what these run; a text
     warm_up    commands that make the server ready for its first sandbox
     host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
     plan       what a sandbox's first process will do, as a list of system calls

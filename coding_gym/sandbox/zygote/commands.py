@@ -11,6 +11,7 @@ from typing import Any
 from coding_gym.sandbox.zygote import process_table, replies, spawn, wire
 from coding_gym.sandbox.zygote.enclosures import NAMESPACE, Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
+from coding_gym.sandbox.zygote.preloaders import PreloadedLauncher
 from coding_gym.sandbox.zygote.replies import Reply
 from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
@@ -58,6 +59,7 @@ class Commands:
             enclosure.processes.pids,
             owns_network=enclosure.owns_network and not request["network"],
         )
+        self._preloaded = PreloadedLauncher(request["limits"]) if request.get("preload") else None
         self._shell: str = request["shell"]
         self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
         self._make_shells()
@@ -209,6 +211,10 @@ class Commands:
                 return self._waiting.start(text)
             self._waiting.end()
         env = self._env | _encoded(request["env"]) if request["env"] else self._env
+        if self._preloaded is not None and "source" in request:
+            forked = self._preloaded.start(request, stdin, env)
+            if forked is not None:
+                return forked
         try:
             return spawn.fresh(self.enclosure.launcher, text, stdin, env)
         except OSError as error:

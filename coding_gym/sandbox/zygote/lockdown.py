@@ -23,8 +23,8 @@ _PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 23
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
 _SECUREBITS_LOCKED = 0xEF
-_ADDR_NO_RANDOMIZE = 0x0040000
-_OOM_SCORE = 900  # the kernel's first choice, well before the trainer
+NO_RANDOMIZATION = 0x0040000  # a personality
+OOM_SCORE = 900  # the kernel's first choice, well before the trainer
 # Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
 # as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
 # lets nobody change it.
@@ -33,7 +33,7 @@ _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
 
 # Built once, in the server: a sandbox only installs it.
-_FILTER = seccomp.program(sc.machine())
+FILTER = seccomp.program(sc.machine())
 
 
 def set_network(calls: sc.Calls, *, shared: bool) -> None:
@@ -73,25 +73,25 @@ def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
     init's priority or affinity fail. An exec by a uid that is not root loses them.
     """
     with calls.step("set the out-of-memory score"):
-        calls.raise_oom_score(_OOM_SCORE)
+        calls.raise_oom_score(OOM_SCORE)
     with calls.step("switch address randomisation off"):
-        calls.call("personality", _ADDR_NO_RANDOMIZE)
+        calls.call("personality", NO_RANDOMIZATION)
     with calls.step("drop capabilities"):
         calls.prctl(_PR_SET_DUMPABLE, 0)
         calls.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
         calls.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
-        for capability in range(_num_capabilities()):
+        for capability in range(num_capabilities()):
             calls.prctl(_PR_CAPBSET_DROP, capability)
         _drop_effective_capabilities(calls)
         calls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
     with calls.step("set limits"):
         _set_limits(calls, limits)
     with calls.step("install the seccomp filter"):
-        calls.call("seccomp", sc.SET_FILTER, 0, sc.filter_record(_FILTER))
+        calls.call("seccomp", sc.SET_FILTER, 0, sc.filter_record(FILTER))
 
 
 @cache
-def _num_capabilities() -> int:
+def num_capabilities() -> int:
     """Returns how many capabilities this kernel knows."""
     for capability in range(64):
         try:
@@ -103,7 +103,7 @@ def _num_capabilities() -> int:
 
 def _drop_effective_capabilities(calls: sc.Calls) -> None:
     """Empties the effective and inheritable sets, but for one; the whole permitted set stays."""
-    permitted = (1 << _num_capabilities()) - 1
+    permitted = (1 << num_capabilities()) - 1
     sets = []
     for half in (0, 32):
         effective = 1 << _CAP_SYS_PTRACE >> half
@@ -113,6 +113,13 @@ def _drop_effective_capabilities(calls: sc.Calls) -> None:
 
 
 def _set_limits(calls: sc.Calls, limits: dict[str, int]) -> None:
+    for kind, value in limit_values(limits):
+        calls.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)
+
+
+def limit_values(limits: dict[str, int]) -> list[tuple[int, int]]:
+    """Returns the limits of init and all commands: pairs of a kind and its value."""
+    values = []
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
@@ -129,4 +136,5 @@ def _set_limits(calls: sc.Calls, limits: dict[str, int]) -> None:
         # The ceilings are the server's own, which a sandbox starts with.
         _, ceiling = resource.getrlimit(kind)
         value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        calls.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)
+        values.append((kind, value))
+    return values

@@ -16,7 +16,7 @@ from functools import partial
 from socket import socket
 from typing import Any, NamedTuple
 
-from coding_gym.sandbox.zygote import changes, image_root, lockdown, mounts, wire
+from coding_gym.sandbox.zygote import changes, image_root, lockdown, mounts, preloaders, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
 from coding_gym.sandbox.zygote.host_folders import ShownFolders
@@ -56,6 +56,7 @@ class PlannedSandbox:
         commands: What runs its commands.
         changed: The folders that hold what is changed in it.
         shown: What it needs of `ShownFolders`, and the names that this has there.
+        preload: The interpreter that its Python runs are forks of, if any.
     """
 
     namespaces: int
@@ -63,6 +64,7 @@ class PlannedSandbox:
     commands: Commands
     changed: changes.Changes
     shown: tuple[tuple[Hashable, str], ...]
+    preload: preloaders.Preload | None
 
 
 class PlanCache:
@@ -106,7 +108,8 @@ class PlanCache:
 
     def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
         request["names"] = [self._shown.place(item) for item in request["show"]]
-        plan = Plan()
+        preload = preloaders.planned(request)
+        plan = Plan(CHANNEL + 1 if preload is None else preloaders.BELL + 1)
         changed = _plan_sandbox(plan, request, self._channel)
         keys = map(self._shown.key, request["show"])
         return PlannedSandbox(
@@ -115,6 +118,7 @@ class PlanCache:
             commands=Commands(request, self._channel),
             changed=changed,
             shown=tuple(zip(keys, request["names"], strict=True)),
+            preload=preload,
         )
 
 
@@ -125,7 +129,7 @@ def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> cha
     """
     image = request["image"]
     with plan.step("leave the server behind"):
-        plan.call("close_range", CHANNEL + 1, 0x7FFFFFFF, 0)
+        plan.call("close_range", plan.first_free, 0x7FFFFFFF, 0)
         plan.call("rt_sigaction", _SIGCHLD, _DEFAULT_ACTION, 0, _MASK_BYTES)
     mounts.map_user(plan, image)
     with plan.step("mount the sandbox's tmpfs"):
@@ -163,7 +167,7 @@ class Plan(sc.Calls):
         self._calls: list[_Call] = []
         self._records = bytearray()
         self._step = ""
-        self._next = first_free
+        self.first_free = self._next = first_free
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

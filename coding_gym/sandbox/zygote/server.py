@@ -14,6 +14,7 @@ from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.host_folders import ShownFolders
 from coding_gym.sandbox.zygote.owner import serve
 from coding_gym.sandbox.zygote.plan import CHANNEL, PlanCache, PlannedSandbox
+from coding_gym.sandbox.zygote.preloaders import Preloaders
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.warm_up import warm_up
 
@@ -37,7 +38,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    plans = PlanCache(shown, control)
+    plans, preloaders = PlanCache(shown, control), Preloaders()
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
     sys.path.clear()
@@ -49,7 +50,7 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     os.dup2(null, 2)
     os.close(null)
     try:
-        serve(control, owner, partial(_open, control, plans))
+        serve(control, owner, partial(_open, control, plans, preloaders))
     finally:
         os._exit(0)
 
@@ -93,14 +94,23 @@ def _become(uid: int, gid: int) -> None:
         sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _open(control: socket.socket, plans: PlanCache, text: bytes, group: int | None) -> int:
+def _open(
+    control: socket.socket,
+    plans: PlanCache,
+    preloaders: Preloaders,
+    text: bytes,
+    group: int | None,
+) -> int:
     """Clones a sandbox's init and returns the owner's end of its channel."""
     planned = plans.get(text)
+    bell = None
     theirs = its = -1
     try:
+        if planned.preload is not None:
+            bell = preloaders.bell(planned.preload)
         theirs, its = sc.socket_pair()
         if sc.clone(planned.namespaces) == 0:
-            _become_init(its, control, planned, group)
+            _become_init(its, control, planned, group, bell)
         plans.tidy()
     except (OSError, SetupError) as error:
         if theirs >= 0:
@@ -111,16 +121,22 @@ def _open(control: socket.socket, plans: PlanCache, text: bytes, group: int | No
     finally:
         if its >= 0:
             os.close(its)
+        if bell is not None:
+            os.close(bell)
     return theirs
 
 
 def _become_init(
-    its: int, control: socket.socket, planned: PlannedSandbox, group: int | None
+    its: int,
+    control: socket.socket,
+    planned: PlannedSandbox,
+    group: int | None,
+    bell: int | None,
 ) -> NoReturn:
     """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        init.main(control, planned, group)
+        init.main(control, planned, group, bell)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))

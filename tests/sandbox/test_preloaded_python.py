@@ -1,0 +1,127 @@
+"""Python runs as forks of an interpreter that has imported modules already."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from repositories import write_files
+from sandbox_scene import BACKEND
+
+from coding_gym.errors import SandboxUnavailableError
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
+from coding_gym.sandbox.spec import Interpreter
+from coding_gym.testing import debug
+
+VERSIONS = [f"3.{minor}" for minor in range(6, 14)]
+_IS_WARM = "import sys; print('ahead' in sys.modules)"
+
+
+@pytest.fixture
+def make_spec(tmp_path: Path) -> Callable[..., SandboxSpec]:
+    def make(python: Interpreter | None = None, text: str = "COUNT = [0]\n") -> SandboxSpec:
+        site = write_files(tmp_path / f"site{len(list(tmp_path.iterdir()))}", {"ahead.py": text})
+        return SandboxSpec(
+            python=python or find_interpreter("3.11"),
+            mounts=(Mount(source=site, target="/opt/site"),),
+            env={"PYTHONPATH": "/opt/site"},
+            preload=("ahead",),
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_python_forks_with_the_result_of_a_cold_start(
+    version: str, make_spec: Callable[..., SandboxSpec]
+) -> None:
+    try:
+        python = find_interpreter(version)
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+    spec = make_spec(python)
+    scripts = (
+        "import sys; sys.path.append('/opt/site'); import ahead; print(ahead.COUNT, sys.path)",
+        "import os, sys; print(sys.argv, sys.stdin.read(), sorted(os.environ.items()))",
+        "import sys; print('é☂'); sys.exit('words')",
+        "def f():\n    raise ValueError('x')\nf()",
+        "import subprocess as s; print(s.run(['false']).returncode, s.run(['pwd']).returncode)",
+        "import os, threading; t = threading.Thread(target=print, args=(1,)); t.start()",
+    )
+    with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:
+        assert warm.run_python(_IS_WARM).output == "True\n"
+        for script in scripts:
+            wanted, got = (s.run_python(script, stdin=b"in\n") for s in (cold, warm))
+            assert (got.exit_code, got.output) == (wanted.exit_code, wanted.output), script
+
+
+def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec]) -> None:
+    count = "import ahead, os; ahead.COUNT[0] += 1; print(ahead.COUNT, os.environ.get('A'))"
+    with BACKEND.open(make_spec()) as first, BACKEND.open(make_spec()) as second:
+        for sandbox in (first, second, first):
+            assert sandbox.run_python(count, env={"A": "1"}).output == "[1] 1\n"
+            assert sandbox.run_python(count).output == "[1] None\n"
+
+
+def test_specs_with_other_modules_are_not_mixed_up(make_spec: Callable[..., SandboxSpec]) -> None:
+    specs = [make_spec(text=f"NUMBER = {number}\n") for number in range(6)]
+    show = "import ahead; print(ahead.NUMBER)"
+    for number, spec in [*enumerate(specs), *enumerate(specs)]:
+        with BACKEND.open(spec) as sandbox:
+            assert sandbox.run_python(show).output == f"{number}\n"
+
+
+@pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
+def test_a_module_of_that_name_on_the_path_makes_runs_cold(
+    name: str, make_spec: Callable[..., SandboxSpec]
+) -> None:
+    with BACKEND.open(make_spec()) as sandbox:
+        sandbox.write_file(name, b"")
+        assert sandbox.run_python(_IS_WARM).output == "False\n"
+        sandbox.run("rm -r *; mkdir /tmp/own; touch /tmp/own/ahead.py")
+        assert sandbox.run_python(_IS_WARM).output == "True\n"
+        own = {"PYTHONPATH": "/opt/site:/tmp/own"}
+        assert sandbox.run_python(_IS_WARM, env=own).output == "False\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["import os; os._exit(1)", "raise ValueError", "x = bytearray(3 << 30)"]
+)
+def test_runs_are_cold_where_a_preloader_cannot_start(
+    text: str, make_spec: Callable[..., SandboxSpec]
+) -> None:
+    with BACKEND.open(make_spec(text=text)) as sandbox:
+        for _ in range(2):
+            assert sandbox.run_python(_IS_WARM).output == "False\n"
+
+
+def test_runs_are_cold_after_the_death_of_the_preloader(
+    make_spec: Callable[..., SandboxSpec],
+) -> None:
+    spec = make_spec(text="import os, signal\nPID = os.getpid()\n")
+    with BACKEND.open(spec) as sandbox:
+        assert sandbox.run_python(_IS_WARM).output == "True\n"
+        server = _children(debug.helper_pid(BACKEND))[0]
+        for pid in _children(server):
+            if b"The preloader" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, 9)
+        assert sandbox.run_python(_IS_WARM).output == "False\n"
+        with BACKEND.open(spec) as other:
+            assert other.run_python(_IS_WARM).output == "True\n"
+
+
+def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
+    limits = SandboxLimits(num_processes=40, num_open_files=64, file_bytes=1 << 20)
+    show = "import resource as r; print([r.getrlimit(getattr(r, 'RLIMIT_' + n)) for n in "
+    show += "('NOFILE', 'NPROC', 'FSIZE', 'CORE', 'DATA', 'NICE', 'MEMLOCK', 'SIGPENDING')])"
+    spec = replace(make_spec(), limits=limits)
+    with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:
+        assert warm.run_python(_IS_WARM).output == "True\n"
+        assert warm.run_python(show).output == cold.run_python(show).output
+        assert "(64, 64)" in warm.run_python(show).output
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in text.split()]
