@@ -1,0 +1,121 @@
+"""The attacks from inside a fork of the preloaded interpreter, and attacks on its mechanism."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from arena import Arena
+from attack import IMPORTS, Attack
+from attack_tables import TABLES
+from sentinels import Host
+
+from coding_gym.calls import ExecResult
+from coding_gym.sandbox import Mount, Sandbox
+from coding_gym.sandbox.namespace import NamespaceBackend
+
+_TIMEOUT_S = 20.0
+_ATTACKS = [attack for table in TABLES.values() for attack in table]
+_OWN = (
+    Attack(
+        name="the preloader and the process between",
+        script="""
+        parent = os.getppid()
+        attempt('parent', lambda: parent if parent != 1 else 0.5)
+        pids = {int(p) for p in os.listdir('/proc') if p.isdecimal()} - {os.getpid()}
+        attempt('others', lambda: sorted(pids))
+        attempt('descriptors', lambda: [n for n in range(3, 1000) if n not in (HERE, GO)
+                                        and not fcntl.fcntl(n, fcntl.F_GETFD) < 0])
+        attempt('group', lambda: os.getpgid(0) != os.getpid() or os.getsid(0) != os.getpid())
+        """,
+        report="parent nothing, others nothing, descriptors EBADF, group nothing",
+    ),
+    Attack(
+        name="rights that the preloader has",
+        script="""
+        status = read('/proc/self/status').decode()
+        sets = re.findall('Cap...:.*?([0-9a-f]{16})', status)
+        attempt('sets', lambda: [s for s in sets if int(s, 16)])
+        attempt('filter', lambda: 'Seccomp:\\t2' not in status)
+        attempt('privileges', lambda: 'NoNewPrivs:\\t1' not in status)
+        init = os.pidfd_open(1)
+        attempt('setns', lambda: call('setns', init, 0x20000))
+        attempt('unshare', lambda: call('unshare', 0x10000000))
+        attempt('chroot', lambda: os.chroot('/tmp'))
+        attempt('securebits', lambda: libc.prctl(27, 0, 0, 0, 0) != 0xEF)
+        attempt('memory', lambda: resource.getrlimit(resource.RLIMIT_DATA)[0] == 1 << 30)
+        """,
+        report="sets nothing, filter nothing, privileges nothing, setns EPERM, unshare EPERM,"
+        " chroot EPERM, securebits nothing, memory nothing",
+    ),
+)
+
+
+_POISON = """
+import inner, sys, os, builtins
+inner.HELD.append(1); builtins.print = None; sys.path.insert(0, '/tmp'); os.umask(0); os.nice(5)
+secret = 'needle-of-' + 'one-run'
+"""
+_LOOK = """
+import inner, re, sys, os
+print(inner.HELD, os.umask(18), os.nice(0), '/tmp' in sys.path)
+tails, counts = (b'-run', b'-RUN'), [0, 0]  # of the secret; of one that only this run has
+with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:
+    for start, end in re.findall('^(\\w+)-(\\w+) rw', maps.read(), re.M):
+        memory.seek(int(start, 16))
+        data = memory.read(int(end, 16) - int(start, 16))
+        for number, tail in enumerate(tails):
+            counts[number] += data.count(b'needle-of-one-run-of-a' + tail)
+        del data
+print(counts[0] <= counts[1])
+"""
+_SECRET = b"needle-of-one-run-of-a-run"
+
+
+class ForkArena(Arena):
+    """Runs the scripts of attacks as sources of `run_python`, in forks of a preloader."""
+
+    def __init__(self, host: Host, site: Path) -> None:
+        super().__init__(host)
+        mounts = (*self.spec.mounts, Mount(source=site, target="/opt/site"))
+        env = {"PYTHONPATH": "/opt/site"}
+        self.spec = replace(self.spec, mounts=mounts, env=env, preload=("inner",))
+
+    def run(self, attack: Attack, attacker: Sandbox) -> ExecResult:
+        """Runs an attack's script in a fork."""
+        warm = attacker.run_python("import sys; print('inner' in sys.modules)").output
+        assert warm == "True\n"
+        source = IMPORTS + attack.source(self.host.facts())
+        return attacker.run_python(source, timeout_s=_TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkArena]:
+    site = tmp_path_factory.mktemp("site")
+    site.chmod(0o755)
+    (site / "inner.py").write_text("HELD = []\n", encoding="utf-8")
+    with closing(Host(NamespaceBackend().owner())) as host, closing(ForkArena(host, site)) as made:
+        yield made
+
+
+@pytest.mark.parametrize("attack", [*_OWN, *_ATTACKS], ids=str)
+def test_attack_in_a_fork_is_blocked(attack: Attack, forks: ForkArena) -> None:
+    forks.assert_blocked(attack)
+
+
+def test_a_fork_meets_nothing_of_earlier_runs_and_poisons_none(forks: ForkArena) -> None:
+    with forks.backend.open(forks.spec) as one, forks.backend.open(forks.spec) as other:
+        for sandbox in (one, other):
+            assert sandbox.run_python(_POISON, stdin=_SECRET, env={"A": _SECRET.decode()}).ok
+        for sandbox in (one, other):
+            assert sandbox.run_python(_LOOK).output == "[] 18 0 False\nTrue\n"
+
+
+def test_no_file_of_a_sandbox_acts_before_the_seal(forks: ForkArena) -> None:
+    with forks.backend.open(forks.spec) as attacker:
+        for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):
+            attacker.write_file(name, b"import os; os.write(1, b'acted')")
+            attacker.write_file(f"/home/agent/.local/lib/{name}", b"import os; os._exit(9)")
+        env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
+        assert attacker.run_python("print('only this')", env=env).output == "only this\n"
