@@ -207,16 +207,12 @@ def _layer(backend: SandboxBackend) -> Iterator[Path]:
         yield folder
 
 
-def _expect(sandbox: Sandbox, command: str, output: str) -> None:
+def _expect(command: str, output: str, sandbox: Sandbox) -> None:
     result = sandbox.run(command, timeout_s=_TIMEOUT_S)
     if (result.exit_code, result.output) != (0, output):
         raise SandboxError(
             f"`{command}` ended with {result.exit_code} and printed {result.output.strip()!r}"
         )
-
-
-def _command(command: str, output: str) -> Callable[[Sandbox], None]:
-    return lambda sandbox: _expect(sandbox, command, output)
 
 
 def _snapshot(sandbox: Sandbox) -> None:
@@ -227,7 +223,7 @@ def _snapshot(sandbox: Sandbox) -> None:
     if sandbox.read_file("kept/other") != b"data\n":
         raise SandboxError("a file that was written reads differently")
     seen = "moved\nkept\nnew\nelsewhere\nkept\nremoved\n"
-    _expect(sandbox, "cat elsewhere/file kept/file; ls", seen)
+    _expect("cat elsewhere/file kept/file; ls", seen, sandbox)
 
 
 def _stop(sandbox: Sandbox) -> None:
@@ -258,11 +254,11 @@ _MOVE = "mv moved elsewhere && cat elsewhere/file"
 _CHANGE = "echo new >> kept/file && chmod 700 kept/file && cat kept/file"
 _USE_TMP = 'file=$(mktemp) && echo x > "$file" && cat "$file" ~/none 2>&- || :'
 _STEPS: tuple[tuple[str, Callable[[Sandbox], None], Promise | None], ...] = (
-    ("run a command", _command("echo works", "works\n"), None),
-    ("remove a folder of the template", _command(_REMOVE, ""), None),
-    ("move a folder of the template", _command(_MOVE, "moved\n"), None),
-    ("change files of the template", _command(_CHANGE, "kept\nnew\n"), None),
-    ("make a temporary file", _command(_USE_TMP, "x\n"), None),
+    ("run a command", partial(_expect, "echo works", "works\n"), None),
+    ("remove a folder of the template", partial(_expect, _REMOVE, ""), None),
+    ("move a folder of the template", partial(_expect, _MOVE, "moved\n"), None),
+    ("change files of the template", partial(_expect, _CHANGE, "kept\nnew\n"), None),
+    ("make a temporary file", partial(_expect, _USE_TMP, "x\n"), None),
     ("snapshot and restore", _snapshot, None),
     ("end a command at its time limit", _stop, None),
     ("keep the network closed", _keep_network_closed, Promise.NO_NETWORK),
