@@ -18,19 +18,31 @@ from coding_gym.sandbox.spec import HOME, WORKDIR
 
 # What a script may print beside a file, such as why it cannot be read.
 MESSAGE_BYTES = 1 << 16
+# bash reads and prints between NULs; programs are quicker, where the image has them.
 _CHECKED_PATH = """LC_ALL=C; path={path}
 refuse() {{ echo "refused: $1"; exit 1; }}
+copy() {{
+  local text
+  while IFS= read -r -d '' text; do printf '%s\\0' "$text" || return; done
+  printf %s "$text"
+}}
 [[ -d $path ]] && refuse EISDIR
 [[ -e $path && ! -f $path ]] && refuse EINVAL
 """
-_READ = 'head -c {limit} <"$path"'
+_READ = """exec 5<"$path" || exit 1
+type -P head >/dev/null && exec head -c {limit} <&5
+copy <&5
+"""
 _WRITE = """is_new=
 [[ -e $path || -L $path ]] || is_new=yes
 if [[ $is_new && $path = */* && ! -d ${path%/*} ]]; then
   # Where a file is in the way, opening says so better.
   message=$(mkdir -p -- "${path%/*}/" 2>&1) || [[ $message = *"File exists" ]] || refuse "$message"
 fi
-cat >"$path" && exit
+exec 5>"$path" || exit 1
+copy=copy
+type -P cat >/dev/null && copy=cat
+$copy >&5 && exit
 [[ $is_new ]] && rm -f -- "$path"
 exit 1
 """

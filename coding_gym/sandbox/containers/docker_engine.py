@@ -89,28 +89,23 @@ class Engine:
         """Whether a path of this process names the same file for the daemon.
 
         Not so where the daemon is another machine's, or this process in a container. Tried once,
-        with a file in a container of the image that is never started.
+        with a folder bound to a container of the image that is never started.
         """
         if self._shares_files is None:
             with tempfile.TemporaryDirectory() as folder:
                 token = secrets.token_bytes(16)
                 Path(folder, "token").write_bytes(token)
-                self._shares_files = self._read_bound(image, folder) == token
+                mount = {"Type": "bind", "Source": folder, "Target": "/coding_gym"}
+                host_config = self.api.create_host_config(mounts=[mount], network_mode="none")
+                try:
+                    container = self.create(image, command=["true"], host_config=host_config)
+                    self._shares_files = self.read_file(container, "/coding_gym/token") == token
+                    self.remove(container)
+                except docker.errors.APIError as error:
+                    if "bind source path does not exist" not in str(error.explanation):
+                        raise
+                    self._shares_files = False
         return self._shares_files
-
-    def _read_bound(self, image: str, folder: str) -> bytes:
-        bind = {"Type": "bind", "Source": folder, "Target": "/coding_gym", "ReadOnly": True}
-        host_config = self.api.create_host_config(mounts=[bind], network_mode="none")
-        try:
-            container = self.create(image, command=["true"], host_config=host_config)
-        except docker.errors.APIError as error:
-            if "bind source path does not exist" not in str(error.explanation):
-                raise
-            return b""
-        try:
-            return self.read_file(container, "/coding_gym/token")
-        finally:
-            self.remove(container)
 
     @contextmanager
     def errors_as(self, what: str) -> Iterator[None]:

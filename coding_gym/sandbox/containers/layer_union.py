@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-import stat
 import tarfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import BinaryIO, cast
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.spec import WORKDIR
@@ -19,7 +19,7 @@ def names(layers: tuple[Path, ...]) -> frozenset[str]:
         SandboxError: A layer cannot be read.
     """
     try:
-        return frozenset(name for name, _ in _united(layers))
+        return frozenset(_united(layers))
     except OSError as error:
         raise SandboxError(f"a layer cannot be read: {error}") from error
 
@@ -39,15 +39,9 @@ def digest(layers: tuple[Path, ...]) -> str:
 @cache
 def _digest(layers: tuple[tuple[Path, int, int, int], ...]) -> str:
     total = hashlib.sha256()
-    for name, path in _united(tuple(layer for layer, *_ in layers)):
-        facts = path.lstat()
-        line = f"{name}\0{facts.st_mode}\0{int(facts.st_mtime)}\0{facts.st_size}\0"
-        total.update(os.fsencode(line))
-        if stat.S_ISLNK(facts.st_mode):
-            total.update(os.fsencode(path.readlink()))
-        elif stat.S_ISREG(facts.st_mode):
-            with path.open("rb") as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+    file = cast("BinaryIO", SimpleNamespace(write=total.update))
+    with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        add_to(tar, tuple(layer for layer, *_ in layers), (0, 0))
     return total.hexdigest()
 
 
@@ -62,7 +56,7 @@ def add_to(tar: tarfile.TarFile, layers: tuple[Path, ...], user: tuple[int, int]
     Raises:
         OSError: A layer cannot be read.
     """
-    for name, path in _united(layers):
+    for name, path in sorted(_united(layers).items()):
         entry = tar.gettarinfo(str(path), f"{WORKDIR.strip('/')}/{name}")
         entry.uid, entry.gid = user
         entry.uname = entry.gname = ""
@@ -73,28 +67,22 @@ def add_to(tar: tarfile.TarFile, layers: tuple[Path, ...], user: tuple[int, int]
             tar.addfile(entry)
 
 
-def _united(layers: tuple[Path, ...]) -> list[tuple[str, Path]]:
-    """Returns relative and real path of all that the union shows, sorted; upper layers hide."""
+def _united(layers: tuple[Path, ...]) -> dict[str, Path]:
+    """Returns all that the union shows, by relative path; upper layers hide lower ones."""
     shown: dict[str, Path] = {}
     covered: set[str] = set()
     for layer in layers:
         files = set()
-        for name, path in _entries(layer):
-            if name in shown or any(str(parent) in covered for parent in Path(name).parents):
-                continue
-            shown[name] = path
-            if path.is_symlink() or not path.is_dir():
-                files.add(name)
+        for folder, folders, others in os.walk(layer, onerror=_raise):
+            for path in (Path(folder, name) for name in (*folders, *others)):
+                name = path.relative_to(layer)
+                if str(name) in shown or any(str(parent) in covered for parent in name.parents):
+                    continue
+                shown[str(name)] = path
+                if path.is_symlink() or not path.is_dir():
+                    files.add(str(name))
         covered |= files
-    return sorted(shown.items())
-
-
-def _entries(layer: Path) -> Iterator[tuple[str, Path]]:
-    """Yields everything in a folder by relative path, folders before what they hold."""
-    for folder, folders, files in os.walk(layer, onerror=_raise):
-        for name in (*folders, *files):
-            path = Path(folder, name)
-            yield str(path.relative_to(layer)), path
+    return shown
 
 
 def _raise(error: OSError) -> None:

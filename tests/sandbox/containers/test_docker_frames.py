@@ -9,7 +9,7 @@ import pytest
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
-from coding_gym.sandbox.containers.docker_transport import Demultiplexer
+from coding_gym.sandbox.containers.docker_backend import Demultiplexer
 from coding_gym.sandbox.containers.loop_protocol import Answer, request
 from coding_gym.sandbox.zygote.output import BoundedOutput
 
