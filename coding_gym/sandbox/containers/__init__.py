@@ -16,6 +16,5 @@ and reads the answer.
 """
 
 from coding_gym.sandbox.containers.docker_backend import DockerBackend
-from coding_gym.sandbox.containers.docker_images import remove_images
 
-__all__ = ["DockerBackend", "remove_images"]
+__all__ = ["DockerBackend"]

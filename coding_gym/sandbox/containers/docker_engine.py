@@ -162,16 +162,6 @@ class Engine:
             file.seek(0)
             self.api.put_archive(container, "/", file)
 
-    def remove_image(self, name: str) -> bool:
-        """Removes an image; False where it is in use."""
-        try:
-            self.api.remove_image(name)
-        except docker.errors.APIError as error:
-            if error.status_code != _CONFLICT:
-                raise
-            return False
-        return True
-
     def attach(self, container: str) -> socket.socket:
         """Returns a stream to and from a container's first process."""
         params = {"stdin": 1, "stdout": 1, "stream": 1}

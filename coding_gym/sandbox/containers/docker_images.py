@@ -9,7 +9,6 @@ import io
 import json
 import os
 import posixpath
-import re
 import tarfile
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.containers import layer_union
-from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine, connect
+from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.manifest import Manifest, machine_architecture, read_manifest
 from coding_gym.sandbox.images.store import find_image
@@ -33,8 +32,6 @@ from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 FIRST_BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _BUILT, _LOADED = "coding-gym-layers", "coding-gym-images"
-# Podman says where a name without a place is.
-_OURS = re.compile(rf"(localhost/|docker\.io/library/)?({_BUILT}|{_LOADED}):")
 _LABEL, _USER_LABEL = "coding_gym.image", "coding_gym.user"
 # Part of every key: raised whenever what a build leaves changes.
 _SCHEMA = 4
@@ -94,33 +91,6 @@ def build(
     # Podman puts variables of its own into what it builds.
     pairs = (pair.partition("=") for pair in (base.get("Config") or {}).get("Env") or ())
     return BuiltImage(found["Id"], {name: value for name, _, value in pairs}, chosen)
-
-
-def remove_images(host: str = "") -> int:
-    """Removes all images that were built from layers or loaded from files; returns how many.
-
-    They are built and loaded again when they are wanted. Those in use stay, and those that somebody
-    gave another name, or built on them.
-
-    Args:
-        host: The daemon; "" for what ``DOCKER_HOST`` says.
-
-    Raises:
-        SandboxUnavailableError: No daemon answers.
-        SandboxError: It refuses.
-    """
-    engine = connect(host)
-    with _lock(os.getpid()), engine.errors_as("remove images"):
-        newest_first = sorted(engine.api.images(), key=lambda image: -image["Created"])
-        return sum(engine.remove_image(image["Id"]) for image in newest_first if _is_ours(image))
-
-
-def _is_ours(image: dict[str, Any]) -> bool:
-    """Whether all names of an image are ours; one without a name has our label."""
-    names = [name for name in image["RepoTags"] or () if name != "<none>:<none>"]
-    if not names:
-        return _LABEL in (image["Labels"] or {})
-    return all(map(_OURS.match, names))
 
 
 def _find_base(engine: Engine, name: str) -> dict[str, Any]:
