@@ -16,16 +16,15 @@ is the process that opens sandboxes. `backend_checks` are the checks that backen
 ``open`` of a ``namespace`` sandbox, file by file:
 
     1. select.py                finds the backend
-    2. namespace.py             checks the snapshot, makes a control group, retries a lost zygote
-    3. namespace_request.py     turns the spec into a JSON request
-    4. zygotes.py               the zygote of this process, started when first needed
-    6. channel.py               the socket's owner side: waits until the sandbox is ready
-    7. zygote/server.py         inside: clones a first process in new namespaces
-    8. zygote/plan.py           its system calls, planned once for equal requests
-    9. zygote/mounts.py         overlay, root, /tmp, /proc, mounts
-    10. zygote/lockdown.py      capabilities, limits, seccomp
-    11. zygote/init.py          the first process: takes a snapshot's files, then serves
-    12. served_sandbox.py       the handle that the caller gets
+    2. namespace.py             turns the spec into a JSON request, retries a lost zygote
+    3. zygotes.py               the zygote of this process, started when first needed
+    4. channel.py               the socket's owner side: waits until the sandbox is ready
+    5. zygote/server.py         inside: clones a first process in new namespaces
+    6. zygote/plan.py           its system calls, planned once for equal requests
+    7. zygote/mounts.py         overlay, root, /tmp, /proc, mounts
+    8. zygote/lockdown.py      capabilities, limits, seccomp
+    9. zygote/init.py          the first process: takes a snapshot's files, then serves
+    10. served_sandbox.py       the handle that the caller gets
 
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
 

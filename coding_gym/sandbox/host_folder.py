@@ -28,23 +28,6 @@ from coding_gym.sandbox.zygotes import with_zygote
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
 
 
-def check_request(
-    backend: str, spec: SandboxSpec, snapshot: Snapshot | None, *, missing: Collection[Promise]
-) -> None:
-    """Raises InvalidArgumentError for what no sandbox in a folder can be.
-
-    Args:
-        backend: Name of the backend.
-        spec: The spec.
-        snapshot: Files for the start.
-        missing: The promises that the backend never keeps.
-    """
-    check_spec(spec, backend=backend, missing=missing)
-    if snapshot is not None:
-        check_snapshot(snapshot, backend=backend, spec=spec)
-        check_fits(snapshot)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFolder:
     """The files of one sandbox, and where commands find what its spec wants elsewhere.
@@ -154,74 +137,67 @@ def variables(
 def open_sandbox(
     backend: str,
     spec: SandboxSpec,
-    owner: tuple[int, int],
-    prepare: Callable[[Path, SandboxSpec], tuple[HostFolder, dict[str, Any]]],
     snapshot: Snapshot | None,
+    *,
+    owner: tuple[int, int],
+    missing: Collection[Promise],
+    prepare: Callable[[Path, SandboxSpec], tuple[HostFolder, dict[str, Any]]],
 ) -> ServedSandbox:
     """Opens a sandbox in a folder of its own.
 
     Args:
         backend: Name of the backend.
-        spec: What is wanted; checked by `check_spec`.
-        owner: The uid and gid of commands.
-        prepare: Fills a folder; returns what is in it, and what an inner server has to know of its
-            enclosure: ``env`` and ``landlock``, which is None or has ``abi`` and ``grants``.
+        spec: Its folders, interpreter and limits.
         snapshot: Files that it has from the start.
+        owner: The uid and gid of commands.
+        missing: The promises that the backend never keeps.
+        prepare: Fills a folder; returns its files, and the orders of an inner server about its
+            enclosure: ``env`` and ``landlock``, which is None or has ``abi`` and ``grants``.
 
     Raises:
+        InvalidArgumentError: No sandbox of the backend can have that spec or snapshot.
         SetupError: A step of the set-up failed.
         SandboxError: The folder could not be made, or the processes not be started.
     """
-    try:
-        folder = make_folder(backend)
-    except OSError as error:
-        raise SandboxError(f"no temporary folder could be made: {error}") from error
-    try:
-        # What a snapshot holds takes the place of all layers.
-        wanted = spec if snapshot is None else replace(spec, layers=())
-        files, enclosure = prepare(folder, wanted)
-    except (OSError, shutil.Error) as error:
-        remove_folder(folder)
-        raise SandboxError(f"cannot open a sandbox: {error}") from error
-    except BaseException:
-        remove_folder(folder)
-        raise
-    orders = {
-        "uid": owner[0],
-        "gid": owner[1],
-        "folder": str(folder),
-        "writable": files.writable,
-        "network": spec.network,
-        "shell": spec.shell,
-        "limits": {
-            "num_processes": spec.limits.num_processes,
-            "memory_bytes": spec.limits.memory_bytes,
-            "file_bytes": spec.limits.file_bytes,
-            "num_open_files": spec.limits.num_open_files,
-        },
-        **enclosure,
-    }
-    sandbox = ServedSandbox(backend, spec, _start(folder, spec, orders), places=files.places)
+    check_spec(spec, backend=backend, missing=missing)
     if snapshot is not None:
-        sandbox.restore(snapshot)
-    return sandbox
-
-
-def _start(folder: Path, spec: SandboxSpec, orders: dict[str, Any]) -> Channel:
-    """Starts the processes of a sandbox and waits until they are ready.
-
-    They go with the channel, and so does the folder; both are gone after an error.
-    """
+        check_snapshot(snapshot, backend=backend, spec=spec)
+        check_fits(snapshot)
     with ExitStack() as undo:
-        undo.callback(remove_folder, folder)
         try:
+            folder = make_folder(backend)
+            undo.callback(remove_folder, folder)
+            # The files of a snapshot take the place of all layers.
+            wanted = spec if snapshot is None else replace(spec, layers=())
+            files, enclosure = prepare(folder, wanted)
             group = cgroups.make_group(spec.limits)
-        except OSError as error:
-            raise SandboxError(f"no control group for a sandbox: {error}") from error
+        except (OSError, shutil.Error) as error:
+            raise SandboxError(f"cannot open a sandbox: {error}") from error
         if group is not None:
             undo.callback(group.close)
         user = os.geteuid(), os.getegid()
         stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group))
         channel = Channel(stream, undo)
-    channel.wait_until_ready(wire.pack(orders))
-    return channel
+    channel.wait_until_ready(wire.pack(_orders(spec, files, owner) | enclosure))
+    sandbox = ServedSandbox(backend, spec, channel, places=files.places)
+    if snapshot is not None:
+        sandbox.restore(snapshot)
+    return sandbox
+
+
+def _orders(spec: SandboxSpec, files: HostFolder, owner: tuple[int, int]) -> dict[str, Any]:
+    limits = spec.limits
+    return {
+        "uid": owner[0],
+        "gid": owner[1],
+        "folder": str(files.path),
+        "writable": files.writable,
+        "network": spec.network,
+        "shell": spec.shell,
+        "limits": {
+            "num_processes": limits.num_processes,
+            "memory_bytes": limits.memory_bytes,
+            "file_bytes": limits.file_bytes,
+            "num_open_files": limits.num_open_files,
+        },
+    }

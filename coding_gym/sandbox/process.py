@@ -72,9 +72,15 @@ class ProcessBackend:
             stacklevel=2,
         )
         _require_linux()
-        host_folder.check_request(self.name, spec, snapshot, missing=_missing())
         try:
-            return host_folder.open_sandbox(self.name, spec, self.owner(), self._prepare, snapshot)
+            return host_folder.open_sandbox(
+                self.name,
+                spec,
+                snapshot,
+                owner=self.owner(),
+                missing=_missing(),
+                prepare=self._prepare,
+            )
         except SetupError as error:
             raise SandboxError(str(error)) from error
 

@@ -25,8 +25,7 @@ from coding_gym.sandbox import (
     SandboxSpec,
     default_interpreter,
 )
-from coding_gym.sandbox.landlock import LandlockBackend
-from coding_gym.sandbox.landlock.grants import tree_grants
+from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
 from coding_gym.sandbox.zygote import landlock_rights
 from coding_gym.testing.beacon import beacon

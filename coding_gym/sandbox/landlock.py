@@ -1,8 +1,11 @@
 """The ``landlock`` backend: for machines that forbid user namespaces. No mounts, no daemon."""
 
+import atexit
 import os
-from collections.abc import Iterator
-from functools import partial
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,20 @@ from coding_gym.errors import SandboxUnavailableError
 from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups
 from coding_gym.sandbox.backend_checks import failed_probe
-from coding_gym.sandbox.host_folder import HostFolder, check_request, fill, open_sandbox, variables
-from coding_gym.sandbox.landlock.grants import Grant, is_system, system_grants, tree_grants
-from coding_gym.sandbox.landlock.reach import admit, reachable, reachable_python
+from coding_gym.sandbox.host_folder import HostFolder, fill, open_sandbox, variables
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
+from coding_gym.sandbox.tree_copies import add_file, add_tree
 from coding_gym.sandbox.zygote import landlock_rights
+from coding_gym.sandbox.zygote.host_folders import THIRD_PARTY
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygote.syscalls import machine
 from coding_gym.sandbox.zygotes import require_linux
+
+Grant = tuple[str, str]
 
 NAME = "landlock"
 # Without mounts there is one view of the files; without cgroups, nothing to count with.
@@ -46,6 +52,35 @@ _PATIENCE = "run it again; if it keeps failing, report it with this message"
 _NO_LANDLOCK = (
     "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
 )
+_PACKAGE = Path(__file__).parents[1]
+_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_ETC = (
+    "alternatives",
+    "ca-certificates",
+    "crypto-policies",
+    "debian_version",
+    "group",
+    "hosts",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "nsswitch.conf",
+    "os-release",
+    "passwd",
+    "pki",
+    "protocols",
+    "services",
+    "ssl",
+)
+# They tell of the machine, and nothing of what runs on it.
+_PROC = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
+_CPUS = ("online", "possible", "present")
+# Not needed to run programs, and most of the size.
+_LEFT_OUT = ("*.a", "test", "idlelib", "lib2to3")
+_PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
 
 
 class LandlockBackend:
@@ -102,10 +137,11 @@ class LandlockBackend:
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """
-        check_request(NAME, spec, snapshot, missing=_NEVER)
         self._require_landlock()
         try:
-            return open_sandbox(NAME, spec, self.owner(), self._prepare, snapshot)
+            return open_sandbox(
+                NAME, spec, snapshot, owner=self.owner(), missing=_NEVER, prepare=self._prepare
+            )
         except SetupError as failure:
             raise SandboxUnavailableError(str(failure), _remedy(failure)) from failure
 
@@ -174,3 +210,153 @@ def _remedy(failure: SetupError) -> str:
     if "Landlock" in failure.step:
         return "allow landlock_create_ruleset and its kin in the container's seccomp profile"
     return _PATIENCE
+
+
+@cache
+def system_grants() -> tuple[Grant, ...]:
+    """Returns the rules for what every sandbox sees: programs, libraries, devices."""
+    grants = [("device", f"/dev/{name}") for name in _DEVICES]
+    grants += [("read", f"/etc/{name}") for name in _ETC]
+    grants += [("read", str(path)) for path in sorted(Path("/etc").glob("java-*-openjdk"))]
+    grants += [("read", f"/proc/{name}") for name in _PROC]
+    grants += [("read", f"/sys/devices/system/cpu/{name}") for name in _CPUS]
+    for name in _TOP_FOLDERS:
+        folder = Path("/") / name
+        if folder.is_dir() and not folder.is_symlink():
+            grants += tree_grants(folder)
+    return tuple(grants)
+
+
+@cache
+def tree_grants(folder: Path) -> tuple[Grant, ...]:
+    """Returns the rules for a folder with programs, less its third-party Python packages.
+
+    Args:
+        folder: Such as ``/usr`` or the prefix of an interpreter.
+    """
+    found = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
+    hidden = {str(path.resolve()) for path in (*found, _PACKAGE)}
+    return tuple(_allow(str(folder), hidden))
+
+
+def is_system(path: Path) -> bool:
+    """Whether a path is part of what every sandbox sees."""
+    return any(path.is_relative_to(f"/{name}") for name in _TOP_FOLDERS)
+
+
+def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
+    if path in hidden:
+        return
+    if not any(other.startswith(f"{path}/") for other in hidden):
+        yield "read", path
+        return
+    # Strings: there may be thousands of entries.
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if not entry.is_symlink():
+                yield from _allow(entry.path, hidden)
+
+
+def admit(folder: Path, user: tuple[int, int]) -> None:
+    """Lets commands pass through a private folder of ours, and no other user of the machine.
+
+    The files that commands make in it may be open to everybody, or run with their uid.
+
+    Args:
+        folder: Of `make_folder`.
+        user: The uid and gid of commands, where they are not ours.
+    """
+    if user[0] != os.geteuid():
+        os.chown(folder, -1, user[1])
+        folder.chmod(0o710)
+
+
+def reachable(path: Path, user: tuple[int, int]) -> Path:
+    """Returns a path at which a user finds what is at ``path``: itself, or a copy.
+
+    Without mounts a path is a path: one below root's home stays out of reach of commands that run
+    as another user, whatever Landlock allows.
+
+    Raises:
+        OSError: It cannot be copied.
+    """
+    real = path.resolve()
+    return real if _may_reach(real, user) else _copy(real, user, _everything)
+
+
+def reachable_python(prefix: Path, user: tuple[int, int]) -> Path:
+    """Returns an interpreter's prefix, or a copy of it without third-party packages.
+
+    Python finds its own modules by listing their folder. Landlock cannot allow the listing of a
+    folder and refuse that of the folders in it, where most installations keep those packages.
+    """
+    real = prefix.resolve()
+    packages = [path for name in _PACKAGES for path in real.glob(f"lib*/py*/{name}")]
+    is_mixed = any((path.parent / "os.py").exists() for path in packages)
+    if not is_mixed and _may_reach(real, user):
+        return real
+    return _copy(real, user, _is_needed)
+
+
+def _may_reach(path: Path, user: tuple[int, int]) -> bool:
+    return all(_may_pass(folder, *user) for folder in path.parents)
+
+
+def _may_pass(folder: Path, uid: int, gid: int) -> bool:
+    facts = folder.stat()
+    if facts.st_uid == uid:
+        return bool(facts.st_mode & 0o100)
+    return bool(facts.st_mode & (0o010 if facts.st_gid == gid else 0o001))
+
+
+def _everything(_: Path) -> bool:
+    return True
+
+
+def _is_needed(path: Path) -> bool:
+    """Whether a part of an interpreter's prefix is copied: neither packages nor tests."""
+    return path.name not in _PACKAGES and not any(path.match(name) for name in _LEFT_OUT)
+
+
+def _copy(source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]) -> Path:
+    """Returns a copy that this process keeps until it ends, made anew where the source changed."""
+    facts, pid = source.stat(), os.getpid()
+    with _lock_of_copies(pid):
+        return _made_copy(source, facts.st_ino, facts.st_mtime_ns, user, is_wanted, pid)
+
+
+@cache
+def _lock_of_copies(_pid: int) -> threading.Lock:
+    return threading.Lock()  # for each process: a fork may inherit one that is never released
+
+
+@cache
+def _made_copy(
+    source: Path,
+    _inode: int,
+    _mtime_ns: int,
+    user: tuple[int, int],
+    is_wanted: Callable[[Path], bool],
+    pid: int,
+) -> Path:
+    place = Path(tempfile.mkdtemp(dir=_folder_of_copies(user, pid))) / source.name
+    place.parent.chmod(0o755)
+    if source.is_file():
+        add_file(source, place)
+    else:
+        place.mkdir()
+        add_tree(source, place, is_wanted=is_wanted)
+    return place
+
+
+@cache
+def _folder_of_copies(user: tuple[int, int], pid: int) -> Path:
+    folder = make_folder("shown")
+    admit(folder, user)
+    atexit.register(_remove, folder, pid)
+    return folder
+
+
+def _remove(folder: Path, pid: int) -> None:
+    if os.getpid() == pid:  # and not a fork that ends as its parent would
+        remove_folder(folder)
