@@ -133,7 +133,11 @@ class Channel(OwnerHandle):
             self._stream.sendall(message)
             more = True
             while more:
-                header, chunk = self._receive(timeout_s, MAX_CHUNK_BYTES)
+                header, chunk = wire.receive(
+                    self._stream,
+                    max_body_bytes=MAX_CHUNK_BYTES,
+                    deadline=time.monotonic() + timeout_s,
+                )
                 data.write(chunk)
                 if "error" in header:
                     raise wire.ProtocolError(header["error"])
@@ -189,7 +193,3 @@ class Channel(OwnerHandle):
             self._lock.release()
         self._stream.close()
         self._undo.close()
-
-    def _receive(self, timeout_s: float, max_body_bytes: int) -> tuple[dict[str, Any], bytes]:
-        deadline = time.monotonic() + timeout_s
-        return wire.receive(self._stream, max_body_bytes=max_body_bytes, deadline=deadline)

@@ -20,13 +20,7 @@ from coding_gym.sandbox.python_source import preload_request
 from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.snapshots import check_fits, check_snapshot
-from coding_gym.sandbox.spec import (
-    Interpreter,
-    SandboxLimits,
-    SandboxSpec,
-    environment,
-    mounts_in_place,
-)
+from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
 from coding_gym.sandbox.zygote.image_root import NO_BASH
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
@@ -80,7 +74,15 @@ class NamespaceBackend:
         """Opens a throw-away sandbox, runs a command in it and closes it; never raises."""
         if (failed := failed_probe(self.open)) is not None:
             return failed
-        return self._works()
+        uid, _ = self.owner()
+        on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
+        place = "on disk" if on_disk else "in memory"
+        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
+        detail += "memory is watched"
+        missing: tuple[Promise, ...] = _MISSING_ON_DISK if on_disk else _MISSING
+        if cgroups.delegation().folder is not None:
+            missing = tuple(promise for promise in missing if promise != Promise.CPU_LIMIT)
+        return Probe(available=True, detail=detail, missing=missing)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox.
@@ -94,51 +96,37 @@ class NamespaceBackend:
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
             check_fits(snapshot)
-        with _reported():
-            return self._open(spec, snapshot)
-
-    def _works(self) -> Probe:
-        uid, _ = self.owner()
-        on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
-        place = "on disk" if on_disk else "in memory"
-        detail = f"opened a sandbox as uid {uid}, with its changes {place}, and ran a command; "
-        detail += "memory is watched"
-        missing: tuple[Promise, ...] = _MISSING_ON_DISK if on_disk else _MISSING
-        if cgroups.delegation().folder is not None:
-            missing = tuple(promise for promise in missing if promise != Promise.CPU_LIMIT)
-        return Probe(available=True, detail=detail, missing=missing)
+        return ServedSandbox(
+            self.name, spec, self._start(spec, snapshot), start=partial(self._start, spec)
+        )
 
     def _is_on_disk(self, handle: Zygote) -> bool:
         return self._changes == "disk" or not handle.overlay_works_on_tmpfs
 
-    def _open(self, spec: SandboxSpec, snapshot: Snapshot | None = None) -> ServedSandbox:
-        channel = self._start(spec, snapshot)
-        return ServedSandbox(self.name, spec, channel, start=partial(self._restart, spec))
-
-    def _restart(self, spec: SandboxSpec, snapshot: Snapshot) -> Channel:
-        with _reported():
-            return self._start(spec, snapshot)
-
     def _start(self, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         require_linux(self.name)
-        if self.owner()[0] == 0 and _outside("uid", 0) == 0:
-            raise SandboxUnavailableError(
-                "sandboxes would run as root: this user namespace maps its root to root and has "
-                "no other user",
-                "run as an ordinary user, or map more users into the namespace",
-            )
-        return with_zygote(
-            "namespace", *self.owner(), lambda zygote: self._start_in(zygote, spec, snapshot)
-        )
+        with _reported():
+            user = self.owner()
+            if user[0] == 0 and _outside("uid", 0) == 0:
+                raise SandboxUnavailableError(
+                    "sandboxes would run as root: this user namespace maps its root to root and "
+                    "has no other user",
+                    "run as an ordinary user, or map more users into the namespace",
+                )
+            start = partial(self._start_in, spec=spec, snapshot=snapshot)
+            return with_zygote("namespace", *user, start)
 
     def _start_in(self, handle: Zygote, spec: SandboxSpec, snapshot: Snapshot | None) -> Channel:
         image = _images().get(spec.image, self.owner()) if spec.image else None
         has_overlay = bool(spec.layers or image)
         with ExitStack() as undo:
-            upper = self._make_upper() if self._is_on_disk(handle) and has_overlay else None
-            if upper is not None:
+            upper = None
+            if has_overlay and self._is_on_disk(handle):
+                with _naming("no folder for a sandbox's changes"):
+                    upper = make_upper(self.owner())
                 undo.callback(remove_folder, upper)
-            group = _make_group(spec.limits)
+            with _naming("no control group for a sandbox"):
+                group = cgroups.make_group(spec.limits)
             if group is not None:
                 undo.callback(group.close)
             request = _request(spec, upper, image=image, restores=snapshot is not None)
@@ -146,23 +134,19 @@ class NamespaceBackend:
         channel.wait_until_ready(snapshot=snapshot)
         return channel
 
-    def _make_upper(self) -> Path:
-        try:
-            return make_upper(self.owner())
-        except OSError as error:
-            raise SandboxError(f"no folder for a sandbox's changes: {error}") from error
-
 
 @cache
 def _images() -> ImageStore:
     return ImageStore()
 
 
-def _make_group(limits: SandboxLimits) -> cgroups.Group | None:
+@contextmanager
+def _naming(failure: str) -> Iterator[None]:
+    """Says in the error of a block what could not be made."""
     try:
-        return cgroups.make_group(limits)
+        yield
     except OSError as error:
-        raise SandboxError(f"no control group for a sandbox: {error}") from error
+        raise SandboxError(f"{failure}: {error}") from error
 
 
 @contextmanager

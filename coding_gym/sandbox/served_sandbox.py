@@ -1,7 +1,7 @@
 """A sandbox that an inner server serves, as its owner holds it."""
 
+import posixpath
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Any, Self
@@ -27,7 +27,6 @@ _ANSWER_TIMEOUT_S = 30.0
 _RESTORE_TIMEOUT_S = 60.0
 # Around a cut in the output: no more than the request asked for, and a little.
 _SLACK_BYTES = 1 << 12
-_NUM_REQUESTS = 64
 
 
 class ServedSandbox:
@@ -106,7 +105,7 @@ class ServedSandbox:
         source: str | None = None,
     ) -> ExecResult:
         """Runs a command; of one that starts Python, ``source`` is what may run elsewhere."""
-        text, _, variables = prepare_run(
+        text, folder, variables = prepare_run(
             command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
@@ -114,14 +113,17 @@ class ServedSandbox:
             env=env,
             stdin=stdin,
         )
-        bounds = float(timeout_s), int(max_output_bytes)
-        if cwd is None and not env and not stdin:
-            request = _plain_request(*bounds, self.workdir)
-        else:
-            folder = self.path(cwd or WORKDIR)
-            if not folder.startswith("/"):
-                folder = f"{self.workdir}/{folder}"
-            request = _own_request(*bounds, folder, variables, len(stdin), source=source)
+        request = {
+            "op": "run",
+            "timeout_s": float(timeout_s),
+            "max_output_bytes": int(max_output_bytes),
+            "cwd": posixpath.join(self.workdir, self.path(folder)),
+            "env": variables,
+            "stdin_bytes": len(stdin),
+            "is_plain": cwd is None and not env and not stdin,
+        }
+        if source is not None:
+            request["source"] = source
         header, body = self._call(
             request,
             text + stdin,
@@ -143,13 +145,13 @@ class ServedSandbox:
             env=None,
             stdin=stdin,
         )
-        self._call(wire.header_text({"op": "prepare", "stdin_bytes": len(stdin)}), text + stdin)
+        self._call({"op": "prepare", "stdin_bytes": len(stdin)}, text + stdin)
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)
         check_max_bytes(max_bytes)
-        request = wire.header_text({"op": "read", "path": self.path(path), "max_bytes": max_bytes})
+        request = {"op": "read", "path": self.path(path), "max_bytes": max_bytes}
         header, body = self._call(request, max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
@@ -158,7 +160,7 @@ class ServedSandbox:
         """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
         check_path(path)
         check_data(data)
-        header, _ = self._call(wire.header_text({"op": "write", "path": self.path(path)}), data)
+        header, _ = self._call({"op": "write", "path": self.path(path)}, data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
@@ -186,7 +188,7 @@ class ServedSandbox:
 
     def _put_back(self, snapshot: Snapshot) -> None:
         """Has the inner server replace all files."""
-        self._call(wire.header_text({"op": "restore"}), timeout_s=_RESTORE_TIMEOUT_S)
+        self._call({"op": "restore"}, timeout_s=_RESTORE_TIMEOUT_S)
         self._channel.upload(snapshot.data, timeout_s=_RESTORE_TIMEOUT_S)
         header, _ = self._channel.call(b"", timeout_s=_RESTORE_TIMEOUT_S, max_body_bytes=0)
         if "error" in header:
@@ -220,49 +222,18 @@ class ServedSandbox:
 
     def _call(
         self,
-        request: bytes,
+        request: dict[str, Any],
         body: bytes = b"",
         *,
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
         header, answer = self._channel.call(
-            wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+            wire.pack(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
         )
         if "error" in header:
             raise self._channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
-
-
-def _own_request(
-    timeout_s: float,
-    max_output_bytes: int,
-    cwd: str,
-    env: dict[str, str],
-    stdin_bytes: int,
-    *,
-    is_plain: bool = False,
-    source: str | None = None,
-) -> bytes:
-    """Returns the header that asks for a command with its own folder, variables or input."""
-    return wire.header_text(
-        {
-            **({} if source is None else {"source": source}),
-            "op": "run",
-            "timeout_s": timeout_s,
-            "max_output_bytes": max_output_bytes,
-            "cwd": cwd,
-            "env": env,
-            "stdin_bytes": stdin_bytes,
-            "is_plain": is_plain,
-        }
-    )
-
-
-@lru_cache(_NUM_REQUESTS)
-def _plain_request(timeout_s: float, max_output_bytes: int, workdir: str) -> bytes:
-    """Returns the header that asks for any other command, the same bytes every time."""
-    return _own_request(timeout_s, max_output_bytes, workdir, {}, 0, is_plain=True)
 
 
 def translated(path: str, places: Mapping[str, str]) -> str:
