@@ -12,7 +12,6 @@ from typing import Any
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, MAX_CHUNK_BYTES
 from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
@@ -135,7 +134,7 @@ class Channel(OwnerHandle):
             while more:
                 header, chunk = wire.receive(
                     self._stream,
-                    max_body_bytes=MAX_CHUNK_BYTES,
+                    max_body_bytes=wire.CHUNK_BYTES,
                     deadline=time.monotonic() + timeout_s,
                 )
                 data.write(chunk)
@@ -157,9 +156,9 @@ class Channel(OwnerHandle):
         view = memoryview(data)
         is_refused = contextlib.suppress(BrokenPipeError, ConnectionResetError)
         with self._in_use(), is_refused:
-            for start in range(0, max(len(view), 1), CHUNK_BYTES):
-                chunk = view[start : start + CHUNK_BYTES]
-                more = start + CHUNK_BYTES < len(view)
+            for start in range(0, max(len(view), 1), wire.CHUNK_BYTES):
+                chunk = view[start : start + wire.CHUNK_BYTES]
+                more = start + wire.CHUNK_BYTES < len(view)
                 self._stream.settimeout(timeout_s)
                 self._stream.sendall(wire.pack({"more": more}, bytes(chunk)))
 

@@ -17,14 +17,12 @@ from coding_gym.sandbox.images.store import (
     image_digest,
     image_folder,
 )
-from coding_gym.sandbox.images.stream import LayerLimits
 from coding_gym.sandbox.images.users import ImageUser
 
 __all__ = [
     "Image",
     "ImageStore",
     "ImageUser",
-    "LayerLimits",
     "find_image",
     "image_digest",
     "image_folder",

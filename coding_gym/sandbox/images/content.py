@@ -13,11 +13,11 @@ from typing import IO, Any, Protocol
 from coding_gym.errors import InvalidArgumentError
 
 # Manifests and configurations; real ones have some kilobytes.
-MAX_DOCUMENT_BYTES = 8 << 20
+_MAX_DOCUMENT_BYTES = 8 << 20
 _MAX_MEMBERS = 100_000
 _MAX_LINKS = 8
 _GZIP = b"\x1f\x8b"
-# What comes of bytes that are no tar, or not what they were compressed from.
+# Errors of bytes that are no tar, or not compressed as they say.
 _UNREADABLE = (
     *(tarfile.TarError, gzip.BadGzipFile, zlib.error),
     *(EOFError, RecursionError, ValueError, OverflowError),
@@ -32,14 +32,13 @@ class Content(Protocol):
         ...
 
 
-class FolderContent:
+class _FolderContent:
     """Files of a folder; its symlinks may lead to other files of it, and nowhere else."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
 
     def open(self, name: str) -> IO[bytes] | None:
-        """Returns a file of the folder."""
         try:
             path = (self._folder / name).resolve()
         except ValueError:  # no name that a file can have
@@ -50,7 +49,7 @@ class FolderContent:
 
 
 class _Bounded:
-    """A file of which nobody asks for more at once than there is memory for.
+    """A file that refuses reads of more bytes at once than a document may have.
 
     `tarfile` reads as many bytes of a header as the header itself says.
     """
@@ -62,14 +61,14 @@ class _Bounded:
         self.seekable = file.seekable
 
     def read(self, size: int) -> bytes:
-        if not 0 <= size <= MAX_DOCUMENT_BYTES:
+        if not 0 <= size <= _MAX_DOCUMENT_BYTES:
             raise InvalidArgumentError(f"one of its headers says to have {size} bytes")
         data: bytes = self._file.read(size)
         return data
 
 
-class TarContent:
-    """Members of a tar file, which may be compressed."""
+class _TarContent:
+    """Members of a tar file."""
 
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
@@ -80,19 +79,16 @@ class TarContent:
                 raise InvalidArgumentError(f"it holds more than {_MAX_MEMBERS} files")
 
     def open(self, name: str) -> IO[bytes] | None:
-        """Returns a regular member; older `docker save` links layers that are equal."""
-        for _ in range(_MAX_LINKS):
+        for _ in range(_MAX_LINKS):  # older `docker save` links layers that are equal
             member = self._members.get(_normal(name))
             if member is None:
                 return None
             if member.isreg():
                 return self._tar.extractfile(member)
-            if member.issym():
-                name = posixpath.join(posixpath.dirname(_normal(name)), member.linkname)
-            elif member.islnk():
-                name = member.linkname
-            else:
+            if not (member.issym() or member.islnk()):
                 return None
+            above = posixpath.dirname(_normal(name)) if member.issym() else ""
+            name = posixpath.join(above, member.linkname)
         return None
 
 
@@ -104,14 +100,14 @@ def opened(path: Path) -> Iterator[Content]:
         InvalidArgumentError: There is nothing at the path, or it is no folder and no tar.
     """
     if path.is_dir():
-        yield FolderContent(path)
+        yield _FolderContent(path)
         return
     with path.open("rb") as file:
         is_packed = file.read(2) == _GZIP
         file.seek(0)
         plain: Any = _Bounded(gzip.GzipFile(fileobj=file) if is_packed else file)
         try:
-            content = TarContent(tarfile.TarFile(fileobj=plain, encoding="utf-8"))
+            content = _TarContent(tarfile.TarFile(fileobj=plain, encoding="utf-8"))
         except _UNREADABLE as error:
             raise InvalidArgumentError(f"it is neither a tar nor a folder: {error}") from error
         yield content
@@ -127,18 +123,14 @@ def read_document(content: Content, name: str) -> bytes:
     if file is None:
         raise InvalidArgumentError(f"it has no {name}")
     with file:
-        data = file.read(MAX_DOCUMENT_BYTES + 1)
-    if len(data) > MAX_DOCUMENT_BYTES:
-        raise InvalidArgumentError(f"its {name} has more than {MAX_DOCUMENT_BYTES} bytes")
+        data = file.read(_MAX_DOCUMENT_BYTES + 1)
+    if len(data) > _MAX_DOCUMENT_BYTES:
+        raise InvalidArgumentError(f"its {name} has more than {_MAX_DOCUMENT_BYTES} bytes")
     return data
 
 
 def parse(data: bytes, name: str) -> Any:
-    """Returns the JSON value of a document.
-
-    Raises:
-        InvalidArgumentError: It is not JSON.
-    """
+    """Returns the JSON value of a document; raises InvalidArgumentError where it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -6,135 +6,275 @@ An overlay wants a character device 0:0, and an extended attribute.
 """
 
 import errno
+import gzip
+import hashlib
+import io
 import os
-import stat
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
-from coding_gym.sandbox.images.stream import CHUNK_BYTES, LayerLimits, LayerStream
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MissingDependencyError,
+    SandboxUnavailableError,
+)
+from coding_gym.optional import import_optional
 from coding_gym.sandbox.zygote.placing import (
     FOLDER_FLAGS,
     Attributes,
     Parts,
     Placer,
-    fill,
     set_attributes,
     shown,
+    write_data,
 )
 
-_ATTRIBUTE = "SCHILY.xattr."
-# Only these mean nothing to the system; those of overlays mean something to the mount.
-_KEPT_ATTRIBUTES, _OVERLAY_ATTRIBUTES = "user.", "user.overlay."
-# No program in a sandbox could open a longer one; nobody nests folders deeper on purpose.
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_CHUNK_BYTES = 1 << 18
+# No header of a real archive comes near: a path and some attributes.
+_MAX_HEADER_BYTES = 4 << 20
+# No program in a sandbox could open a longer path; no real image nests folders deeper.
 _MAX_PATH_CHARS, _MAX_PARTS = 4096, 256
 # Later than what every file system can hold is as late as they can.
 _MAX_SECONDS = 1 << 33
+_ATTRIBUTE = "SCHILY.xattr."
+# Only these mean nothing to the system; those of overlays mean something to the mount.
+_KEPT_ATTRIBUTES, _OVERLAY_ATTRIBUTES = "user.", "user.overlay."
 _REMOVAL, _OPAQUE = ".wh.", ".wh..wh..opq"
 # Book-keeping of aufs, which removes nothing.
 _RESERVED = ".wh..wh."
-# What a name or an entry is to blame for, and not the disk.
+# Errors that a name or an entry is to blame for, and not the disk.
 _ODD = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
-class LayerUnpacker:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerLimits:
+    """Bounds on what one layer may unpack to.
+
+    Attributes:
+        max_bytes: Size of the uncompressed tar, and of all its files, holes included.
+        max_entries: Files, folders and everything else.
+    """
+
+    max_bytes: int = 64 << 30
+    max_entries: int = 2_000_000
+
+
+_LIMITS = LayerLimits()
+
+
+def unpack_layer(
+    file: IO[bytes],
+    folder: Path,
+    owner: tuple[int, int],
+    *,
+    digest: str = "",
+    diff_id: str = "",
+    limits: LayerLimits = _LIMITS,
+) -> list[str]:
     """Unpacks a layer into a folder.
 
-    What root could read and write, one user must be able to: the owner of folders gets all
+    One user must be able to read and write all that root could: the owner of folders gets all
     permissions, that of files may read and write. Set-user-id and set-group-id bits are dropped.
 
     Args:
+        file: The layer as it lies in the image; it can seek.
         folder: An empty folder.
-        owner: The uid and gid that everything gets.
+        owner: The uid and gid of everything that is made.
+        digest: The digest that the file must have; "" for any.
+        diff_id: The digest that the uncompressed tar must have; "" for any.
         limits: Upper bounds.
-        whiteouts: Whether names that begin with ``.wh.`` remove what lower layers have.
-    """
 
-    def __init__(
-        self,
-        folder: str,
-        owner: tuple[int, int],
-        limits: LayerLimits | None = None,
-        *,
-        whiteouts: bool = True,
-    ) -> None:
-        self._folder = folder
-        self._owner = owner
-        self._limits = limits or LayerLimits()
+    Returns:
+        Entries and attributes that a sandbox must not have and that were left out, each with the
+        reason: device nodes, FIFOs, extended attributes that are not a user's.
+
+    Raises:
+        InvalidArgumentError: The layer is hostile, broken, too large, or compressed in a way that
+            cannot be read here.
+        SandboxUnavailableError: The folder's file system cannot hold an overlay's marks.
+        OSError: The disk is full.
+    """
+    return _unpack(_LayerStream(file, limits.max_bytes, digest, diff_id), folder, owner, limits)
+
+
+def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> None:
+    """Unpacks a tar from any source as `unpack_layer` does; no name in it removes anything."""
+    _unpack(_LayerStream(file, _LIMITS.max_bytes, "", ""), folder, owner, _LIMITS, whiteouts=False)
+
+
+class _Digested:
+    """A file that is read once from front to back and digested."""
+
+    def __init__(self, file: Any, digest: str) -> None:
+        self._file = file
+        self._wanted = digest
+        self._hash = hashlib.new(digest.partition(":")[0] or "sha256")
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._file.read(size)
+        if self._wanted:
+            self._hash.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Reads to the end and compares the digests."""
+        while self.read(_CHUNK_BYTES):
+            pass
+        found = f"{self._hash.name}:{self._hash.hexdigest()}"
+        if self._wanted and found != self._wanted:
+            raise InvalidArgumentError(f"its bytes have the digest {found}, not {self._wanted}")
+
+
+class _LayerStream:
+    """A layer's tar for `tarfile`, from front to back: uncompressed, bounded and digested."""
+
+    def __init__(self, file: IO[bytes], max_bytes: int, digest: str, diff_id: str) -> None:
+        magic = file.read(len(_ZSTD))
+        file.seek(0)
+        self._file = _Digested(file, digest)
+        self._plain = _Digested(_uncompressed(self._file, magic), diff_id)
+        self._max_bytes = self._limit = max_bytes
+        self._position = 0
+
+    def bound(self, num_bytes: int) -> None:
+        """Bounds the reads that follow; `tarfile` reads as much as a header says that it has."""
+        self._limit = min(self._max_bytes, self._position + num_bytes)
+
+    def read(self, size: int) -> bytes:
+        """Returns so many bytes, fewer at the end.
+
+        Raises:
+            InvalidArgumentError: They are above the bound, or cannot be uncompressed.
+        """
+        try:
+            data = self._plain.read(min(size, self._limit - self._position + 1))
+        except Exception as error:  # of whichever library uncompresses
+            raise InvalidArgumentError(f"it cannot be uncompressed: {error}") from error
+        self._position += len(data)
+        if self._position > self._max_bytes:
+            raise InvalidArgumentError(f"it unpacks to more than {self._max_bytes} bytes")
+        if self._position > self._limit:
+            raise InvalidArgumentError(f"one of its headers is above {_MAX_HEADER_BYTES} bytes")
+        return data
+
+    def tell(self) -> int:
+        """Returns the number of bytes that were read."""
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Reads up to a position; raises InvalidArgumentError where there is none ahead."""
+        if not self._position <= position <= self._max_bytes:
+            raise InvalidArgumentError("it ends in the middle of a file")
+        while self._position < position:
+            if not self.read(min(position - self._position, _CHUNK_BYTES)):
+                raise InvalidArgumentError("it ends in the middle of a file")
+
+    def finish(self) -> None:
+        """Reads to the end; raises InvalidArgumentError where a digest is another."""
+        while self.read(_CHUNK_BYTES):
+            pass
+        self._plain.finish()
+        self._file.finish()
+
+
+def _uncompressed(file: _Digested, magic: bytes) -> Any:
+    """Returns a file object that gives the tar."""
+    if magic.startswith(_GZIP):
+        reads_only: Any = file
+        return gzip.GzipFile(fileobj=reads_only, mode="rb")
+    if magic != _ZSTD:
+        return file
+    try:
+        zstandard = import_optional("zstandard", "zstandard")
+    except MissingDependencyError as error:
+        raise InvalidArgumentError(
+            f"it is compressed with zstd, and {error}; or load the image into Docker and write it "
+            "with `docker save`"
+        ) from error
+    decompressor = zstandard.ZstdDecompressor()
+    return io.BufferedReader(decompressor.stream_reader(file, read_across_frames=True))
+
+
+def _unpack(
+    stream: _LayerStream,
+    folder: Path,
+    owner: tuple[int, int],
+    limits: LayerLimits,
+    *,
+    whiteouts: bool = True,
+) -> list[str]:
+    descriptor = os.open(folder, FOLDER_FLAGS)
+    try:
+        placer = Placer(descriptor, owner=owner, replaces=True)
+    finally:
+        os.close(descriptor)
+    try:
+        unpacker = _Unpacker(placer, limits, whiteouts=whiteouts)
+        unpacker.unpack(stream)
+        placer.finish()
+        stream.finish()
+    except (tarfile.TarError, EOFError, OverflowError, RecursionError) as error:
+        raise InvalidArgumentError(f"it is no tar that can be read: {error}") from error
+    except OSError as error:
+        if error.errno not in _ODD:
+            raise
+        raise InvalidArgumentError(f"it cannot be unpacked: {error}") from error
+    except InvalidArgumentError:
+        raise
+    except ValueError as error:  # an entry that cannot be, or a number or name that is none
+        raise InvalidArgumentError(f"it is malformed: {error}") from error
+    finally:
+        placer.close()
+    return unpacker.skipped
+
+
+class _Unpacker:
+    """Makes the entries of one tar, and keeps count of them."""
+
+    def __init__(self, placer: Placer, limits: LayerLimits, *, whiteouts: bool) -> None:
+        self._placer = placer
+        self._limits = limits
         self._has_whiteouts = whiteouts
         self._num_bytes = 0
         self._num_entries = 0
-        self._skipped: list[str] = []
+        self._removals: list[Parts] = []
+        self.skipped: list[str] = []
 
-    def unpack(self, stream: LayerStream) -> list[str]:
-        """Unpacks all of a stream and verifies its digests.
+    def unpack(self, stream: _LayerStream) -> None:
+        for member in self._members(stream):
+            self._place(member, stream)
+            self._check_count()
+        # The entries of the layer itself stay, whether they come before or after a removal.
+        for parts in self._removals:
+            self._remove(parts)
+            self._check_count()
 
-        Returns:
-            What a sandbox must not have and was left out, each with the reason: device nodes,
-            FIFOs, extended attributes that are not a user's.
-
-        Raises:
-            InvalidArgumentError: The layer is hostile, broken or too large.
-            SandboxUnavailableError: The folder's file system cannot hold an overlay's marks.
-            OSError: The disk is full.
-        """
-        try:
-            self._unpack(stream)
-            stream.finish()
-        except (tarfile.TarError, EOFError, OverflowError, RecursionError) as error:
-            raise InvalidArgumentError(f"it is no tar that can be read: {error}") from error
-        except OSError as error:
-            if error.errno not in _ODD:
-                raise
-            raise InvalidArgumentError(f"it cannot be unpacked: {error}") from error
-        except InvalidArgumentError:
-            raise
-        except ValueError as error:  # an entry that cannot be, or a number or name that is none
-            raise InvalidArgumentError(f"it is malformed: {error}") from error
-        return self._skipped
-
-    def _unpack(self, stream: LayerStream) -> None:
-        descriptor = os.open(self._folder, FOLDER_FLAGS)
-        try:
-            placer = Placer(descriptor, owner=self._owner, replaces=True)
-        finally:
-            os.close(descriptor)
-        try:
-            for member, data in self._members(stream):
-                self._place(member, placer, data)
-                if self._num_entries + placer.num_implied > self._limits.max_entries:
-                    raise InvalidArgumentError(
-                        f"it has more than {self._limits.max_entries} entries"
-                    )
-            placer.finish()
-        finally:
-            placer.close()
-
-    def _members(self, stream: LayerStream) -> Iterator[tuple[tarfile.TarInfo, Any]]:
-        """Yields entries with a file that can read their data and seek forwards."""
-        with stream.header():
-            file: Any = stream
-            tar: Any = tarfile.open(  # noqa: SIM115 - it has nothing to close
-                fileobj=file, mode="r|", bufsize=CHUNK_BYTES, encoding="utf-8"
-            )
-        while True:
-            with stream.header():
-                member = tar.next()
-            if member is None:
-                return
+    def _members(self, stream: _LayerStream) -> Iterator[tarfile.TarInfo]:
+        """Yields entries, and skips the rest of their data."""
+        stream.bound(_MAX_HEADER_BYTES)
+        file: Any = stream
+        tar: Any = tarfile.TarFile(fileobj=file, encoding="utf-8")  # it has nothing to close
+        while (member := tar.next()) is not None:
+            stream.bound(self._limits.max_bytes)
             tar.members.clear()  # it would keep all of them
             self._num_entries += 1
-            yield member, tar.fileobj
-            if tar.offset > self._limits.max_bytes:  # skipping what is not there takes as long
-                raise InvalidArgumentError("it ends in the middle of a file")
-            tar.fileobj.seek(tar.offset)
+            yield member
+            stream.seek(tar.offset)
+            stream.bound(_MAX_HEADER_BYTES)
 
-    def _place(self, member: tarfile.TarInfo, placer: Placer, data: Any) -> None:
-        parts = _parts(member.name)
-        if self._has_whiteouts and _remove(parts, member, placer):
+    def _check_count(self) -> None:
+        if self._num_entries + self._placer.num_implied > self._limits.max_entries:
+            raise InvalidArgumentError(f"it has more than {self._limits.max_entries} entries")
+
+    def _place(self, member: tarfile.TarInfo, stream: _LayerStream) -> None:
+        parts, placer = _parts(member.name), self._placer
+        if self._has_whiteouts and any(part.startswith(_REMOVAL) for part in parts):
+            self._note_removal(parts, member)
             return
         if parts and not (member.isdir() or member.isreg() or member.issym() or member.islnk()):
             kind = "a FIFO" if member.isfifo() else "a device node" if member.isdev() else "unknown"
@@ -149,28 +289,27 @@ class LayerUnpacker:
         elif not parts:
             raise InvalidArgumentError(f"its root is an entry of type {member.type!r}")
         elif member.isreg():
-            self._write(member, parts, placer, data)
+            self._write(member, parts, stream)
         elif member.issym():
             placer.make_symlink(parts[-1], member.linkname, _times_ns(member))
         else:
             _link(parts, _parts(member.linkname), placer)
 
-    def _write(self, member: tarfile.TarInfo, parts: Parts, placer: Placer, data: Any) -> None:
+    def _write(self, member: tarfile.TarInfo, parts: Parts, stream: _LayerStream) -> None:
         self._num_bytes += max(member.size, 0)
         if member.size < 0 or self._num_bytes > self._limits.max_bytes:
             raise InvalidArgumentError(
                 f"its files have more than {self._limits.max_bytes} bytes: {shown(parts)!r} alone "
                 f"says {member.size}"
             )
-        descriptor = placer.make_file(parts[-1])
+        sparse: Any = member.sparse
+        extents: list[tuple[int, int]] = sparse or [(0, member.size)]
+        if not all(0 <= start <= start + length <= member.size for start, length in extents):
+            raise InvalidArgumentError(f"{shown(parts)!r} has holes that cannot be")
+        descriptor = self._placer.make_file(parts[-1])
         try:
-            data.seek(member.offset_data)
-            pieces: Any = member.sparse or [(0, member.size)]
-            for offset, size in pieces:
-                if not 0 <= offset <= offset + size <= member.size:
-                    raise InvalidArgumentError(f"{shown(parts)!r} has holes that cannot be")
-                fill(descriptor, offset, size, data.read)
-            os.ftruncate(descriptor, member.size)
+            stream.seek(member.offset_data)
+            write_data(descriptor, member.size, extents, stream.read)
             self._set_xattrs(descriptor, parts, member)
             set_attributes(descriptor, Attributes(member.mode & 0o777 | 0o600, _times_ns(member)))
         finally:
@@ -190,72 +329,52 @@ class LayerUnpacker:
                 self._skip(parts, f"attribute {name[:40]}: {error.strerror}")
 
     def _skip(self, parts: Parts, reason: str) -> None:
-        self._skipped.append(f"{shown(parts)} ({reason})")
+        self.skipped.append(f"{shown(parts)} ({reason})")
 
+    def _note_removal(self, parts: Parts, member: tarfile.TarInfo) -> None:
+        """Checks and remembers an entry that removes something of lower layers."""
+        *above, name = parts
+        if any(part.startswith(_REMOVAL) for part in above):
+            if not parts[0].startswith(_RESERVED):
+                raise InvalidArgumentError(f"{shown(parts)!r} is below a name that only removes")
+        elif name == _OPAQUE or not name.startswith(_RESERVED):
+            if not (member.isreg() or member.islnk()) or member.size:
+                raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
+            if name.removeprefix(_REMOVAL) in {"", ".", ".."}:
+                raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
+            self._removals.append(parts)
 
-def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> None:
-    """Unpacks a tar of anybody's into an empty folder; raises as `LayerUnpacker.unpack` does."""
-    limits = LayerLimits()
-    unpacker = LayerUnpacker(str(folder), owner, limits, whiteouts=False)
-    unpacker.unpack(LayerStream(file, limits))
+    def _remove(self, parts: Parts) -> None:
+        """Has an overlay hide the entries of lower layers that an entry removes."""
+        *above, name = parts
+        try:
+            if name == _OPAQUE:
+                self._placer.enter(above)
+                self._placer.mark_opaque()
+            else:
+                self._placer.hide((*above, name.removeprefix(_REMOVAL)))
+        except OSError as error:
+            if error.errno not in _UNABLE:
+                raise
+            raise SandboxUnavailableError(
+                "the cache folder's file system cannot hold what image layers need (character "
+                f"devices 0:0 and user extended attributes): {error}",
+                "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
+            ) from error
 
 
 def _link(parts: Parts, target: Parts, placer: Placer) -> None:
     """Makes a second name of an entry that was made before."""
     if parts == target:
         return
-    if not target or not placer.kind(target):
-        raise InvalidArgumentError(
-            f"{shown(parts)!r} is a hard link to {shown(target)!r}, which is no file of the layer"
-        )
+    if not target:
+        raise InvalidArgumentError(f"{shown(parts)!r} is a hard link to the root")
     folder = os.dup(placer.enter(target[:-1]))
     try:
         placer.enter(parts[:-1])
         placer.make_link(parts[-1], folder, target[-1])
     finally:
         os.close(folder)
-
-
-def _remove(parts: Parts, member: tarfile.TarInfo, placer: Placer) -> bool:
-    """Marks what an entry removes of lower layers; returns whether it is a removal.
-
-    What the layer itself has of a name stays, whether it comes before or after.
-    """
-    if not any(part.startswith(_REMOVAL) for part in parts):
-        return False
-    *above, name = parts
-    if any(part.startswith(_REMOVAL) for part in above):
-        if not parts[0].startswith(_RESERVED):
-            raise InvalidArgumentError(f"{shown(parts)!r} is below a name that only removes")
-    elif name == _OPAQUE or not name.startswith(_RESERVED):
-        if not (member.isreg() or member.islnk()) or member.size:
-            raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
-        _mark((*above, name.removeprefix(_REMOVAL)), placer, is_opaque=name == _OPAQUE)
-    return True
-
-
-def _mark(parts: Parts, placer: Placer, *, is_opaque: bool) -> None:
-    """Has an overlay hide what lower layers have at a path, or in the folder around it."""
-    try:
-        if is_opaque:
-            placer.enter(parts[:-1])
-            placer.mark_opaque()
-        elif parts[-1] in {"", ".", ".."}:
-            raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
-        elif placer.kind(parts) == stat.S_IFDIR:
-            placer.enter(parts)
-            placer.mark_opaque()
-        else:
-            placer.enter(parts[:-1])
-            placer.remove(parts[-1])
-    except OSError as error:
-        if error.errno not in _UNABLE:
-            raise
-        raise SandboxUnavailableError(
-            "the cache folder's file system cannot hold what image layers need (character "
-            f"devices 0:0 and user extended attributes): {error}",
-            "set XDG_CACHE_HOME to a folder on ext4, xfs, btrfs or a recent tmpfs",
-        ) from error
 
 
 def _times_ns(member: tarfile.TarInfo) -> tuple[int, int]:

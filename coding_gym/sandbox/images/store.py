@@ -13,9 +13,8 @@ from platformdirs import user_cache_path, user_data_path
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.sandbox.images.content import Content, opened
-from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker
+from coding_gym.sandbox.images.layer_unpacking import unpack_layer
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
-from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
 from coding_gym.sandbox.images.users import ImageUser, find_user
 
 _log = logging.getLogger(__name__)
@@ -37,7 +36,7 @@ class Image:
         layers: Names of their folders there, the topmost first.
         env: Environment variables of its commands.
         workdir: Where its commands start; "/" where it does not say.
-        user: Whom they run as.
+        user: The user of its commands.
     """
 
     digest: str
@@ -53,13 +52,11 @@ class ImageStore:
 
     Args:
         folder: Where the layers lie; the user's cache by default.
-        limits: What a layer may unpack to.
     """
 
-    def __init__(self, folder: Path | None = None, limits: LayerLimits | None = None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or user_cache_path("coding_gym") / "layers"
         self._cache = FolderCache(self._folder, CacheUses(self._folder.parent))
-        self._limits = limits or LayerLimits()
         self._known: dict[object, Image] = {}
 
     def get(self, image: str, owner: tuple[int, int]) -> Image:
@@ -67,7 +64,7 @@ class ImageStore:
 
         Args:
             image: As `find_image` takes it.
-            owner: The uid and gid that the files of all its users get.
+            owner: The uid and gid of all its files, whoever has them in the image.
 
         Raises:
             InvalidArgumentError: There is no such image, or it is broken, hostile, or for another
@@ -83,12 +80,6 @@ class ImageStore:
             if known is None or not all((known.folder / name).is_dir() for name in known.layers):
                 known = self._known[key] = self._unpack(path, reference, owner)
             return known
-
-    def digest(self, image: str) -> str:
-        """Returns an image's id, without unpacking it; raises as `get` does."""
-        path, reference = find_image(image)
-        with _errors_about(image), opened(path) as content:
-            return read_manifest(content, reference).config.digest
 
     def _unpack(self, path: Path, reference: str, owner: tuple[int, int]) -> Image:
         with opened(path) as content:
@@ -123,15 +114,17 @@ class ImageStore:
         def build(folder: Path) -> None:
             file = content.open(layer.name)
             if file is None:
-                raise InvalidArgumentError(f"its layer {layer.name} is missing")
+                raise InvalidArgumentError("it is missing")
             with file:
-                stream = LayerStream(file, self._limits, layer.digest, layer.diff_id)
-                skipped = LayerUnpacker(str(folder), owner, self._limits).unpack(stream)
+                skipped = unpack_layer(
+                    file, folder, owner, digest=layer.digest, diff_id=layer.diff_id
+                )
             if skipped:
                 shown = ", ".join(skipped[:_SHOWN_SKIPPED])
                 _log.warning("layer %s: left out %d: %s", layer.name, len(skipped), shown)
 
-        key = _key(layer.diff_id, owner)
+        facts = json.dumps([_SCHEMA, layer.diff_id, owner])
+        key = hashlib.sha256(facts.encode()).hexdigest()[:24]
         try:
             self._cache.get(key, build, user=image)
         except InvalidArgumentError as error:
@@ -139,9 +132,16 @@ class ImageStore:
         return key
 
 
+def image_digest(image: str) -> str:
+    """Returns an image's id, without unpacking it; raises as `ImageStore.get` does."""
+    path, reference = find_image(image)
+    with _errors_about(image), opened(path) as content:
+        return read_manifest(content, reference).config.digest
+
+
 @contextmanager
 def _errors_about(image: str) -> Iterator[None]:
-    """Names the image in what the block raises."""
+    """Names the image in the errors of the block."""
     try:
         yield
     except InvalidArgumentError as error:
@@ -150,18 +150,13 @@ def _errors_about(image: str) -> Iterator[None]:
         raise SandboxError(f"image {image!r} cannot be unpacked: {error}") from error
 
 
-def image_digest(image: str) -> str:
-    """Returns an image's id; see `ImageStore.digest`."""
-    return ImageStore().digest(image)
-
-
 def image_folder() -> Path:
     """Returns the folder in which images are found by name."""
     return user_data_path("coding_gym") / "images"
 
 
 def find_image(image: str) -> tuple[Path, str]:
-    """Returns where an image lies, and which one of those that lie there is meant.
+    """Returns where an image lies, and the name that chooses one of several there.
 
     Args:
         image: The path of a tar or of an OCI layout folder; or a name such as ``python:3.12``, of
@@ -189,12 +184,8 @@ def find_image(image: str) -> tuple[Path, str]:
     )
 
 
-def _key(diff_id: str, owner: tuple[int, int]) -> str:
-    return hashlib.sha256(json.dumps([_SCHEMA, diff_id, owner]).encode()).hexdigest()[:24]
-
-
 def _identity(path: Path) -> tuple[object, ...]:
-    """Returns what changes when another image comes to lie at a path."""
+    """Returns facts that change when another image comes to lie at a path."""
     found = []
     for place in (path, path / "index.json", path / "manifest.json"):
         try:

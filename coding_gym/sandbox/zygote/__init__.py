@@ -27,15 +27,13 @@ Nothing here imports anything outside the standard library and this folder: `__m
     replies    what is said of a command that ended
     output     output that keeps its head and its tail
     files      reading and writing one file
-    changes    a sandbox's changed files: sent to the owner, or taken back before it starts
-    packing    writes changed files as a tar
+    packing    sends a sandbox's changed files to the owner, as a tar
     unpacking  makes files again from such a tar
     tar_records  the records of that tar
     placing    makes files below a folder, and never outside of it
-    chunks     a long answer in pieces
     syscalls   the system calls that Python lacks, and the numbers of all
     seccomp    the filters on system calls
-    wire       messages between owner, server and init
+    wire       messages between owner, server and init; long ones in chunks
     scratch    removes what overlays left on a disk
     folder_watchdog  the zygote of sandboxes in folders, and the first process of each of them
     folder_server    its second one: encloses itself, serves, also restores

@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from coding_gym.sandbox.zygote import chunks, landlock_rights, scratch, seccomp, wire
+from coding_gym.sandbox.zygote import landlock_rights, scratch, seccomp, wire
 from coding_gym.sandbox.zygote import syscalls as sc
-from coding_gym.sandbox.zygote.changes import Changes, send
 from coding_gym.sandbox.zygote.commands import Commands
 from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.files import Opener
 from coding_gym.sandbox.zygote.landlock_domain import DomainLauncher
+from coding_gym.sandbox.zygote.packing import Changes, send
 from coding_gym.sandbox.zygote.process_table import Processes, descendants
 from coding_gym.sandbox.zygote.serving import serve
 from coding_gym.sandbox.zygote.spawn import Spawner
@@ -217,7 +217,7 @@ def _restore(runner: Commands, folders: dict[str, str], channel: socket.socket) 
             scratch.remove(path)
             os.makedirs(path, exist_ok=True)  # the folder itself lies outside where that is closed
         with _opened(folders) as descriptors:
-            unpack(chunks.reader_from(channel), descriptors)
+            unpack(wire.reader_from(channel), descriptors)
     except (OSError, ValueError, KeyError, wire.ProtocolError) as error:
         reply = {"error": f"could not restore the snapshot: {error}"}
     channel.sendall(wire.pack(reply))

@@ -4,7 +4,7 @@ import os
 import socket
 from functools import partial
 
-from coding_gym.sandbox.zygote import changes, preloaders, wire
+from coding_gym.sandbox.zygote import packing, preloaders, wire
 from coding_gym.sandbox.zygote.plan import PlannedSandbox
 from coding_gym.sandbox.zygote.serving import serve
 from coding_gym.sandbox.zygote.steps import SetupError, step
@@ -40,4 +40,4 @@ def main(
 
 def _snapshot(planned: PlannedSandbox, channel: socket.socket) -> None:
     with planned.commands.stopped():
-        changes.send(planned.changed, channel)
+        packing.send(planned.changed, channel)

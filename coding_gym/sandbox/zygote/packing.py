@@ -1,22 +1,25 @@
-"""Writes folders and all in them as a tar.
+"""Writes the folders that hold a sandbox's changes, and all in them, as a tar.
 
-Whoever filled the folders may have nested them deeper than a path can name or a stack can follow,
-so one is open at a time, and the way back is ``..``. They should be at rest meanwhile; what
-changes all the same is left out or cut, and nothing outside is ever reached.
+A policy may have nested folders deeper than a path can name or a stack can follow, so one is open
+at a time, and the way back is ``..``. They should be at rest meanwhile; entries that change all the
+same are left out or cut, and nothing outside is ever reached.
 """
 
 import contextlib
 import errno
 import os
+import socket
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from coding_gym.sandbox.zygote import scratch, tar_records
-from coding_gym.sandbox.zygote.chunks import CHUNK_BYTES, ChunkReader, ChunkWriter
+from coding_gym.sandbox.zygote import scratch, wire
+from coding_gym.sandbox.zygote import tar_records as tar
 from coding_gym.sandbox.zygote.placing import Attributes
-from coding_gym.sandbox.zygote.tar_records import Record
+from coding_gym.sandbox.zygote.tar_records import Extents, Record
 from coding_gym.sandbox.zygote.unpacking import LINKS, unpack
+from coding_gym.sandbox.zygote.wire import CHUNK_BYTES, ChunkReader, ChunkWriter
 
 # A snapshot leaves no trace, not even a time of access.
 _QUIETLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_NOATIME", 0)
@@ -24,15 +27,66 @@ _AS_FOLDER = _QUIETLY | os.O_DIRECTORY
 _AS_FILE = _QUIETLY | os.O_NONBLOCK | os.O_NOCTTY
 _OVERLAY_XATTRS = tuple(f"user.overlay.{name}" for name in ("opaque", "origin", "impure", "uuid"))
 _KINDS = {
-    stat.S_IFREG: tar_records.FILE,
-    stat.S_IFLNK: tar_records.SYMLINK,
-    stat.S_IFIFO: tar_records.FIFO,
-    stat.S_IFSOCK: tar_records.SOCKET,
+    stat.S_IFREG: tar.FILE,
+    stat.S_IFLNK: tar.SYMLINK,
+    stat.S_IFIFO: tar.FIFO,
+    stat.S_IFSOCK: tar.SOCKET,
 }
+# `stat` counts the blocks of a file in this unit, whatever the file system.
+_STAT_BLOCK_BYTES = 512
 # Entries of folders with longer paths leave these out.
 _MAX_PATH_BYTES = 512
 # Python rewrites instructions from the eighth time on.
 _NUM_WARM_UP_FILES = 12
+
+
+class Changes(NamedTuple):
+    """The folders that hold a sandbox's changes, below everything that is mounted on them.
+
+    Attributes:
+        folders: Names of places, and descriptors of their folders.
+        newest_first: How the file system of the sandbox lists a folder. Entries are written in the
+            order in which they must be made for a listing to repeat.
+    """
+
+    folders: Mapping[str, int]
+    newest_first: bool
+
+
+def send(changes: Changes, channel: socket.socket) -> None:
+    """Sends all changes to the owner; no process of the sandbox runs meanwhile."""
+    try:
+        pack(changes, wire.writer_to(channel))
+    except (BrokenPipeError, ConnectionResetError):
+        raise  # the owner is gone
+    except OSError as error:
+        channel.sendall(wire.pack({"error": f"no snapshot: {error}"}))
+
+
+def pack(changes: Changes, writer: ChunkWriter) -> None:
+    """Writes all changes as a tar; raises OSError where something cannot be read."""
+    for place, folder in changes.folders.items():
+        _Packer(writer, place, newest_first=changes.newest_first).pack(folder)
+    writer.write(tar.END)
+    writer.finish()
+
+
+def warm_up(folder: str) -> None:
+    """Packs and unpacks a few files in a new folder, and removes it; see the module `warm_up`."""
+    source, copy = f"{folder}/source", f"{folder}/copy"
+    for path in (folder, source, copy):
+        os.mkdir(path)
+    for number in range(_NUM_WARM_UP_FILES):
+        os.mkdir(f"{source}/{number}")
+        os.close(os.open(f"{source}/{number}/file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
+    data: list[bytes] = []
+    source_folder, copy_folder = os.open(source, _AS_FOLDER), os.open(copy, _AS_FOLDER)
+    writer = ChunkWriter(lambda chunk, _: data.append(chunk))
+    pack(Changes({"place": source_folder}, newest_first=True), writer)
+    unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": copy_folder})
+    os.close(source_folder)
+    os.close(copy_folder)
+    scratch.remove(folder)
 
 
 @dataclass(slots=True)
@@ -50,42 +104,6 @@ class _Level:
     mode: int
     path: bytes
     names: list[str]
-
-
-def pack(folders: Mapping[str, int], writer: ChunkWriter, *, newest_first: bool) -> None:
-    """Writes everything in some folders.
-
-    Args:
-        folders: Names of places, and descriptors of their folders.
-        writer: Takes the tar.
-        newest_first: How the file system lists a folder. Entries are written in the order in
-            which they must be made for a listing to repeat.
-
-    Raises:
-        OSError: Something could not be read.
-    """
-    for place, folder in folders.items():
-        _Packer(writer, place, newest_first=newest_first).pack(folder)
-    writer.write(tar_records.END)
-    writer.finish()
-
-
-def warm_up(folder: str) -> None:
-    """Packs and unpacks a few files in a new folder, and removes it; see `rehearsal`."""
-    source, copy = f"{folder}/source", f"{folder}/copy"
-    for path in (folder, source, copy):
-        os.mkdir(path)
-    for number in range(_NUM_WARM_UP_FILES):
-        os.mkdir(f"{source}/{number}")
-        os.close(os.open(f"{source}/{number}/file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
-    data: list[bytes] = []
-    source_folder, copy_folder = os.open(source, _AS_FOLDER), os.open(copy, _AS_FOLDER)
-    writer = ChunkWriter(lambda chunk, _: data.append(chunk))
-    pack({"place": source_folder}, writer, newest_first=True)
-    unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": copy_folder})
-    os.close(source_folder)
-    os.close(copy_folder)
-    scratch.remove(folder)
 
 
 class _Packer:
@@ -120,12 +138,12 @@ class _Packer:
             kind = stat.S_IFMT(facts.st_mode)
             if kind == stat.S_IFDIR:
                 self._descend(name, facts)
-            elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
-                self._write_leaf(self._record(tar_records.DEVICE, name), name, facts)
             elif kind in _KINDS and facts.st_nlink > 1:
                 self._write_link(_KINDS[kind], name, facts)
             elif kind in _KINDS:
-                self._write_leaf(self._record(_KINDS[kind], name), name, facts)
+                self._write_leaf(self._record(_KINDS[kind], name, facts), name, facts)
+            elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
+                self._write_leaf(self._record(tar.DEVICE, name, facts), name, facts)
         except FileNotFoundError:  # it was removed just now
             return
 
@@ -138,9 +156,10 @@ class _Packer:
         self._enter(name, facts)
 
     def _enter(self, name: str, facts: os.stat_result) -> None:
-        record = self._record(tar_records.FOLDER, name)
-        record.attributes = _attributes(facts, _xattrs(self._here))
-        self._write(record)
+        record = self._record(tar.FOLDER, name, facts)
+        if xattrs := _xattrs(self._here):
+            record.attributes = record.attributes._replace(xattrs=xattrs)
+        self._writer.write(tar.encode(record))
         names = os.listdir(self._here)
         if not self._newest_first:
             names.reverse()
@@ -159,47 +178,49 @@ class _Packer:
             if os.fstat(above).st_ino != self._levels[-1].inode:
                 raise OSError(errno.ESTALE, "a folder moved while it was read")
 
-    def _record(self, kind: bytes, name: str) -> Record:
+    def _record(self, kind: bytes, name: str, facts: os.stat_result) -> Record:
         """Returns a record of an entry of the present folder."""
         path = self._levels[-1].path if self._levels else b""
-        return Record(kind, path + os.fsencode(name), 0 if path else len(self._levels))
+        num_shared = 0 if path else len(self._levels)
+        return Record(kind, path + os.fsencode(name), _attributes(facts), num_shared)
 
     def _write_link(self, kind: bytes, name: str, facts: os.stat_result) -> None:
         """Writes one of several names of a file, and the file before the first."""
         path = self._links.get(facts.st_ino)
         if path is None:
             path = os.fsencode(f"{self._place}{LINKS}/{len(self._links) + 1}")
-            self._write_leaf(Record(kind, path), name, facts)
+            self._write_leaf(Record(kind, path, _attributes(facts)), name, facts)
             self._links[facts.st_ino] = path
-        record = self._record(tar_records.LINK, name)
+        record = self._record(tar.LINK, name, facts)
         record.target = path
-        self._write(record)
+        self._writer.write(tar.encode(record))
 
     def _write_leaf(self, record: Record, name: str, facts: os.stat_result) -> None:
-        """Completes and writes the record of what is no folder."""
-        record.attributes = _attributes(facts)
-        if record.kind == tar_records.FILE:
-            self._write_file(record, name)
+        """Completes and writes the record of an entry that is no folder."""
+        if record.kind == tar.FILE:
+            self._write_file(record, name, facts)
             return
-        if record.kind == tar_records.SYMLINK:
+        if record.kind == tar.SYMLINK:
             record.target = os.fsencode(os.readlink(name, dir_fd=self._here))
             # Reading it sets its time of access, for which it has no use.
-            record.attributes.times_ns = (facts.st_mtime_ns,) * 2
-        self._write(record)
+            record.attributes = Attributes(0, (facts.st_mtime_ns,) * 2)
+        self._writer.write(tar.encode(record))
 
-    def _write_file(self, record: Record, name: str) -> None:
+    def _write_file(self, record: Record, name: str, facts: os.stat_result) -> None:
         mode = record.attributes.mode
         if not mode & stat.S_IRUSR:
             os.chmod(name, mode | stat.S_IRUSR, dir_fd=self._here)
         descriptor = os.open(name, _AS_FILE, dir_fd=self._here)
         try:
-            record.attributes.xattrs = _xattrs(descriptor)
-            record.size = os.fstat(descriptor).st_size
-            record.extents = _extents(descriptor, record.size)
-            self._write(record)
-            for start, length in record.extents:
+            if xattrs := _xattrs(descriptor):
+                record.attributes = record.attributes._replace(xattrs=xattrs)
+            record.size = facts.st_size
+            if facts.st_blocks * _STAT_BLOCK_BYTES < record.size:
+                record.extents = _extents(descriptor, record.size)
+            self._writer.write(tar.encode(record))
+            for start, length in record.data:
                 self._copy(descriptor, start, start + length)
-            self._writer.write(tar_records.padding(tar_records.num_stored(record)))
+            self._writer.write(tar.padding(record.num_stored))
             if not mode & stat.S_IRUSR:
                 os.fchmod(descriptor, mode)
         finally:
@@ -213,16 +234,12 @@ class _Packer:
             self._writer.write(chunk)
             start += len(chunk)
 
-    def _write(self, record: Record) -> None:
-        self._writer.write(tar_records.encode(record))
+
+def _attributes(facts: os.stat_result) -> Attributes:
+    return Attributes(stat.S_IMODE(facts.st_mode), (facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def _attributes(facts: os.stat_result, xattrs: tuple[tuple[str, bytes], ...] = ()) -> Attributes:
-    times_ns = facts.st_atime_ns, facts.st_mtime_ns
-    return Attributes(stat.S_IMODE(facts.st_mode), times_ns, xattrs)
-
-
-def _extents(descriptor: int, size: int) -> tuple[tuple[int, int], ...]:
+def _extents(descriptor: int, size: int) -> Extents:
     """Returns the offsets and lengths of a file's data; none of any length for holes alone."""
     found = []
     position = 0
@@ -246,22 +263,17 @@ def _widened(mode: int) -> int:
 
 
 def _xattrs(descriptor: int) -> tuple[tuple[str, bytes], ...]:
-    if not hasattr(os, "listxattr"):
+    try:
+        names: Iterable[str] = os.listxattr(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.ENOTSUP, errno.E2BIG}:
+            raise
+        # A policy may set more than can be listed; those of the overlay decide what is a file.
+        names = _OVERLAY_XATTRS if error.errno == errno.E2BIG else ()
+    if not names:
         return ()
     found = []
-    for name in filter(tar_records.is_kept, _xattr_names(descriptor)):
+    for name in filter(tar.is_kept, names):
         with contextlib.suppress(OSError):  # it has no such one
             found.append((name, os.getxattr(descriptor, name)))
     return tuple(found)
-
-
-def _xattr_names(descriptor: int) -> Iterable[str]:
-    try:
-        return os.listxattr(descriptor)
-    except OSError as error:
-        if error.errno == errno.ENOTSUP:
-            return ()
-        if error.errno != errno.E2BIG:
-            raise
-        # A policy may set more than can be listed; those of the overlay decide what is a file.
-        return _OVERLAY_XATTRS

@@ -6,32 +6,28 @@ a time and the way back is ``..``, so folders may nest deeper than a path can na
 follow. Nobody else may write to the folder meanwhile.
 """
 
-import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_CHARS = 120
 _COPIED_BYTES = 1 << 20
-_LINKED_NEVER = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
+_NOT_LINKED = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
 
 # The components of a path below the folder; the folder itself has none.
 Parts = tuple[str, ...]
-_Made = TypeVar("_Made")
 
 
-@dataclass(slots=True)
-class Attributes:
-    """What a file or folder has besides its content.
+class Attributes(NamedTuple):
+    """The metadata of a file or folder.
 
     Attributes:
         mode: Permissions.
-        times_ns: When it was last read and changed.
+        times_ns: Times of the last access and the last change.
         xattrs: Extended attributes.
     """
 
@@ -52,13 +48,13 @@ class Placer:
 
     Args:
         folder: A descriptor of the folder, empty.
-        owner: The uid and gid that everything gets; this process's own if None.
+        owner: The uid and gid of everything that is made; this process's own if None.
         replaces: Whether an entry takes the place of an earlier one of its name, as in a layer of
             an image; otherwise the second one is an error.
 
     Attributes:
         here: A descriptor of the present folder, good until the next call.
-        num_implied: How many folders were made only because something was to be in them.
+        num_implied: The number of folders that were made only because something was to be in them.
     """
 
     def __init__(
@@ -68,7 +64,6 @@ class Placer:
         self._replaces = replaces
         self._names: list[str] = []
         self._attributes = [_IMPLIED]
-        self._removed: set[tuple[int, str]] = set()  # names in folders, which stay while it lives
         self.num_implied = 0
         self._own(folder)
         self.here = os.open(".", FOLDER_FLAGS, dir_fd=folder)
@@ -82,35 +77,35 @@ class Placer:
         """Closes its descriptor, in whatever state the folders are."""
         os.close(self.here)
 
-    def enter(self, parts: Sequence[str], num_shared: int = 0, *, makes: bool = True) -> int:
-        """Goes to a folder and returns its descriptor.
+    def enter(self, parts: Sequence[str], num_shared: int = 0) -> int:
+        """Goes to a folder, made if it is missing, and returns its descriptor.
 
         Args:
             parts: Its path, without the folders that it shares with that of the present one.
-            num_shared: How many these are.
-            makes: Whether to make folders that are missing.
+            num_shared: The number of these.
 
         Raises:
             ValueError: The way leads through something that is no folder.
-            FileNotFoundError: It is missing, and must not be made.
         """
         if not 0 <= num_shared <= len(self._names):
             raise ValueError("a path that shares more than there is")
-        rest = 0
+        depth = num_shared
         for name, present in zip(parts, self._names[num_shared:], strict=False):
             if name != present:
                 break
-            rest += 1
-        self._go_up(num_shared + rest)
-        for name in parts[rest:]:
-            self._step(name, makes=makes)
+            depth += 1
+        self._go_up(depth)
+        for name in parts[depth - num_shared :]:
+            try:
+                self._open(name)
+            except FileNotFoundError:
+                self.num_implied += 1
+                self._make_and_open(name)
+            except OSError as error:
+                if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
+                    raise
+                raise ValueError(f"a path leads through {self._shown(name)}, no folder") from error
         return self.here
-
-    def kind(self, parts: Parts) -> int:
-        """Returns what is at a path, as `stat.S_IFMT` does; 0 for nothing."""
-        with contextlib.suppress(FileNotFoundError):
-            return _kind(parts[-1], self.enter(parts[:-1], makes=False))
-        return 0
 
     def set_attributes(self, attributes: Attributes) -> None:
         """Has the present folder get these attributes when it is left."""
@@ -118,21 +113,23 @@ class Placer:
 
     def make_folder(self, name: str) -> None:
         """Makes a folder and goes there."""
-        kind = _kind(name, self.here) if self._replaces else 0
-        if kind == stat.S_IFDIR:
+        if self._replaces and _kind(name, self.here) == stat.S_IFDIR:
             self._open(name)
         else:
-            self._make_and_open(name, kind)
+            self._make_room(name)
+            self._make_and_open(name)
 
     def make_file(self, name: str) -> int:
         """Makes an empty file and returns a descriptor to write to, for the caller to close."""
-        descriptor = self._make(name, lambda: os.open(name, _NEW_FILE, 0o600, dir_fd=self.here))
+        self._make_room(name)
+        descriptor = os.open(name, _NEW_FILE, 0o600, dir_fd=self.here)
         self._own(descriptor)
         return descriptor
 
     def make_symlink(self, name: str, target: str, times_ns: tuple[int, int]) -> None:
         """Makes a symbolic link, which nothing here follows."""
-        self._make(name, lambda: os.symlink(target, name, dir_fd=self.here))
+        self._make_room(name)
+        os.symlink(target, name, dir_fd=self.here)
         self._finish_name(name, times_ns)
 
     def make_node(self, name: str, kind: int, attributes: Attributes) -> None:
@@ -140,15 +137,10 @@ class Placer:
 
         An overlay takes the device for "nothing is here"; see fs/overlayfs of Linux.
         """
-        self._make(name, lambda: os.mknod(name, kind | 0o600, 0, dir_fd=self.here))
+        self._make_room(name)
+        os.mknod(name, kind | 0o600, 0, dir_fd=self.here)
         os.chmod(name, attributes.mode, dir_fd=self.here)
         self._finish_name(name, attributes.times_ns)
-
-    def remove(self, name: str) -> None:
-        """Has an overlay hide what lower layers have of a name, whatever it becomes here."""
-        self._removed.add((os.fstat(self.here).st_ino, name))
-        if not _kind(name, self.here):
-            self.make_node(name, stat.S_IFCHR, Attributes(0, (0, 0)))
 
     def make_link(self, name: str, folder: int, target: str) -> None:
         """Makes a second name of something that was made before.
@@ -161,61 +153,47 @@ class Placer:
         Raises:
             ValueError: There is no such thing, or it can have one name only.
         """
-        if _kind(target, folder) in _LINKED_NEVER:
+        if _kind(target, folder) in _NOT_LINKED:
             raise ValueError(f"a hard link to {target!r}, which is no file made before")
+        self._make_room(name)
         ends = {"src_dir_fd": folder, "dst_dir_fd": self.here}
-        self._make(name, lambda: os.link(target, name, follow_symlinks=False, **ends))
+        os.link(target, name, follow_symlinks=False, **ends)
+
+    def hide(self, parts: Parts) -> None:
+        """Has an overlay hide the entry of this path in lower layers.
+
+        A folder of this name stays, and only what it would be merged with is hidden. Nothing more
+        may be made afterwards.
+        """
+        self.enter(parts[:-1])
+        kind = _kind(parts[-1], self.here)
+        if kind == stat.S_IFDIR:
+            self.enter(parts)
+            self.mark_opaque()
+        elif not kind:
+            self.make_node(parts[-1], stat.S_IFCHR, Attributes(0, (0, 0)))
 
     def mark_opaque(self) -> None:
         """Makes an overlay's mark for "nothing of lower layers is in this folder"."""
         os.setxattr(self.here, "user.overlay.opaque", b"y")
 
-    def _make(self, name: str, make: Callable[[], _Made]) -> _Made:
-        """Has something made, in place of what has its name."""
-        try:
-            return make()
-        except FileExistsError:
-            if not self._replaces:
-                raise
-        if _kind(name, self.here) == stat.S_IFDIR:
+    def _make_room(self, name: str) -> None:
+        """Removes an entry that is about to be replaced."""
+        kind = self._replaces and _kind(name, self.here)
+        if kind == stat.S_IFDIR:
             raise ValueError(f"{self._shown(name)} is a folder, and then it is not")
-        os.unlink(name, dir_fd=self.here)
-        return make()
+        if kind:
+            os.unlink(name, dir_fd=self.here)
 
     def _finish_name(self, name: str, times_ns: tuple[int, int]) -> None:
         if self._owner is not None:
             os.chown(name, *self._owner, dir_fd=self.here, follow_symlinks=False)
         os.utime(name, ns=times_ns, dir_fd=self.here, follow_symlinks=False)
 
-    def _step(self, name: str, *, makes: bool) -> None:
-        """Goes to a folder of the present one."""
-        try:
-            self._open(name)
-            return
-        except FileNotFoundError:
-            kind = 0
-        except OSError as error:
-            if error.errno not in {errno.ENOTDIR, errno.ELOOP}:
-                raise
-            kind = _kind(name, self.here)
-            if kind != stat.S_IFCHR or not self._replaces:
-                way = self._shown(name)
-                raise ValueError(f"a path leads through {way}, which is no folder") from error
-        if not makes:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        self.num_implied += 1
-        self._make_and_open(name, kind)
-
-    def _make_and_open(self, name: str, kind: int) -> None:
-        """Makes a folder in place of something of this kind, 0 for nothing, and goes there."""
-        is_removed = (os.fstat(self.here).st_ino, name) in self._removed
-        if kind:
-            os.unlink(name, dir_fd=self.here)
+    def _make_and_open(self, name: str) -> None:
         os.mkdir(name, 0o700, dir_fd=self.here)
         self._open(name, _IMPLIED)
         self._own(self.here)
-        if is_removed:  # what lower layers have of it
-            self.mark_opaque()
 
     def _open(self, name: str, attributes: Attributes | None = None) -> None:
         """Goes to a folder of the present one, which keeps its attributes if none are given."""
@@ -246,26 +224,33 @@ class Placer:
         return repr(shown((*self._names, name)))
 
 
-def fill(descriptor: int, offset: int, size: int, read: Callable[[int], bytes]) -> None:
-    """Writes data at a place of a file; places that are never written are holes.
+def write_data(
+    descriptor: int, size: int, extents: Iterable[tuple[int, int]], read: Callable[[int], bytes]
+) -> None:
+    """Gives a new file its content.
 
     Args:
         descriptor: Of the file.
-        offset: The place.
-        size: How many bytes to write.
+        size: Its size, holes included.
+        extents: Offsets and lengths of its data; the rest are holes.
         read: Returns at most so many bytes of the data; none at its end.
 
     Raises:
-        ValueError: There are fewer.
+        ValueError: There is less data.
     """
-    while size:
-        view = memoryview(read(min(size, _COPIED_BYTES)))
-        if not view:
-            raise ValueError("it ends in the middle of a file")
-        size -= len(view)
-        while view:
-            count = os.pwrite(descriptor, view, offset)
-            view, offset = view[count:], offset + count
+    end = 0
+    for start, length in extents:
+        position, stop = start, start + length
+        while position < stop:
+            view = memoryview(read(min(stop - position, _COPIED_BYTES)))
+            if not view:
+                raise ValueError("it ends in the middle of a file")
+            while view:
+                count = os.pwrite(descriptor, view, position)
+                view, position = view[count:], position + count
+            end = position
+    if end != size:
+        os.ftruncate(descriptor, size)
 
 
 def set_attributes(descriptor: int, attributes: Attributes) -> None:
@@ -276,14 +261,14 @@ def set_attributes(descriptor: int, attributes: Attributes) -> None:
     os.utime(descriptor, ns=attributes.times_ns)
 
 
-def shown(parts: Parts) -> str:
+def shown(parts: Sequence[str]) -> str:
     """Returns a path for a message, of a length that is fit for one."""
     path = "/".join(parts).encode("utf-8", "replace").decode()
     return path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
 
 
 def _kind(name: str, folder: int) -> int:
-    """Returns what a name of a folder is, as `stat.S_IFMT` does; 0 for nothing."""
+    """Returns the file type of a name of a folder, as `stat.S_IFMT` does; 0 for nothing."""
     try:
         return stat.S_IFMT(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except FileNotFoundError:

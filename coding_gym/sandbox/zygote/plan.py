@@ -16,10 +16,11 @@ from functools import partial
 from socket import socket
 from typing import Any, NamedTuple
 
-from coding_gym.sandbox.zygote import changes, image_root, lockdown, mounts, preloaders, wire
+from coding_gym.sandbox.zygote import image_root, lockdown, mounts, preloaders, unpacking, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
 from coding_gym.sandbox.zygote.host_folders import ShownFolders
+from coding_gym.sandbox.zygote.packing import Changes
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 # The first process's only descriptor at its start: the channel to the owner. The server has its own
@@ -62,7 +63,7 @@ class PlannedSandbox:
     namespaces: int
     program: "Plan"
     commands: Commands
-    changed: changes.Changes
+    changed: Changes
     shown: tuple[tuple[Hashable, str], ...]
     preload: preloaders.Preload | None
 
@@ -122,7 +123,7 @@ class PlanCache:
         )
 
 
-def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> changes.Changes:
+def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> Changes:
     """Plans all that a cloned process does to become the first process of a sandbox.
 
     Returns the folders that hold what is changed in it.
@@ -136,12 +137,12 @@ def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> cha
         folders = mounts.make_tmpfs(plan, request)
         if image:
             folders["image"] = image_root.make_upper(plan, request)
-        changed = changes.Changes(
+        changed = Changes(
             folders={name: plan.keep_folder(path) for name, path in folders.items()},
             newest_first=mounts.lists_newest_first(),
         )
     if request["restores"]:  # before anything is mounted on these folders
-        plan.do(partial(changes.restore, changed, channel=channel))
+        plan.do(partial(unpacking.restore, changed.folders, channel))
     if image:
         plan.do(partial(image_root.build, request))
     else:

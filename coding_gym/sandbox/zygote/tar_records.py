@@ -1,4 +1,4 @@
-"""The records of a tar as snapshots have them: a PAX header, a ustar header, then a file's data.
+"""The records of a snapshot's tar: a PAX header, a ustar header, then a file's data.
 
 `tarfile` takes several times as long for each, and its memory would be copied into the first
 process of every sandbox. The reader trusts nothing: a policy chose the names, the contents, and how
@@ -11,26 +11,34 @@ tar does not grow with the depth of its folders. ``CODING_GYM.socket`` marks a F
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
-from coding_gym.sandbox.zygote.chunks import ChunkReader
 from coding_gym.sandbox.zygote.placing import Attributes
+from coding_gym.sandbox.zygote.wire import ChunkReader
 
 FILE, LINK, SYMLINK, DEVICE, FOLDER, FIFO, SOCKET = b"0", b"1", b"2", b"3", b"5", b"6", b"s"
 
-_BLOCK_BYTES = 512
-_EMPTY = bytes(_BLOCK_BYTES)
+BLOCK_BYTES = 512
+_EMPTY = bytes(BLOCK_BYTES)
 END = 2 * _EMPTY
-_KINDS = frozenset((FILE, LINK, SYMLINK, DEVICE, FOLDER, FIFO))
 _KEYWORDS = b"x"
 _SHARED, _IS_SOCKET, _XATTR = b"CODING_GYM.shared", b"CODING_GYM.socket", b"SCHILY.xattr."
 _EXTENTS, _SIZE_WITH_HOLES = b"GNU.sparse.map", b"GNU.sparse.size"
+# Numbers as wide as the largest of them, so that the length of the lines is known.
+_TIMES = b"40 atime=%b.%b\n40 mtime=%b.%b\n"
+_TIME = b"%029d"
 # path, mode, uid, gid, size, time, checksum, kind, target, magic, device
 _HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s64x8s8s167x")
-_NO_NUMBER, _NO_TIME, _NO_CHECKSUM, _MAGIC = b"0" * 7, b"0" * 11, b" " * 8, b"ustar\x0000"
+_NO_NUMBER, _NO_TIME, _MAGIC = b"0" * 7, b"0" * 11, b"ustar\x0000"
+_SIZE, _KIND = slice(124, 135), slice(156, 157)
+# The sum of a header's bytes without path, mode, size, kind and target. A checksum counts as blank.
+_CONSTANT_SUM = sum(_MAGIC) + 4 * sum(_NO_NUMBER) + sum(_NO_TIME) + 8 * ord(" ")
 _PATH_BYTES, _MAX_DIGITS = 100, 20
-_MAX_MODE, _MAX_SIZE, _MAX_FIELD = 0o7777, (1 << 63) - 1, 8**11 - 1
+_MAX_SIZE, _MAX_FIELD = (1 << 63) - 1, 8**11 - 1
 _ACCESS_LISTS = frozenset({"system.posix_acl_access", "system.posix_acl_default"})
+
+_NO_ATTRIBUTES = Attributes(0, (0, 0))
 
 # Offsets and lengths.
 Extents = tuple[tuple[int, int], ...]
@@ -43,60 +51,65 @@ class Record:
     Attributes:
         kind: One of the constants of this module.
         path: Where the entry is, without the folders that it shares with the entry before.
-        num_shared: How many these are.
-        target: Of a hard or symbolic link.
         attributes: All of a file or folder; of a symbolic link the times. A hard link has none.
+        num_shared: The number of the folders that it shares.
+        target: Of a hard or symbolic link.
         size: Of a file, holes included.
-        extents: Where a file has its data, which follows the record.
+        extents: Where a file with holes has its data; None without holes.
     """
 
     kind: bytes
     path: bytes
+    attributes: Attributes = _NO_ATTRIBUTES
     num_shared: int = 0
     target: bytes = b""
-    attributes: Attributes = field(default_factory=lambda: Attributes(0, (0, 0)))
     size: int = 0
-    extents: Extents = ()
+    extents: Extents | None = None
+
+    @property
+    def data(self) -> Extents:
+        """Offsets and lengths of the data that follow the record."""
+        return ((0, self.size),) if self.extents is None else self.extents
+
+    @property
+    def num_stored(self) -> int:
+        """How many bytes of data follow the record, without the padding of their last block."""
+        return self.size if self.extents is None else sum(length for _, length in self.extents)
 
 
 def encode(record: Record) -> bytes:
     """Returns a record, without its data."""
-    stored = num_stored(record)
+    kind, path, target, stored = record.kind, record.path, record.target, record.num_stored
     text = b""
-    if len(record.path) > _PATH_BYTES:
-        text += _line(b"path", record.path)
-    if len(record.target) > _PATH_BYTES:
-        text += _line(b"linkpath", record.target)
-    if record.num_shared:
-        text += _line(_SHARED, b"%d" % record.num_shared)
-    if record.kind == SOCKET:
-        text += _line(_IS_SOCKET, b"1")
-    if record.kind != LINK:
+    if kind != LINK:
         atime_ns, mtime_ns = record.attributes.times_ns
-        text += _line(b"atime", _time(atime_ns)) + _line(b"mtime", _time(mtime_ns))
+        atime, mtime = _TIME % atime_ns, _TIME % mtime_ns
+        text = _TIMES % (atime[:-9], atime[-9:], mtime[:-9], mtime[-9:])
         for name, value in record.attributes.xattrs:
             text += _line(_xattr_keyword(name), value)
+    if kind == SOCKET:
+        kind = FIFO
+        text += _line(_IS_SOCKET, b"1")
+    if len(path) > _PATH_BYTES:
+        text += _line(b"path", path)
+    if len(target) > _PATH_BYTES:
+        text += _line(b"linkpath", target)
+    if record.num_shared:
+        text += _line(_SHARED, b"%d" % record.num_shared)
     if stored > _MAX_FIELD:
         text += _line(b"size", b"%d" % stored)
-    if stored != record.size:
+    if record.extents is not None:
         text += _line(_SIZE_WITH_HOLES, b"%d" % record.size)
         text += _line(_EXTENTS, b",".join(b"%d,%d" % extent for extent in record.extents))
-    kind = FIFO if record.kind == SOCKET else record.kind
-    mode = record.attributes.mode
-    header = _header(kind, record.path, mode, min(stored, _MAX_FIELD), record.target)
+    header = _header(kind, path, record.attributes.mode, min(stored, _MAX_FIELD), target)
     if not text:
         return header
-    return _header(_KEYWORDS, b"", 0, len(text), b"") + text + padding(len(text)) + header
-
-
-def num_stored(record: Record) -> int:
-    """Returns how many bytes of data a record has, without what fills their last block."""
-    return sum(length for _, length in record.extents)
+    return b"%b%b%b%b" % (_keywords_header(len(text)), text, padding(len(text)), header)
 
 
 def padding(size: int) -> bytes:
-    """Returns what follows so many bytes, up to the next block."""
-    return bytes(-size % _BLOCK_BYTES)
+    """Returns the NUL bytes that fill the last block of so many bytes."""
+    return bytes(-size % BLOCK_BYTES)
 
 
 def read(reader: ChunkReader) -> Record | None:
@@ -105,70 +118,60 @@ def read(reader: ChunkReader) -> Record | None:
     Raises:
         ValueError: It is none.
     """
+    block = reader.read(BLOCK_BYTES)
     keywords: dict[bytes, bytes] = {}
-    kind, path, mode, stored, target = _parsed_header(reader.read(_BLOCK_BYTES))
-    if kind == _KEYWORDS:
-        filled = stored + len(padding(stored))
-        data = reader.read(filled + _BLOCK_BYTES)
-        keywords = _parsed_keywords(data[:stored])
-        kind, path, mode, stored, target = _parsed_header(data[filled:])
-    if not kind:
-        if keywords or reader.read(_BLOCK_BYTES) != _EMPTY:
+    if block[_KIND] == _KEYWORDS:
+        size = int(block[_SIZE], 8)
+        data = reader.read(size + -size % BLOCK_BYTES + BLOCK_BYTES)
+        keywords, block = _parsed_keywords(data[:size]), data[-BLOCK_BYTES:]
+    if block == _EMPTY:
+        if keywords or reader.read(BLOCK_BYTES) != _EMPTY:
             raise ValueError("it ends in the middle")
         reader.finish()
         return None
-    stored = int(keywords.get(b"size", stored))
-    if kind not in _KINDS or stored < 0:
-        raise ValueError(f"an entry that cannot be, of type {kind!r}")
-    times_ns = _nanoseconds(keywords.get(b"atime")), _nanoseconds(keywords.get(b"mtime"))
+    path, mode, _, _, stored, _, _, kind, target, *_ = _HEADER.unpack(block)
+    times_ns = _nanoseconds(keywords, b"atime"), _nanoseconds(keywords, b"mtime")
     xattrs = [(_xattr_name(key), keywords[key]) for key in keywords if key.startswith(_XATTR)]
-    has_map = _EXTENTS in keywords
-    return Record(
+    record = Record(
         kind=SOCKET if kind == FIFO and _IS_SOCKET in keywords else kind,
-        path=keywords.get(b"path", path),
+        path=keywords.get(b"path") or path.partition(b"\0")[0],
+        attributes=Attributes(int(mode[:7], 8), times_ns, tuple(xattrs)),
         num_shared=int(keywords.get(_SHARED, 0)),
-        target=keywords.get(b"linkpath", target),
-        attributes=Attributes(mode, times_ns, tuple(xattrs)),
-        size=int(keywords[_SIZE_WITH_HOLES]) if has_map else stored,
-        extents=_extents(keywords, stored) if has_map else ((0, stored),),
+        target=keywords.get(b"linkpath") or target.partition(b"\0")[0],
+        size=int(keywords.get(b"size") or int(stored[:11], 8)),
     )
+    if _EXTENTS in keywords:
+        record.size = int(keywords.get(_SIZE_WITH_HOLES, -1))
+        record.extents = _extents(keywords[_EXTENTS], record.size)
+    return record
 
 
 def is_kept(xattr: str) -> bool:
-    """Whether an extended attribute is part of a snapshot: what a policy or the overlay may set."""
+    """Whether an extended attribute is part of a snapshot: a policy or the overlay may set it."""
     return xattr.startswith("user.") or xattr in _ACCESS_LISTS
 
 
 def _header(kind: bytes, path: bytes, mode: int, size: int, target: bytes) -> bytes:
     """Returns a ustar header; texts that are too long for it are cut."""
-    block = _HEADER.pack(
+    path, target = path[:_PATH_BYTES], target[:_PATH_BYTES]
+    numbers = b"%07o%011o" % (mode, size)
+    checksum = _CONSTANT_SUM + sum(path) + sum(numbers) + kind[0] + sum(target)
+    return _HEADER.pack(
         path,
-        b"%07o" % mode,
+        numbers[:7],
         *(_NO_NUMBER, _NO_NUMBER),
-        b"%011o" % size,
-        *(_NO_TIME, _NO_CHECKSUM),
+        numbers[7:],
+        _NO_TIME,
+        b"%06o\0 " % checksum,
         kind,
         target,
         *(_MAGIC, _NO_NUMBER, _NO_NUMBER),
     )
-    return b"%b%06o\0 %b" % (block[:148], _sum(block), block[156:])
 
 
-def _parsed_header(block: bytes) -> tuple[bytes, bytes, int, int, bytes]:
-    """Returns kind, path, mode, size and target of a ustar header; no kind for an empty block."""
-    if block == _EMPTY:
-        return b"", b"", 0, 0, b""
-    path, mode, _, _, size, _, checksum, kind, target, *_ = _HEADER.unpack(block)
-    if int(checksum[:6], 8) != _sum(block) - sum(checksum) + sum(_NO_CHECKSUM):
-        raise ValueError("a record with a wrong checksum")
-    numbers = int(mode[:7], 8), int(size[:11], 8)
-    if not 0 <= numbers[0] <= _MAX_MODE or numbers[1] < 0:
-        raise ValueError("a record with numbers that cannot be")
-    return kind, path.partition(b"\0")[0], *numbers, target.partition(b"\0")[0]
-
-
-def _sum(block: bytes) -> int:
-    return sum(block.translate(None, b"\0"))  # much the faster where most are NUL
+@lru_cache(maxsize=16)  # most have a length of a few
+def _keywords_header(size: int) -> bytes:
+    return _header(_KEYWORDS, b"", 0, size, b"")
 
 
 def _line(keyword: bytes, value: bytes) -> bytes:
@@ -193,28 +196,18 @@ def _parsed_keywords(text: bytes) -> dict[bytes, bytes]:
     return keywords
 
 
-def _extents(keywords: dict[bytes, bytes], stored: int) -> Extents:
-    """Returns where a file with holes has its data; raises ValueError for more than there is."""
-    size = int(keywords.get(_SIZE_WITH_HOLES, -1))
-    numbers = list(map(int, keywords[_EXTENTS].split(b",")))
+def _extents(text: bytes, size: int) -> Extents:
+    """Returns where a file has its data; raises ValueError where that lies beyond its end."""
+    numbers = list(map(int, text.split(b",")))
     extents = tuple(zip(numbers[::2], numbers[1::2], strict=True))
     is_within = all(0 <= start <= start + length <= size for start, length in extents)
-    if not is_within or size > _MAX_SIZE or sum(numbers[1::2]) != stored:
+    if not is_within or size > _MAX_SIZE:
         raise ValueError("data beyond the end of its file")
     return extents
 
 
-def _time(nanoseconds: int) -> bytes:
-    digits = b"%011d" % nanoseconds
-    return b"%b.%b" % (digits[:-9], digits[-9:])
-
-
-def _nanoseconds(text: bytes | None) -> int:
-    if text is None:
-        return 0
-    if text[-10:-9] != b".":
-        raise ValueError(f"a time that cannot be, {text[:30]!r}")
-    return int(text.replace(b".", b""))
+def _nanoseconds(keywords: dict[bytes, bytes], name: bytes) -> int:
+    return int(keywords.get(name, b"0").replace(b".", b""))
 
 
 def _xattr_keyword(name: str) -> bytes:

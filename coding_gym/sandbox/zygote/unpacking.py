@@ -1,25 +1,38 @@
-"""Makes files again from a snapshot, whoever wrote it."""
+"""Makes files again from the tar of a snapshot, whoever wrote it."""
 
 import os
+import socket
 import stat
 from collections.abc import Mapping, Sequence
 
-from coding_gym.sandbox.zygote import tar_records
-from coding_gym.sandbox.zygote.chunks import ChunkReader
-from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, fill, set_attributes
+from coding_gym.sandbox.zygote import tar_records as tar
+from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, set_attributes, write_data
+from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.tar_records import Record
+from coding_gym.sandbox.zygote.wire import ChunkReader
 
 # Added to the name of a place: holds its files of several names, all of which are links to these.
 LINKS = ".links"
-_NODES = {
-    tar_records.FIFO: stat.S_IFIFO,
-    tar_records.SOCKET: stat.S_IFSOCK,
-    tar_records.DEVICE: stat.S_IFCHR,
-}
+_NODES = {tar.FIFO: stat.S_IFIFO, tar.SOCKET: stat.S_IFSOCK, tar.DEVICE: stat.S_IFCHR}
+_STEP = "restore the snapshot"
+
+
+def restore(folders: Mapping[str, int], channel: socket.socket) -> None:
+    """Fills empty folders with a snapshot that the owner sends.
+
+    Raises:
+        SetupError: It does not fit, or is no snapshot of such a sandbox.
+    """
+    with step(_STEP):
+        try:
+            unpack(wire.reader_from(channel), folders)
+        except (ValueError, KeyError) as error:
+            raise SetupError(_STEP, 0, f"it cannot be read: {error}") from error
 
 
 def unpack(reader: ChunkReader, folders: Mapping[str, int]) -> None:
-    """Fills empty folders with what a snapshot holds.
+    """Fills empty folders with the files of a snapshot.
 
     Args:
         reader: Gives the bytes that `packing.pack` wrote.
@@ -30,7 +43,7 @@ def unpack(reader: ChunkReader, folders: Mapping[str, int]) -> None:
         ValueError: The bytes make no sense, or name a place that is not there.
     """
     left = dict(folders)
-    record = tar_records.read(reader)
+    record = tar.read(reader)
     while record is not None:
         place = os.fsdecode(record.path)
         if place not in left:
@@ -54,14 +67,14 @@ class _Unpacker:
 
     def unpack(self, place: Record) -> Record | None:
         """Makes the place itself and all that follows; returns the record of the next place."""
-        if place.kind != tar_records.FOLDER:
+        if place.kind != tar.FOLDER:
             raise ValueError(f"a place that is an entry of type {place.kind!r}")
         try:
             self._placer.set_attributes(place.attributes)
-            while (record := tar_records.read(self._reader)) is not None:
+            while (record := tar.read(self._reader)) is not None:
                 names = _split(record.path)
                 if record.num_shared:
-                    # What is shared begins with the name of the place.
+                    # The shared folders begin with the place.
                     self._make(record, self._placer, names, record.num_shared - 1)
                 elif len(names) > 1:
                     self._make(record, self._placer_of(names[0]), names[1:], 0)
@@ -76,7 +89,7 @@ class _Unpacker:
         return record
 
     def _placer_of(self, top: str) -> Placer:
-        """Returns what makes the entries of a folder at the top of the tar."""
+        """Returns the placer for the entries of a folder at the top of the tar."""
         if top == self._place:
             return self._placer
         if top != self._place + LINKS:
@@ -100,28 +113,28 @@ class _Unpacker:
     def _make(self, record: Record, placer: Placer, names: Sequence[str], num_shared: int) -> None:
         placer.enter(names[:-1], num_shared)
         name = names[-1]
-        if record.kind == tar_records.FOLDER:
+        if record.kind == tar.FILE:
+            self._write(record, placer.make_file(name))
+        elif record.kind == tar.FOLDER:
             placer.make_folder(name)
             placer.set_attributes(record.attributes)
-        elif record.kind == tar_records.FILE:
-            self._write(record, placer.make_file(name))
-        elif record.kind == tar_records.SYMLINK:
+        elif record.kind == tar.SYMLINK:
             placer.make_symlink(name, os.fsdecode(record.target), record.attributes.times_ns)
-        elif record.kind == tar_records.LINK:
+        elif record.kind == tar.LINK:
             top, *target = _split(record.target)
             if top != self._place + LINKS or len(target) != 1:
                 raise ValueError(f"a hard link to {record.target[:99]!r}, which is not for links")
             placer.make_link(name, self._placer_of(top).enter(()), target[0])
-        else:
+        elif record.kind in _NODES:
             placer.make_node(name, _NODES[record.kind], record.attributes)
+        else:
+            raise ValueError(f"an entry of type {record.kind!r}")
 
     def _write(self, record: Record, descriptor: int) -> None:
         """Gives a new file its content and attributes, and closes it."""
         try:
-            for start, length in record.extents:
-                fill(descriptor, start, length, self._reader.read)
-            self._reader.read(len(tar_records.padding(tar_records.num_stored(record))))
-            os.ftruncate(descriptor, record.size)
+            write_data(descriptor, record.size, record.data, self._reader.read)
+            self._reader.read(-record.num_stored % tar.BLOCK_BYTES)
             set_attributes(descriptor, record.attributes)
         finally:
             os.close(descriptor)

@@ -1,19 +1,22 @@
 """Messages between owner, server and init: a JSON header, then raw bytes.
 
 The owner also reads what comes out of a sandbox with this module, so nothing here trusts a length
-that the other side gives.
+that the other side gives. Data of unknown length are sent in chunks, one message each, so that a
+sandbox with half a gigabyte of changes needs no half gigabyte in its first process.
 """
 
 import json
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
-_LENGTHS = struct.Struct("<II")
-_CHUNK_BYTES = 1 << 20
-_SMALL_BYTES = 1 << 14
+# Larger ones take longer: each copy of one needs new pages of memory.
+CHUNK_BYTES = 1 << 18
 MAX_HEADER_BYTES = 1 << 24
+_LENGTHS = struct.Struct("<II")
+_SMALL_BYTES = 1 << 14
 # Without what `json.dumps` and `json.loads` do besides, which costs memory: see `plan`.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
@@ -62,24 +65,7 @@ def receive_text(
 ) -> tuple[bytes, bytes]:
     """Returns the next message as `receive` does, but with the header's text, for `parse`."""
     header_size, body_size = _checked(_exactly(channel, _LENGTHS.size, deadline), max_body_bytes)
-    # A small body comes along with the header, which saves a few system calls.
-    joined_size = body_size if body_size <= _SMALL_BYTES else 0
-    data = _exactly(channel, header_size + joined_size, deadline)
-    return data[:header_size], data[header_size:] + _exactly(
-        channel, body_size - joined_size, deadline
-    )
-
-
-def parse(text: bytes) -> dict[str, Any]:
-    """Returns the header that a text describes; raises ProtocolError where it describes none."""
-    try:
-        decoded = text.decode()
-        header, end = _decode(decoded)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"not JSON: {error}") from error
-    if not isinstance(header, dict) or end != len(decoded):
-        raise ProtocolError(f"the header must be one object, got {text[:80]!r}")
-    return header
+    return _exactly(channel, header_size, deadline), _exactly(channel, body_size, deadline)
 
 
 def receive_single(channel: socket.socket, *, max_body_bytes: int) -> tuple[bytes, bytes]:
@@ -104,6 +90,18 @@ def receive_single(channel: socket.socket, *, max_body_bytes: int) -> tuple[byte
     return data[_LENGTHS.size : start], data[start:]
 
 
+def parse(text: bytes) -> dict[str, Any]:
+    """Returns the header that a text describes; raises ProtocolError where it describes none."""
+    try:
+        decoded = text.decode()
+        header, end = _decode(decoded)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"not JSON: {error}") from error
+    if not isinstance(header, dict) or end != len(decoded):
+        raise ProtocolError(f"the header must be one object, got {text[:80]!r}")
+    return header
+
+
 def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
     """Returns the sizes of a message's parts; raises ProtocolError where they are too large."""
     header_size, body_size = _LENGTHS.unpack(lengths)
@@ -114,20 +112,103 @@ def _checked(lengths: bytes, max_body_bytes: int) -> tuple[int, int]:
 
 def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
     """Returns ``size`` bytes; grows as they come, so that a lying length costs no memory."""
-    data = bytearray()
-    while len(data) < size:
-        data += _some(channel, size - len(data), deadline)
-    return bytes(data)
+    data = _some(channel, size, deadline) if size else b""
+    if len(data) == size:
+        return data
+    grown = bytearray(data)
+    while len(grown) < size:
+        grown += _some(channel, size - len(grown), deadline)
+    return bytes(grown)
 
 
 def _some(channel: socket.socket, max_bytes: int, deadline: float | None) -> bytes:
-    """Returns what there is, at most so much of it."""
+    """Returns at most so many bytes, as soon as there are any."""
     if deadline is not None:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("no answer in time")
         channel.settimeout(left)
-    chunk = channel.recv(min(max_bytes, _CHUNK_BYTES))
-    if not chunk:
+    data = channel.recv(min(max_bytes, CHUNK_BYTES))
+    if not data:
         raise EOFError("the channel was closed")
-    return chunk
+    return data
+
+
+class ChunkWriter:
+    """Collects bytes of an unknown number into chunks.
+
+    Args:
+        send: Takes a chunk, and whether more will follow.
+    """
+
+    def __init__(self, send: Callable[[bytes, bool], None]) -> None:
+        self._send = send
+        self._pieces: list[bytes] = []  # joined once, as copies of much data take the most time
+        self._num_bytes = 0
+
+    def write(self, data: bytes) -> None:
+        """Adds bytes."""
+        self._pieces.append(data)
+        self._num_bytes += len(data)
+        while self._num_bytes > CHUNK_BYTES:
+            joined = b"".join(self._pieces)
+            self._send(joined[:CHUNK_BYTES], True)
+            self._pieces = [joined[CHUNK_BYTES:]]
+            self._num_bytes -= CHUNK_BYTES
+
+    def finish(self) -> None:
+        """Sends the last chunk."""
+        self._send(b"".join(self._pieces), False)
+
+
+class ChunkReader:
+    """Gives the bytes of chunks back in pieces of any size.
+
+    Args:
+        receive: Returns the next chunk, and whether more will follow.
+    """
+
+    def __init__(self, receive: Callable[[], tuple[bytes, bool]]) -> None:
+        self._receive = receive
+        self._chunk = memoryview(b"")
+        self._more = True
+
+    def read(self, size: int) -> bytes:
+        """Returns exactly ``size`` bytes; raises ValueError where there are fewer."""
+        if size < 0:
+            raise ValueError(f"a length of {size} bytes")
+        pieces = []
+        while size:
+            self._fill()
+            if not self._chunk:
+                raise ValueError("it ends too early")
+            piece, self._chunk = self._chunk[:size], self._chunk[size:]
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def finish(self) -> None:
+        """Raises ValueError where anything is left."""
+        self._fill()
+        if self._chunk:
+            raise ValueError("something follows its end")
+
+    def _fill(self) -> None:
+        while not self._chunk and self._more:
+            chunk, self._more = self._receive()
+            self._chunk = memoryview(chunk)
+
+
+def writer_to(channel: socket.socket) -> ChunkWriter:
+    """Returns a writer whose chunks are messages on a channel."""
+    return ChunkWriter(lambda chunk, more: channel.sendall(pack({"more": more}, chunk)))
+
+
+def reader_from(channel: socket.socket) -> ChunkReader:
+    """Returns a reader of the chunks that `writer_to` sends at the other end."""
+
+    def receive_chunk() -> tuple[bytes, bool]:
+        header, body = receive(channel, max_body_bytes=CHUNK_BYTES)
+        return body, bool(header["more"])
+
+    return ChunkReader(receive_chunk)

@@ -24,8 +24,7 @@ from sandbox_scene import BACKEND, make_sandbox
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
 from coding_gym.sandbox.images import ImageStore
-from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker
-from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
+from coding_gym.sandbox.images.layer_unpacking import LayerLimits, unpack_layer
 
 OWNER = (os.geteuid(), os.getegid())
 
@@ -42,8 +41,8 @@ def root(tmp_path: Path) -> Path:
 def unpack(root: Path) -> Unpack:
     def run(*entries: Entry, data: bytes | None = None, **limits: float) -> list[str]:
         bounds = LayerLimits(**limits)  # type: ignore[arg-type]
-        stream = LayerStream(io.BytesIO(tar_of(entries) if data is None else data), bounds)
-        return LayerUnpacker(str(root), BACKEND.owner(), bounds).unpack(stream)
+        layer = io.BytesIO(tar_of(entries) if data is None else data)
+        return unpack_layer(layer, root, BACKEND.owner(), limits=bounds)
 
     return run
 

@@ -14,8 +14,7 @@ from making_images import Entry, RefusedLayer, Unpack, digest, entry, folder, sy
 from processes import num_descriptors
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.images.layer_unpacking import LayerUnpacker
-from coding_gym.sandbox.images.stream import LayerLimits, LayerStream
+from coding_gym.sandbox.images.layer_unpacking import unpack_layer
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
@@ -190,9 +189,8 @@ _TAR = tar_of([entry("file", "x")])
     ids=["compressed", "uncompressed", "bytes behind the end of the tar"],
 )
 def test_another_digest_is_refused(root: Path, data: bytes, digests: dict[str, str]) -> None:
-    stream = LayerStream(io.BytesIO(data), LayerLimits(), **digests)
     with pytest.raises(InvalidArgumentError, match="have the digest"):
-        LayerUnpacker(str(root), (os.geteuid(), os.getegid())).unpack(stream)
+        unpack_layer(io.BytesIO(data), root, (os.geteuid(), os.getegid()), **digests)
 
 
 def test_without_a_module_for_zstd_the_way_out_is_told(
