@@ -13,19 +13,17 @@ import pytest
 
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.zygote.packing import Changes, pack
-from coding_gym.sandbox.zygote.placing import Attributes
-from coding_gym.sandbox.zygote.tar_records import (
+from coding_gym.sandbox.zygote.placing import (
     DEVICE,
-    END,
     FIFO,
     FILE,
     FOLDER,
     LINK,
     SYMLINK,
+    Attributes,
     Record,
-    encode,
-    padding,
 )
+from coding_gym.sandbox.zygote.tar_records import END, encode, padding
 from coding_gym.sandbox.zygote.unpacking import unpack
 from coding_gym.sandbox.zygote.wire import ChunkReader, ChunkWriter
 

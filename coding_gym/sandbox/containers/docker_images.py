@@ -117,7 +117,7 @@ def _load(engine: Engine, content: Content, manifest: Manifest) -> dict[str, Any
 
     Its name is one of ours: the names in the files may be in use for other images.
     """
-    tag = f"{_LOADED}:{manifest.config.digest.partition(':')[2][:40]}"
+    tag = f"{_LOADED}:{manifest.digest.partition(':')[2][:40]}"
     found = engine.find_image(tag)
     if found is None:
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
@@ -134,13 +134,12 @@ def _load(engine: Engine, content: Content, manifest: Manifest) -> dict[str, Any
 
 def _write_archive(file: Any, content: Content, manifest: Manifest, tag: str) -> None:
     """Writes an image as ``docker save`` would, which every daemon can load."""
-    config = manifest.config
     document = {
         "architecture": machine_architecture(),
         "os": "linux",
         "config": {
-            "Env": [f"{name}={value}" for name, value in config.env.items()],
-            "User": config.user,
+            "Env": [f"{name}={value}" for name, value in manifest.env.items()],
+            "User": manifest.user,
             "Labels": {_LABEL: tag},
         },
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in manifest.layers]},

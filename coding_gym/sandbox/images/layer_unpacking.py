@@ -12,7 +12,6 @@ import io
 import os
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,17 +22,22 @@ from coding_gym.errors import (
 )
 from coding_gym.optional import import_optional
 from coding_gym.sandbox.zygote.placing import (
+    FILE,
+    FOLDER,
     FOLDER_FLAGS,
+    SYMLINK,
     Attributes,
     Parts,
     Placer,
-    set_attributes,
+    Record,
     shown,
-    write_data,
 )
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _CHUNK_BYTES = 1 << 18
+# Bounds on what one layer may unpack to: the size of the tar, and of all its files, holes included;
+# and the number of its entries of any kind.
+MAX_BYTES, MAX_ENTRIES = 64 << 30, 2_000_000
 # No header of a real archive comes near: a path and some attributes.
 _MAX_HEADER_BYTES = 4 << 20
 # No program in a sandbox could open a longer path; no real image nests folders deeper.
@@ -51,30 +55,8 @@ _ODD = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST, errno.EISDIR, 
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerLimits:
-    """Bounds on what one layer may unpack to.
-
-    Attributes:
-        max_bytes: Size of the uncompressed tar, and of all its files, holes included.
-        max_entries: Files, folders and everything else.
-    """
-
-    max_bytes: int = 64 << 30
-    max_entries: int = 2_000_000
-
-
-_LIMITS = LayerLimits()
-
-
 def unpack_layer(
-    file: IO[bytes],
-    folder: Path,
-    owner: tuple[int, int],
-    *,
-    digest: str = "",
-    diff_id: str = "",
-    limits: LayerLimits = _LIMITS,
+    file: IO[bytes], folder: Path, owner: tuple[int, int], *, digest: str = "", diff_id: str = ""
 ) -> list[str]:
     """Unpacks a layer into a folder.
 
@@ -87,7 +69,6 @@ def unpack_layer(
         owner: The uid and gid of everything that is made.
         digest: The digest that the file must have; "" for any.
         diff_id: The digest that the uncompressed tar must have; "" for any.
-        limits: Upper bounds.
 
     Returns:
         Entries and attributes that a sandbox must not have and that were left out, each with the
@@ -99,12 +80,12 @@ def unpack_layer(
         SandboxUnavailableError: The folder's file system cannot hold an overlay's marks.
         OSError: The disk is full.
     """
-    return _unpack(_LayerStream(file, limits.max_bytes, digest, diff_id), folder, owner, limits)
+    return _unpack(_LayerStream(file, digest, diff_id), folder, owner, has_removals=True)
 
 
 def unpack_tar(file: IO[bytes], folder: Path, owner: tuple[int, int]) -> None:
     """Unpacks a tar from any source as `unpack_layer` does; no name in it removes anything."""
-    _unpack(_LayerStream(file, _LIMITS.max_bytes, "", ""), folder, owner, _LIMITS, whiteouts=False)
+    _unpack(_LayerStream(file, "", ""), folder, owner, has_removals=False)
 
 
 class _Digested:
@@ -133,17 +114,17 @@ class _Digested:
 class _LayerStream:
     """A layer's tar for `tarfile`, from front to back: uncompressed, bounded and digested."""
 
-    def __init__(self, file: IO[bytes], max_bytes: int, digest: str, diff_id: str) -> None:
+    def __init__(self, file: IO[bytes], digest: str, diff_id: str) -> None:
         magic = file.read(len(_ZSTD))
         file.seek(0)
         self._file = _Digested(file, digest)
         self._plain = _Digested(_uncompressed(self._file, magic), diff_id)
-        self._max_bytes = self._limit = max_bytes
+        self._limit = MAX_BYTES
         self._position = 0
 
     def bound(self, num_bytes: int) -> None:
         """Bounds the reads that follow; `tarfile` reads as much as a header says that it has."""
-        self._limit = min(self._max_bytes, self._position + num_bytes)
+        self._limit = min(MAX_BYTES, self._position + num_bytes)
 
     def read(self, size: int) -> bytes:
         """Returns so many bytes, fewer at the end.
@@ -156,8 +137,8 @@ class _LayerStream:
         except Exception as error:  # of whichever library uncompresses
             raise InvalidArgumentError(f"it cannot be uncompressed: {error}") from error
         self._position += len(data)
-        if self._position > self._max_bytes:
-            raise InvalidArgumentError(f"it unpacks to more than {self._max_bytes} bytes")
+        if self._position > MAX_BYTES:
+            raise InvalidArgumentError(f"it unpacks to more than {MAX_BYTES} bytes")
         if self._position > self._limit:
             raise InvalidArgumentError(f"one of its headers is above {_MAX_HEADER_BYTES} bytes")
         return data
@@ -168,7 +149,7 @@ class _LayerStream:
 
     def seek(self, position: int) -> None:
         """Reads up to a position; raises InvalidArgumentError where there is none ahead."""
-        if not self._position <= position <= self._max_bytes:
+        if not self._position <= position <= MAX_BYTES:
             raise InvalidArgumentError("it ends in the middle of a file")
         while self._position < position:
             if not self.read(min(position - self._position, _CHUNK_BYTES)):
@@ -201,12 +182,7 @@ def _uncompressed(file: _Digested, magic: bytes) -> Any:
 
 
 def _unpack(
-    stream: _LayerStream,
-    folder: Path,
-    owner: tuple[int, int],
-    limits: LayerLimits,
-    *,
-    whiteouts: bool = True,
+    stream: _LayerStream, folder: Path, owner: tuple[int, int], *, has_removals: bool
 ) -> list[str]:
     descriptor = os.open(folder, FOLDER_FLAGS)
     try:
@@ -214,7 +190,7 @@ def _unpack(
     finally:
         os.close(descriptor)
     try:
-        unpacker = _Unpacker(placer, limits, whiteouts=whiteouts)
+        unpacker = _Unpacker(placer, has_removals=has_removals)
         unpacker.unpack(stream)
         placer.finish()
         stream.finish()
@@ -236,10 +212,9 @@ def _unpack(
 class _Unpacker:
     """Makes the entries of one tar, and keeps count of them."""
 
-    def __init__(self, placer: Placer, limits: LayerLimits, *, whiteouts: bool) -> None:
+    def __init__(self, placer: Placer, *, has_removals: bool) -> None:
         self._placer = placer
-        self._limits = limits
-        self._has_whiteouts = whiteouts
+        self._has_removals = has_removals
         self._num_bytes = 0
         self._num_entries = 0
         self._removals: list[Parts] = []
@@ -260,7 +235,7 @@ class _Unpacker:
         file: Any = stream
         tar: Any = tarfile.TarFile(fileobj=file, encoding="utf-8")  # it has nothing to close
         while (member := tar.next()) is not None:
-            stream.bound(self._limits.max_bytes)
+            stream.bound(MAX_BYTES)
             tar.members.clear()  # it would keep all of them
             self._num_entries += 1
             yield member
@@ -268,54 +243,54 @@ class _Unpacker:
             stream.bound(_MAX_HEADER_BYTES)
 
     def _check_count(self) -> None:
-        if self._num_entries + self._placer.num_implied > self._limits.max_entries:
-            raise InvalidArgumentError(f"it has more than {self._limits.max_entries} entries")
+        if self._num_entries + self._placer.num_implied > MAX_ENTRIES:
+            raise InvalidArgumentError(f"it has more than {MAX_ENTRIES} entries")
 
     def _place(self, member: tarfile.TarInfo, stream: _LayerStream) -> None:
-        parts, placer = _parts(member.name), self._placer
-        if self._has_whiteouts and any(part.startswith(_REMOVAL) for part in parts):
+        parts = _parts(member.name)
+        if self._has_removals and any(part.startswith(_REMOVAL) for part in parts):
             self._note_removal(parts, member)
-            return
-        if parts and not (member.isdir() or member.isreg() or member.issym() or member.islnk()):
+        elif member.islnk():
+            _link(parts, _parts(member.linkname), self._placer)
+        elif member.isdir() or member.isreg() or member.issym():
+            self._make(parts, member, stream)
+        else:
             kind = "a FIFO" if member.isfifo() else "a device node" if member.isdev() else "unknown"
             self._skip(parts, kind)
-            return
-        placer.enter(parts[:-1])
-        if member.isdir():
-            if parts:
-                placer.make_folder(parts[-1])
-            placer.set_attributes(Attributes(member.mode & 0o1777 | 0o700, _times_ns(member)))
-            self._set_xattrs(placer.here, parts, member)
-        elif not parts:
-            raise InvalidArgumentError(f"its root is an entry of type {member.type!r}")
-        elif member.isreg():
-            self._write(member, parts, stream)
-        elif member.issym():
-            placer.make_symlink(parts[-1], member.linkname, _times_ns(member))
-        else:
-            _link(parts, _parts(member.linkname), placer)
 
-    def _write(self, member: tarfile.TarInfo, parts: Parts, stream: _LayerStream) -> None:
+    def _make(self, parts: Parts, member: tarfile.TarInfo, stream: _LayerStream) -> None:
+        """Makes a file, folder or symbolic link."""
+        times_ns = (int(min(max(member.mtime, 0.0), _MAX_SECONDS) * 1e9),) * 2
+        if member.isdir():
+            record = Record(FOLDER, attributes=Attributes(member.mode & 0o1777 | 0o700, times_ns))
+        elif member.issym():
+            target = os.fsencode(member.linkname)
+            record = Record(SYMLINK, attributes=Attributes(0, times_ns), target=target)
+        else:
+            record = Record(FILE, attributes=Attributes(member.mode & 0o777 | 0o600, times_ns))
+            self._add_data(record, parts, member)
+            stream.seek(member.offset_data)
+        self._placer.make(parts, record, stream.read)
+        here = self._placer.here
+        if member.isdir():
+            self._set_xattrs(here, parts, member)
+        elif member.isreg():
+            self._set_xattrs(f"/proc/self/fd/{here}/{parts[-1]}", parts, member)
+
+    def _add_data(self, record: Record, parts: Parts, member: tarfile.TarInfo) -> None:
+        """Completes the record of a file."""
         self._num_bytes += max(member.size, 0)
-        if member.size < 0 or self._num_bytes > self._limits.max_bytes:
+        if member.size < 0 or self._num_bytes > MAX_BYTES:
             raise InvalidArgumentError(
-                f"its files have more than {self._limits.max_bytes} bytes: {shown(parts)!r} alone "
-                f"says {member.size}"
+                f"its files have more than {MAX_BYTES} bytes: {shown(parts)!r} alone says "
+                f"{member.size}"
             )
         sparse: Any = member.sparse
-        extents: list[tuple[int, int]] = sparse or [(0, member.size)]
-        if not all(0 <= start <= start + length <= member.size for start, length in extents):
+        record.size, record.extents = member.size, sparse
+        if not all(0 <= start <= start + length <= member.size for start, length in record.data):
             raise InvalidArgumentError(f"{shown(parts)!r} has holes that cannot be")
-        descriptor = self._placer.make_file(parts[-1])
-        try:
-            stream.seek(member.offset_data)
-            write_data(descriptor, member.size, extents, stream.read)
-            self._set_xattrs(descriptor, parts, member)
-            set_attributes(descriptor, Attributes(member.mode & 0o777 | 0o600, _times_ns(member)))
-        finally:
-            os.close(descriptor)
 
-    def _set_xattrs(self, descriptor: int, parts: Parts, member: tarfile.TarInfo) -> None:
+    def _set_xattrs(self, made: str | int, parts: Parts, member: tarfile.TarInfo) -> None:
         for key, text in member.pax_headers.items():
             name = key.removeprefix(_ATTRIBUTE)
             if name == key:
@@ -324,7 +299,7 @@ class _Unpacker:
                 self._skip(parts, f"attribute {name[:40]}")
                 continue
             try:
-                os.setxattr(descriptor, name, text.encode("utf-8", "surrogateescape"))
+                os.setxattr(made, name, text.encode("utf-8", "surrogateescape"))
             except OSError as error:  # more, or longer, than this file system takes
                 self._skip(parts, f"attribute {name[:40]}: {error.strerror}")
 
@@ -365,21 +340,14 @@ class _Unpacker:
 
 def _link(parts: Parts, target: Parts, placer: Placer) -> None:
     """Makes a second name of an entry that was made before."""
-    if parts == target:
-        return
-    if not target:
-        raise InvalidArgumentError(f"{shown(parts)!r} is a hard link to the root")
-    folder = os.dup(placer.enter(target[:-1]))
-    try:
-        placer.enter(parts[:-1])
-        placer.make_link(parts[-1], folder, target[-1])
-    finally:
-        os.close(folder)
-
-
-def _times_ns(member: tarfile.TarInfo) -> tuple[int, int]:
-    seconds = min(max(member.mtime, 0.0), _MAX_SECONDS)
-    return (int(seconds * 1e9),) * 2
+    if not parts or not target:
+        raise InvalidArgumentError(f"a hard link from {shown(parts)!r} to {shown(target)!r}")
+    if parts != target:
+        folder = os.dup(placer.enter(target[:-1]))
+        try:
+            placer.make_link(parts, folder, target[-1])
+        finally:
+            os.close(folder)
 
 
 def _parts(name: str) -> Parts:

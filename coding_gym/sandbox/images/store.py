@@ -98,14 +98,13 @@ class ImageStore:
             ]
         # An overlay takes no folder twice, and what is there again higher up hides the lower one.
         names = tuple(dict.fromkeys(reversed(keys)))
-        config = manifest.config
         return Image(
-            digest=config.digest,
+            digest=manifest.digest,
             folder=self._folder,
             layers=names,
-            env=config.env,
-            workdir=config.workdir or "/",
-            user=find_user(config.user, [self._folder / name for name in names]),
+            env=manifest.env,
+            workdir=manifest.workdir or "/",
+            user=find_user(manifest.user, [self._folder / name for name in names]),
         )
 
     def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int], image: str) -> str:
@@ -136,7 +135,7 @@ def image_digest(image: str) -> str:
     """Returns an image's id, without unpacking it; raises as `ImageStore.get` does."""
     path, reference = find_image(image)
     with _errors_about(image), opened(path) as content:
-        return read_manifest(content, reference).config.digest
+        return read_manifest(content, reference).digest
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_BYTES = 4 << 20
 # Above it are no users: (uid_t) -1 means "no change".
 _MAX_ID = (1 << 32) - 2
@@ -47,11 +47,8 @@ def find_user(wanted: str, layers: Sequence[Path]) -> ImageUser:
             uid, gid, name = _number(row[2]), _number(row[3]) or 0, row[0]
             break
     if group:
-        found = _number(group)
-        for row in _rows(layers, "group", 4):
-            if row[0] == group:
-                found = _number(row[2])
-                break
+        rows = [row for row in _rows(layers, "group", 4) if row[0] == group]
+        found = _number(rows[0][2] if rows else group)
         if found is None:
             raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
         gid = found
@@ -79,7 +76,7 @@ def _read(layers: Sequence[Path], name: str) -> bytes:
     """
     for layer in layers:
         try:
-            folder = os.open(layer / "etc", _FOLDER)
+            folder = os.open(layer / "etc", FOLDER_FLAGS)
         except FileNotFoundError:
             continue
         except OSError as error:

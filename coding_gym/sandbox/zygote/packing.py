@@ -16,8 +16,18 @@ from typing import NamedTuple
 
 from coding_gym.sandbox.zygote import scratch, wire
 from coding_gym.sandbox.zygote import tar_records as tar
-from coding_gym.sandbox.zygote.placing import Attributes
-from coding_gym.sandbox.zygote.tar_records import Extents, Record
+from coding_gym.sandbox.zygote.placing import (
+    DEVICE,
+    FIFO,
+    FILE,
+    FOLDER,
+    LINK,
+    SOCKET,
+    SYMLINK,
+    Attributes,
+    Extents,
+    Record,
+)
 from coding_gym.sandbox.zygote.unpacking import LINKS, unpack
 from coding_gym.sandbox.zygote.wire import CHUNK_BYTES, ChunkReader, ChunkWriter
 
@@ -27,10 +37,10 @@ _AS_FOLDER = _QUIETLY | os.O_DIRECTORY
 _AS_FILE = _QUIETLY | os.O_NONBLOCK | os.O_NOCTTY
 _OVERLAY_XATTRS = tuple(f"user.overlay.{name}" for name in ("opaque", "origin", "impure", "uuid"))
 _KINDS = {
-    stat.S_IFREG: tar.FILE,
-    stat.S_IFLNK: tar.SYMLINK,
-    stat.S_IFIFO: tar.FIFO,
-    stat.S_IFSOCK: tar.SOCKET,
+    stat.S_IFREG: FILE,
+    stat.S_IFLNK: SYMLINK,
+    stat.S_IFIFO: FIFO,
+    stat.S_IFSOCK: SOCKET,
 }
 # `stat` counts the blocks of a file in this unit, whatever the file system.
 _STAT_BLOCK_BYTES = 512
@@ -143,7 +153,7 @@ class _Packer:
             elif kind in _KINDS:
                 self._write_leaf(self._record(_KINDS[kind], name, facts), name, facts)
             elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
-                self._write_leaf(self._record(tar.DEVICE, name, facts), name, facts)
+                self._write_leaf(self._record(DEVICE, name, facts), name, facts)
         except FileNotFoundError:  # it was removed just now
             return
 
@@ -156,7 +166,7 @@ class _Packer:
         self._enter(name, facts)
 
     def _enter(self, name: str, facts: os.stat_result) -> None:
-        record = self._record(tar.FOLDER, name, facts)
+        record = self._record(FOLDER, name, facts)
         if xattrs := _xattrs(self._here):
             record.attributes = record.attributes._replace(xattrs=xattrs)
         self._writer.write(tar.encode(record))
@@ -191,16 +201,16 @@ class _Packer:
             path = os.fsencode(f"{self._place}{LINKS}/{len(self._links) + 1}")
             self._write_leaf(Record(kind, path, _attributes(facts)), name, facts)
             self._links[facts.st_ino] = path
-        record = self._record(tar.LINK, name, facts)
+        record = self._record(LINK, name, facts)
         record.target = path
         self._writer.write(tar.encode(record))
 
     def _write_leaf(self, record: Record, name: str, facts: os.stat_result) -> None:
         """Completes and writes the record of an entry that is no folder."""
-        if record.kind == tar.FILE:
+        if record.kind == FILE:
             self._write_file(record, name, facts)
             return
-        if record.kind == tar.SYMLINK:
+        if record.kind == SYMLINK:
             record.target = os.fsencode(os.readlink(name, dir_fd=self._here))
             # Reading it sets its time of access, for which it has no use.
             record.attributes = Attributes(0, (facts.st_mtime_ns,) * 2)

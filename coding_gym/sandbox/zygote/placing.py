@@ -9,7 +9,8 @@ follow. Nobody else may write to the folder meanwhile.
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -17,6 +18,11 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_CHARS = 120
 _COPIED_BYTES = 1 << 20
 _NOT_LINKED = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
+
+# Kinds of entries: the types of a tar's headers, and one of our own. The only device is 0:0, which
+# everybody may make, and which an overlay takes for "nothing is here"; see fs/overlayfs of Linux.
+FILE, LINK, SYMLINK, DEVICE, FOLDER, FIFO, SOCKET = b"0", b"1", b"2", b"3", b"5", b"6", b"s"
+_NODES = {FIFO: stat.S_IFIFO, SOCKET: stat.S_IFSOCK, DEVICE: stat.S_IFCHR}
 
 # The components of a path below the folder; the folder itself has none.
 Parts = tuple[str, ...]
@@ -36,8 +42,45 @@ class Attributes(NamedTuple):
     xattrs: tuple[tuple[str, bytes], ...] = ()
 
 
+_NO_ATTRIBUTES = Attributes(0, (0, 0))
 # Of folders that exist only because something is in them: 2000-01-01.
 _IMPLIED = Attributes(0o755, (946684800 * 10**9,) * 2)
+
+# Offsets and lengths.
+Extents = tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class Record:
+    """An entry of an archive, without its data.
+
+    Attributes:
+        kind: One of the constants of this module.
+        path: Its path in a snapshot, without the folders that it shares with the entry before.
+        attributes: All of a file or folder; of a symbolic link the times. A hard link has none.
+        num_shared: The number of the folders that it shares.
+        target: Of a hard or symbolic link.
+        size: Of a file, holes included.
+        extents: Where a file with holes has its data; None without holes.
+    """
+
+    kind: bytes
+    path: bytes = b""
+    attributes: Attributes = _NO_ATTRIBUTES
+    num_shared: int = 0
+    target: bytes = b""
+    size: int = 0
+    extents: Extents | None = None
+
+    @property
+    def data(self) -> Extents:
+        """Offsets and lengths of the data that follow the record."""
+        return ((0, self.size),) if self.extents is None else self.extents
+
+    @property
+    def num_stored(self) -> int:
+        """How many bytes of data follow the record, without the padding of their last block."""
+        return self.size if self.extents is None else sum(length for _, length in self.extents)
 
 
 class Placer:
@@ -71,7 +114,7 @@ class Placer:
     def finish(self) -> None:
         """Leaves all folders."""
         self._go_up(0)
-        set_attributes(self.here, self._attributes[0])
+        _set_attributes(self.here, self._attributes[0])
 
     def close(self) -> None:
         """Closes its descriptor, in whatever state the folders are."""
@@ -107,57 +150,58 @@ class Placer:
                 raise ValueError(f"a path leads through {self._shown(name)}, no folder") from error
         return self.here
 
-    def set_attributes(self, attributes: Attributes) -> None:
-        """Has the present folder get these attributes when it is left."""
-        self._attributes[-1] = attributes
+    def make(
+        self,
+        parts: Sequence[str],
+        record: Record,
+        read: Callable[[int], bytes],
+        num_shared: int = 0,
+    ) -> None:
+        """Makes an entry, but no hard link, and goes to its folder, or there if it is one.
 
-    def make_folder(self, name: str) -> None:
-        """Makes a folder and goes there."""
-        if self._replaces and _kind(name, self.here) == stat.S_IFDIR:
-            self._open(name)
-        else:
-            self._make_room(name)
-            self._make_and_open(name)
+        Args:
+            parts: Its path, as `enter` takes it; none for the folder itself.
+            record: Its kind, attributes, target, and where it has data.
+            read: Returns at most so many bytes of a file's data; none at its end.
+            num_shared: As `enter` takes it.
 
-    def make_file(self, name: str) -> int:
-        """Makes an empty file and returns a descriptor to write to, for the caller to close."""
-        self._make_room(name)
-        descriptor = os.open(name, _NEW_FILE, 0o600, dir_fd=self.here)
-        self._own(descriptor)
-        return descriptor
-
-    def make_symlink(self, name: str, target: str, times_ns: tuple[int, int]) -> None:
-        """Makes a symbolic link, which nothing here follows."""
-        self._make_room(name)
-        os.symlink(target, name, dir_fd=self.here)
-        self._finish_name(name, times_ns)
-
-    def make_node(self, name: str, kind: int, attributes: Attributes) -> None:
-        """Makes a FIFO, a socket, or the character device 0:0, which everybody may make.
-
-        An overlay takes the device for "nothing is here"; see fs/overlayfs of Linux.
+        Raises:
+            ValueError: It is of no kind that can be made there, or there is less data.
         """
-        self._make_room(name)
-        os.mknod(name, kind | 0o600, 0, dir_fd=self.here)
-        os.chmod(name, attributes.mode, dir_fd=self.here)
-        self._finish_name(name, attributes.times_ns)
+        self.enter(parts[:-1], num_shared)
+        if record.kind == FOLDER:
+            if parts:
+                self._make_folder(parts[-1])
+            self._attributes[-1] = record.attributes
+        elif not parts or not (record.kind in {FILE, SYMLINK} or record.kind in _NODES):
+            raise ValueError(f"{shown(parts)!r} is an entry of type {record.kind!r}")
+        else:
+            self._make_room(parts[-1])
+            if record.kind == FILE:
+                self._make_file(parts[-1], record, read)
+            else:
+                self._make_name(parts[-1], record)
 
-    def make_link(self, name: str, folder: int, target: str) -> None:
+    def make_link(
+        self, parts: Sequence[str], folder: int, target: str, num_shared: int = 0
+    ) -> None:
         """Makes a second name of something that was made before.
 
         Args:
-            name: The second name.
+            parts: The path of the second name, as `enter` takes it.
             folder: A descriptor of the folder of the first.
             target: The first name.
+            num_shared: As `enter` takes it.
 
         Raises:
             ValueError: There is no such thing, or it can have one name only.
         """
+        self.enter(parts[:-1], num_shared)
         if _kind(target, folder) in _NOT_LINKED:
             raise ValueError(f"a hard link to {target!r}, which is no file made before")
-        self._make_room(name)
+        self._make_room(parts[-1])
         ends = {"src_dir_fd": folder, "dst_dir_fd": self.here}
-        os.link(target, name, follow_symlinks=False, **ends)
+        os.link(target, parts[-1], follow_symlinks=False, **ends)
 
     def hide(self, parts: Parts) -> None:
         """Has an overlay hide the entry of this path in lower layers.
@@ -171,7 +215,7 @@ class Placer:
             self.enter(parts)
             self.mark_opaque()
         elif not kind:
-            self.make_node(parts[-1], stat.S_IFCHR, Attributes(0, (0, 0)))
+            self._make_name(parts[-1], Record(DEVICE))
 
     def mark_opaque(self) -> None:
         """Makes an overlay's mark for "nothing of lower layers is in this folder"."""
@@ -185,10 +229,32 @@ class Placer:
         if kind:
             os.unlink(name, dir_fd=self.here)
 
-    def _finish_name(self, name: str, times_ns: tuple[int, int]) -> None:
+    def _make_folder(self, name: str) -> None:
+        if self._replaces and _kind(name, self.here) == stat.S_IFDIR:
+            self._open(name)
+        else:
+            self._make_room(name)
+            self._make_and_open(name)
+
+    def _make_file(self, name: str, record: Record, read: Callable[[int], bytes]) -> None:
+        descriptor = os.open(name, _NEW_FILE, 0o600, dir_fd=self.here)
+        try:
+            self._own(descriptor)
+            _write(descriptor, record, read)
+            _set_attributes(descriptor, record.attributes)
+        finally:
+            os.close(descriptor)
+
+    def _make_name(self, name: str, record: Record) -> None:
+        """Makes a symbolic link, which nothing here follows, or a node."""
+        if record.kind == SYMLINK:
+            os.symlink(os.fsdecode(record.target), name, dir_fd=self.here)
+        else:
+            os.mknod(name, _NODES[record.kind] | 0o600, 0, dir_fd=self.here)
+            os.chmod(name, record.attributes.mode, dir_fd=self.here)
         if self._owner is not None:
             os.chown(name, *self._owner, dir_fd=self.here, follow_symlinks=False)
-        os.utime(name, ns=times_ns, dir_fd=self.here, follow_symlinks=False)
+        os.utime(name, ns=record.attributes.times_ns, dir_fd=self.here, follow_symlinks=False)
 
     def _make_and_open(self, name: str) -> None:
         os.mkdir(name, 0o700, dir_fd=self.here)
@@ -212,7 +278,7 @@ class Placer:
             left, self.here = self.here, os.open("..", FOLDER_FLAGS, dir_fd=self.here)
             self._names.pop()
             try:
-                set_attributes(left, self._attributes.pop())
+                _set_attributes(left, self._attributes.pop())
             finally:
                 os.close(left)
 
@@ -224,22 +290,16 @@ class Placer:
         return repr(shown((*self._names, name)))
 
 
-def write_data(
-    descriptor: int, size: int, extents: Iterable[tuple[int, int]], read: Callable[[int], bytes]
-) -> None:
-    """Gives a new file its content.
+def shown(parts: Sequence[str]) -> str:
+    """Returns a path for a message, of a length that is fit for one."""
+    path = "/".join(parts).encode("utf-8", "replace").decode()
+    return path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
 
-    Args:
-        descriptor: Of the file.
-        size: Its size, holes included.
-        extents: Offsets and lengths of its data; the rest are holes.
-        read: Returns at most so many bytes of the data; none at its end.
 
-    Raises:
-        ValueError: There is less data.
-    """
+def _write(descriptor: int, record: Record, read: Callable[[int], bytes]) -> None:
+    """Writes the data of a new file, around its holes."""
     end = 0
-    for start, length in extents:
+    for start, length in record.data:
         position, stop = start, start + length
         while position < stop:
             view = memoryview(read(min(stop - position, _COPIED_BYTES)))
@@ -249,22 +309,16 @@ def write_data(
                 count = os.pwrite(descriptor, view, position)
                 view, position = view[count:], position + count
             end = position
-    if end != size:
-        os.ftruncate(descriptor, size)
+    if end != record.size:
+        os.ftruncate(descriptor, record.size)
 
 
-def set_attributes(descriptor: int, attributes: Attributes) -> None:
+def _set_attributes(descriptor: int, attributes: Attributes) -> None:
     """Gives a file or folder its extended attributes, permissions and times, in this order."""
     for name, value in attributes.xattrs:
         os.setxattr(descriptor, name, value)
     os.fchmod(descriptor, attributes.mode)
     os.utime(descriptor, ns=attributes.times_ns)
-
-
-def shown(parts: Sequence[str]) -> str:
-    """Returns a path for a message, of a length that is fit for one."""
-    path = "/".join(parts).encode("utf-8", "replace").decode()
-    return path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}…"
 
 
 def _kind(name: str, folder: int) -> int:

@@ -11,13 +11,10 @@ tar does not grow with the depth of its folders. ``CODING_GYM.socket`` marks a F
 """
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 
-from coding_gym.sandbox.zygote.placing import Attributes
+from coding_gym.sandbox.zygote.placing import FIFO, LINK, SOCKET, Attributes, Extents, Record
 from coding_gym.sandbox.zygote.wire import ChunkReader
-
-FILE, LINK, SYMLINK, DEVICE, FOLDER, FIFO, SOCKET = b"0", b"1", b"2", b"3", b"5", b"6", b"s"
 
 BLOCK_BYTES = 512
 _EMPTY = bytes(BLOCK_BYTES)
@@ -37,44 +34,6 @@ _CONSTANT_SUM = sum(_MAGIC) + 4 * sum(_NO_NUMBER) + sum(_NO_TIME) + 8 * ord(" ")
 _PATH_BYTES, _MAX_DIGITS = 100, 20
 _MAX_SIZE, _MAX_FIELD = (1 << 63) - 1, 8**11 - 1
 _ACCESS_LISTS = frozenset({"system.posix_acl_access", "system.posix_acl_default"})
-
-_NO_ATTRIBUTES = Attributes(0, (0, 0))
-
-# Offsets and lengths.
-Extents = tuple[tuple[int, int], ...]
-
-
-@dataclass(slots=True)
-class Record:
-    """One entry of a tar.
-
-    Attributes:
-        kind: One of the constants of this module.
-        path: Where the entry is, without the folders that it shares with the entry before.
-        attributes: All of a file or folder; of a symbolic link the times. A hard link has none.
-        num_shared: The number of the folders that it shares.
-        target: Of a hard or symbolic link.
-        size: Of a file, holes included.
-        extents: Where a file with holes has its data; None without holes.
-    """
-
-    kind: bytes
-    path: bytes
-    attributes: Attributes = _NO_ATTRIBUTES
-    num_shared: int = 0
-    target: bytes = b""
-    size: int = 0
-    extents: Extents | None = None
-
-    @property
-    def data(self) -> Extents:
-        """Offsets and lengths of the data that follow the record."""
-        return ((0, self.size),) if self.extents is None else self.extents
-
-    @property
-    def num_stored(self) -> int:
-        """How many bytes of data follow the record, without the padding of their last block."""
-        return self.size if self.extents is None else sum(length for _, length in self.extents)
 
 
 def encode(record: Record) -> bytes:

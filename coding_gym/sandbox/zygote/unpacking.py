@@ -2,19 +2,16 @@
 
 import os
 import socket
-import stat
 from collections.abc import Mapping, Sequence
 
 from coding_gym.sandbox.zygote import tar_records as tar
 from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS, Placer, set_attributes, write_data
+from coding_gym.sandbox.zygote.placing import FILE, FOLDER_FLAGS, LINK, Placer, Record
 from coding_gym.sandbox.zygote.steps import SetupError, step
-from coding_gym.sandbox.zygote.tar_records import Record
 from coding_gym.sandbox.zygote.wire import ChunkReader
 
 # Added to the name of a place: holds its files of several names, all of which are links to these.
 LINKS = ".links"
-_NODES = {tar.FIFO: stat.S_IFIFO, tar.SOCKET: stat.S_IFSOCK, tar.DEVICE: stat.S_IFCHR}
 _STEP = "restore the snapshot"
 
 
@@ -67,10 +64,8 @@ class _Unpacker:
 
     def unpack(self, place: Record) -> Record | None:
         """Makes the place itself and all that follows; returns the record of the next place."""
-        if place.kind != tar.FOLDER:
-            raise ValueError(f"a place that is an entry of type {place.kind!r}")
         try:
-            self._placer.set_attributes(place.attributes)
+            self._placer.make((), place, self._reader.read)
             while (record := tar.read(self._reader)) is not None:
                 names = _split(record.path)
                 if record.num_shared:
@@ -111,33 +106,15 @@ class _Unpacker:
             os.rmdir(self._name_of_links, dir_fd=self._folder)
 
     def _make(self, record: Record, placer: Placer, names: Sequence[str], num_shared: int) -> None:
-        placer.enter(names[:-1], num_shared)
-        name = names[-1]
-        if record.kind == tar.FILE:
-            self._write(record, placer.make_file(name))
-        elif record.kind == tar.FOLDER:
-            placer.make_folder(name)
-            placer.set_attributes(record.attributes)
-        elif record.kind == tar.SYMLINK:
-            placer.make_symlink(name, os.fsdecode(record.target), record.attributes.times_ns)
-        elif record.kind == tar.LINK:
+        if record.kind == LINK:
             top, *target = _split(record.target)
             if top != self._place + LINKS or len(target) != 1:
                 raise ValueError(f"a hard link to {record.target[:99]!r}, which is not for links")
-            placer.make_link(name, self._placer_of(top).enter(()), target[0])
-        elif record.kind in _NODES:
-            placer.make_node(name, _NODES[record.kind], record.attributes)
-        else:
-            raise ValueError(f"an entry of type {record.kind!r}")
-
-    def _write(self, record: Record, descriptor: int) -> None:
-        """Gives a new file its content and attributes, and closes it."""
-        try:
-            write_data(descriptor, record.size, record.data, self._reader.read)
-            self._reader.read(-record.num_stored % tar.BLOCK_BYTES)
-            set_attributes(descriptor, record.attributes)
-        finally:
-            os.close(descriptor)
+            placer.make_link(names, self._placer_of(top).enter(()), target[0], num_shared)
+            return
+        placer.make(names, record, self._reader.read, num_shared)
+        if record.kind == FILE:
+            self._reader.read(len(tar.padding(record.num_stored)))
 
 
 def _split(path: bytes) -> list[str]:

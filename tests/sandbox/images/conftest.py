@@ -23,8 +23,7 @@ from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Sandbox
-from coding_gym.sandbox.images import ImageStore
-from coding_gym.sandbox.images.layer_unpacking import LayerLimits, unpack_layer
+from coding_gym.sandbox.images import ImageStore, layer_unpacking
 
 OWNER = (os.geteuid(), os.getegid())
 
@@ -38,11 +37,12 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unpack(root: Path) -> Unpack:
-    def run(*entries: Entry, data: bytes | None = None, **limits: float) -> list[str]:
-        bounds = LayerLimits(**limits)  # type: ignore[arg-type]
+def unpack(root: Path, monkeypatch: pytest.MonkeyPatch) -> Unpack:
+    def run(*entries: Entry, data: bytes | None = None, **limits: int) -> list[str]:
+        for name, value in limits.items():
+            monkeypatch.setattr(layer_unpacking, name, value)
         layer = io.BytesIO(tar_of(entries) if data is None else data)
-        return unpack_layer(layer, root, BACKEND.owner(), limits=bounds)
+        return layer_unpacking.unpack_layer(layer, root, BACKEND.owner())
 
     return run
 
@@ -51,7 +51,7 @@ def unpack(root: Path) -> Unpack:
 def refused_layer(root: Path, unpack: Unpack) -> RefusedLayer:
     """Returns a function that gives the reason, having seen that nothing outside was touched."""
 
-    def refuse(*entries: Entry, data: bytes | None = None, **limits: float) -> str:
+    def refuse(*entries: Entry, data: bytes | None = None, **limits: int) -> str:
         with pytest.raises(InvalidArgumentError) as caught:
             unpack(*entries, data=data, **limits)
         outside = root.parent / "outside"

@@ -146,12 +146,12 @@ def test_a_layer_that_cannot_be_is_refused(refused_layer: RefusedLayer, case: st
 
 
 def test_too_many_entries_are_refused(refused_layer: RefusedLayer) -> None:
-    assert "more than 3 entries" in refused_layer(*(entry(str(n)) for n in range(4)), max_entries=3)
+    assert "more than 3 entries" in refused_layer(*(entry(str(n)) for n in range(4)), MAX_ENTRIES=3)
 
 
 def test_too_many_bytes_are_refused(refused_layer: RefusedLayer) -> None:
     assert "bytes" in refused_layer(
-        entry("a", bytes(5000)), entry("b", bytes(5000)), max_bytes=8000
+        entry("a", bytes(5000)), entry("b", bytes(5000)), MAX_BYTES=8000
     )
 
 
@@ -172,7 +172,7 @@ def test_holes_count_as_bytes(refused_layer: RefusedLayer) -> None:
 
 def test_implied_folders_count_as_entries(root: Path, refused_layer: RefusedLayer) -> None:
     for name in ("file", ".wh.file", ".wh..wh..opq"):
-        assert "entries" in refused_layer(entry("d/" * 200 + name), max_entries=100)
+        assert "entries" in refused_layer(entry("d/" * 200 + name), MAX_ENTRIES=100)
         shutil.rmtree(root / "d")
 
 
