@@ -77,7 +77,10 @@ def _opened(place: Path) -> Iterator[dict[str, int]]:
 def _pack(place: Path) -> bytes:
     data = bytearray()
     with _opened(place) as folders:
-        pack(Changes(folders, newest_first=True), ChunkWriter(lambda chunk, _: data.extend(chunk)))
+        pack(
+            Changes(folders, newest_first=True),
+            ChunkWriter(lambda pieces, _: data.extend(b"".join(pieces))),
+        )
     return bytes(data)
 
 

@@ -2,29 +2,14 @@
 
 Covered: both layouts of ``docker save``, OCI layout folders and the same in a tar, nested indexes,
 the platform of this machine; gzip, and zstd with a package; every digest is verified. Removals,
-hard links, sparse files, long names and user attributes come out as they were meant.
+hard links, sparse files, long names and user attributes take effect.
 
-Not covered: owners. Everything belongs to the one user that sandboxes run as, whoever owned it in
-the image, and that user may read and write what root could. Set-user-id bits, device nodes, FIFOs
-and attributes that are not a user's (file capabilities, access lists) are left out.
+Not covered: owners. Everything belongs to the one user that sandboxes run as, and that user may
+read and write all that root could. Set-user-id bits, device nodes, FIFOs and attributes that are
+not a user's (file capabilities, access lists) are left out.
 """
 
 from coding_gym.sandbox.images.layer_unpacking import unpack_tar
-from coding_gym.sandbox.images.store import (
-    Image,
-    ImageStore,
-    find_image,
-    image_digest,
-    image_folder,
-)
-from coding_gym.sandbox.images.users import ImageUser
+from coding_gym.sandbox.images.store import Image, ImageStore, image_digest, image_folder
 
-__all__ = [
-    "Image",
-    "ImageStore",
-    "ImageUser",
-    "find_image",
-    "image_digest",
-    "image_folder",
-    "unpack_tar",
-]
+__all__ = ["Image", "ImageStore", "image_digest", "image_folder", "unpack_tar"]

@@ -11,7 +11,6 @@ import os
 import socket
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from coding_gym.sandbox.zygote import scratch, wire
@@ -91,7 +90,7 @@ def warm_up(folder: str) -> None:
         os.close(os.open(f"{source}/{number}/file", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC))
     data: list[bytes] = []
     source_folder, copy_folder = os.open(source, _AS_FOLDER), os.open(copy, _AS_FOLDER)
-    writer = ChunkWriter(lambda chunk, _: data.append(chunk))
+    writer = ChunkWriter(lambda pieces, _: data.extend(pieces))
     pack(Changes({"place": source_folder}, newest_first=True), writer)
     unpack(ChunkReader(lambda: (b"".join(data), False)), {"place": copy_folder})
     os.close(source_folder)
@@ -99,21 +98,13 @@ def warm_up(folder: str) -> None:
     scratch.remove(folder)
 
 
-@dataclass(slots=True)
-class _Level:
-    """A folder on the way down.
-
-    Attributes:
-        inode: Its number.
-        mode: Its permissions before we entered.
-        path: Its path with a slash behind it; empty if that is too long to be repeated.
-        names: Its entries still to describe, the next one last.
-    """
+class _Level(NamedTuple):
+    """A folder on the way down."""
 
     inode: int
-    mode: int
-    path: bytes
-    names: list[str]
+    mode: int  # before we entered
+    path: bytes  # with a slash behind it; empty if that is too long to be repeated
+    names: list[str]  # entries still to describe, the next one last
 
 
 class _Packer:
@@ -148,12 +139,12 @@ class _Packer:
             kind = stat.S_IFMT(facts.st_mode)
             if kind == stat.S_IFDIR:
                 self._descend(name, facts)
+            elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
+                self._writer.write(tar.encode(self._record(DEVICE, name, facts)))
             elif kind in _KINDS and facts.st_nlink > 1:
                 self._write_link(_KINDS[kind], name, facts)
             elif kind in _KINDS:
                 self._write_leaf(self._record(_KINDS[kind], name, facts), name, facts)
-            elif kind == stat.S_IFCHR and facts.st_rdev == 0:  # an overlay's mark for a removal
-                self._write_leaf(self._record(DEVICE, name, facts), name, facts)
         except FileNotFoundError:  # it was removed just now
             return
 

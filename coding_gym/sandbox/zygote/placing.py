@@ -16,7 +16,7 @@ from typing import NamedTuple
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHOWN_CHARS = 120
-_COPIED_BYTES = 1 << 20
+_COPIED_BYTES = 1 << 18
 _NOT_LINKED = frozenset({0, stat.S_IFDIR, stat.S_IFCHR})
 
 # Kinds of entries: the types of a tar's headers, and one of our own. The only device is 0:0, which

@@ -24,7 +24,6 @@ _SHARED, _IS_SOCKET, _XATTR = b"CODING_GYM.shared", b"CODING_GYM.socket", b"SCHI
 _EXTENTS, _SIZE_WITH_HOLES = b"GNU.sparse.map", b"GNU.sparse.size"
 # Numbers as wide as the largest of them, so that the length of the lines is known.
 _TIMES = b"40 atime=%b.%b\n40 mtime=%b.%b\n"
-_TIME = b"%029d"
 # path, mode, uid, gid, size, time, checksum, kind, target, magic, device
 _HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s64x8s8s167x")
 _NO_NUMBER, _NO_TIME, _MAGIC = b"0" * 7, b"0" * 11, b"ustar\x0000"
@@ -41,9 +40,8 @@ def encode(record: Record) -> bytes:
     kind, path, target, stored = record.kind, record.path, record.target, record.num_stored
     text = b""
     if kind != LINK:
-        atime_ns, mtime_ns = record.attributes.times_ns
-        atime, mtime = _TIME % atime_ns, _TIME % mtime_ns
-        text = _TIMES % (atime[:-9], atime[-9:], mtime[:-9], mtime[-9:])
+        digits = b"%029d%029d" % record.attributes.times_ns
+        text = _TIMES % (digits[:20], digits[20:29], digits[29:49], digits[49:])
         for name, value in record.attributes.xattrs:
             text += _line(_xattr_keyword(name), value)
     if kind == SOCKET:

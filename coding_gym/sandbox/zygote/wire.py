@@ -26,14 +26,14 @@ class ProtocolError(ValueError):
     """The other side sent something that is not a message."""
 
 
-def pack(header: dict[str, Any], body: bytes = b"") -> bytes:
-    """Returns one message as bytes."""
-    return pack_text(header_text(header), body)
+def pack(header: dict[str, Any], *body: bytes) -> bytes:
+    """Returns one message, whose body may come in pieces, as bytes."""
+    return pack_text(header_text(header), *body)
 
 
-def pack_text(text: bytes, body: bytes) -> bytes:
+def pack_text(text: bytes, *body: bytes) -> bytes:
     """Returns one message whose header was made before, by `header_text`."""
-    return _LENGTHS.pack(len(text), len(body)) + text + body
+    return b"".join((_LENGTHS.pack(len(text), sum(map(len, body))), text, *body))
 
 
 def header_text(header: dict[str, Any]) -> bytes:
@@ -138,12 +138,12 @@ class ChunkWriter:
     """Collects bytes of an unknown number into chunks.
 
     Args:
-        send: Takes a chunk, and whether more will follow.
+        send: Takes the pieces of a chunk, and whether more will follow.
     """
 
-    def __init__(self, send: Callable[[bytes, bool], None]) -> None:
+    def __init__(self, send: Callable[[list[bytes], bool], None]) -> None:
         self._send = send
-        self._pieces: list[bytes] = []  # joined once, as copies of much data take the most time
+        self._pieces: list[bytes] = []
         self._num_bytes = 0
 
     def write(self, data: bytes) -> None:
@@ -152,13 +152,13 @@ class ChunkWriter:
         self._num_bytes += len(data)
         while self._num_bytes > CHUNK_BYTES:
             joined = b"".join(self._pieces)
-            self._send(joined[:CHUNK_BYTES], True)
+            self._send([joined[:CHUNK_BYTES]], True)
             self._pieces = [joined[CHUNK_BYTES:]]
             self._num_bytes -= CHUNK_BYTES
 
     def finish(self) -> None:
         """Sends the last chunk."""
-        self._send(b"".join(self._pieces), False)
+        self._send(self._pieces, False)
 
 
 class ChunkReader:
@@ -201,7 +201,7 @@ class ChunkReader:
 
 def writer_to(channel: socket.socket) -> ChunkWriter:
     """Returns a writer whose chunks are messages on a channel."""
-    return ChunkWriter(lambda chunk, more: channel.sendall(pack({"more": more}, chunk)))
+    return ChunkWriter(lambda pieces, more: channel.sendall(pack({"more": more}, *pieces)))
 
 
 def reader_from(channel: socket.socket) -> ChunkReader:
