@@ -28,6 +28,7 @@ from coding_gym.sandbox import (
 from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
 from coding_gym.sandbox.zygote import landlock_rights
+from coding_gym.sandbox.zygotes import stop_zygotes
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
 from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
@@ -82,6 +83,7 @@ def test_no_link_leads_the_owner_to_what_is_told_of_processes(sandbox: Sandbox) 
 def test_commands_inherit_no_open_file_of_the_owner(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         number = fcntl.fcntl(file, fcntl.F_DUPFD, 100)
+        stop_zygotes()  # the next one starts now
         with _BACKEND.open(SandboxSpec()) as sandbox:
             said = sandbox.run(f"echo x >&{number}").output
         os.close(number)

@@ -49,6 +49,7 @@ def _start(control: socket.socket, watched: int, _: bytes, group: int | None) ->
         theirs, its = sc.socket_pair()
         try:
             if os.fork() == 0:
+                os.close(theirs)
                 _become_watchdog(its, control, watched, group)
         except OSError:
             os.close(theirs)
@@ -62,13 +63,14 @@ def _become_watchdog(its: int, control: socket.socket, watched: int, group: int 
     """Leaves the zygote behind, whose ``control`` becomes the sandbox's channel; never returns."""
     try:
         os.dup2(its, control.fileno(), inheritable=False)
+        os.close(its)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
             if group is not None:
                 with step("join the sandbox's control group"):
                     os.write(group, b"0")
-            os.closerange(watched + 1, os.sysconf("SC_OPEN_MAX"))
+                os.close(group)
             _watch_over(control, watched)
         except SetupError as error:
             control.sendall(wire.pack(error.to_json()))
