@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,30 +23,22 @@ from coding_gym.errors import (
     last_line,
 )
 from coding_gym.sandbox.backend_checks import failed_probe
-from coding_gym.sandbox.containers.container_sandbox import (
-    ContainerSandbox,
-    check_spec,
-    container_env,
-)
+from coding_gym.sandbox.containers.container_sandbox import ContainerSandbox, check_spec, spec_env
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 from coding_gym.sandbox.tree_copies import add_tree
 
-DEFAULT_IMAGE = "docker://python:3.11"
-_NAME = "apptainer"
-_EXPERIMENTAL = "experimental, tested on an imitation only"
-_LOOP = Path(__file__).with_name("loop.sh")
+_LOOP = Path(__file__).with_name("loop.sh").read_text(encoding="utf-8")
 _TARGETS = {"workspace": WORKDIR, "home": HOME, "tmp": "/tmp"}  # noqa: S108 - a path inside
 _END_TIMEOUT_S = 5.0
 _READ_BYTES = 1 << 18
-_MAX_ERROR_BYTES = 1 << 16
 _INSTALL = (
     "load it, as with `module load apptainer`, or install it: "
     "https://apptainer.org/docs/admin/main/installation.html"
 )
-# What the program needs to start, to find its caches, and to pull an image from a registry.
-_OF_THE_PROGRAM = (
+# The variables by which the program starts, finds its caches, and pulls an image from a registry.
+_PROGRAM_VARIABLES = (
     *("PATH", "HOME", "TMPDIR", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"),
     *("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR", "APPTAINER_CONFIGDIR"),
     *("APPTAINER_DOCKER_USERNAME", "APPTAINER_DOCKER_PASSWORD"),
@@ -71,19 +62,12 @@ class ApptainerBackend:
         program: The name or path of the program.
     """
 
-    def __init__(self, image: str = DEFAULT_IMAGE, *, program: str = "apptainer") -> None:
+    name = "apptainer"
+    prepares = False
+
+    def __init__(self, image: str = "docker://python:3.11", *, program: str = "apptainer") -> None:
         self._image = image
         self._program = program
-
-    @property
-    def name(self) -> str:
-        """``"apptainer"``."""
-        return _NAME
-
-    @property
-    def prepares(self) -> bool:
-        """False: each command starts when it is run."""
-        return False
 
     def owner(self) -> tuple[int, int]:
         """Returns this process's uid and gid, which commands have too."""
@@ -94,7 +78,7 @@ class ApptainerBackend:
         missing = MISSING if os.geteuid() != 0 else (*MISSING, Promise.NO_PRIVILEGES)
         works = Probe(available=True, detail="ran a command in a container", missing=missing)
         found = failed_probe(self.open) or works
-        return replace(found, detail=f"{found.detail} ({_EXPERIMENTAL})")
+        return replace(found, detail=f"{found.detail} (experimental, tested on an imitation only)")
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:
         """Opens a sandbox.
@@ -104,26 +88,19 @@ class ApptainerBackend:
             SandboxUnavailableError: There is no such program; says the remedy.
             SandboxError: There is, but this time it failed.
         """
-        check_spec(spec, _NAME, snapshot)
+        check_spec(spec, self.name, snapshot)
         ends = (str(end) for mount in spec.mounts for end in (mount.source.resolve(), mount.target))
         for path in (*ends, spec.workspace_alias):
             if ":" in path or "," in path:
                 raise InvalidArgumentError(f"apptainer cannot bind {path}: it has a ':' or ','")
-        program = shutil.which(self._program)
-        if program is None:
+        if (program := shutil.which(self._program)) is None:
             raise SandboxUnavailableError(f"there is no {self._program} program", _INSTALL)
-        image = spec.image or self._image
-        start = partial(ApptainerTransport, program, image, spec)
-        return ContainerSandbox(_NAME, spec, start, snapshot)
+        start = partial(ApptainerTransport, program, spec.image or self._image, spec)
+        return ContainerSandbox(self.name, spec, start, snapshot)
 
 
 class ApptainerTransport:
     """A process of the program, which runs `loop.sh`, and the folders that it binds.
-
-    Args:
-        program: Path of ``apptainer``.
-        image: What ``/`` is.
-        spec: What is wanted besides.
 
     Raises:
         SandboxError: The folders cannot be made, or the program cannot be started.
@@ -132,21 +109,20 @@ class ApptainerTransport:
     def __init__(self, program: str, image: str, spec: SandboxSpec) -> None:
         with contextlib.ExitStack() as undo:
             try:
-                self._folder = make_folder(_NAME)
+                self._folder = make_folder("apptainer")
                 undo.callback(remove_folder, self._folder)
-                folders = {name: self._folder / name for name in _TARGETS}
-                for path in folders.values():
-                    path.mkdir(mode=0o755)
+                for name in _TARGETS:
+                    (self._folder / name).mkdir(mode=0o755)
                 for layer in spec.layers:
-                    add_tree(layer, folders["workspace"])
+                    add_tree(layer, self._folder / "workspace")
                 self._errors = undo.enter_context((self._folder / "errors").open("w+b"))
                 # Exactly as what `find` prints is read.
                 self._started_at = os.fstat(self._errors.fileno()).st_ctime_ns / 10**9
-                self._input, stdin = socket.socketpair()
-                undo.callback(self._input.close)
+                self.input, stdin = socket.socketpair()
+                undo.callback(self.input.close)
                 with stdin:
                     self._process = subprocess.Popen(
-                        arguments(program, image, spec, folders),
+                        [program, *_arguments(self._folder, image, spec)],
                         env=variables(spec),
                         stdin=stdin.fileno(),
                         stdout=subprocess.PIPE,  # not a socket: the loop opens it again
@@ -158,12 +134,6 @@ class ApptainerTransport:
             undo.pop_all()
         self._output = cast("IO[bytes]", self._process.stdout)
 
-    def send(self, data: bytes, timeout_s: float) -> None:
-        """Writes to standard input; where nobody reads it any more, `receive` says why."""
-        self._input.settimeout(timeout_s)
-        with contextlib.suppress(BrokenPipeError):
-            self._input.sendall(data)
-
     def receive(self, timeout_s: float) -> bytes:
         """Returns what came from standard output; an error of the program is raised."""
         poller = select.poll()
@@ -171,7 +141,7 @@ class ApptainerTransport:
         if not poller.poll(timeout_s * 1000):
             raise TimeoutError("no answer in time")
         data = os.read(self._output.fileno(), _READ_BYTES)
-        if not data and (said := os.pread(self._errors.fileno(), _MAX_ERROR_BYTES, 0)):
+        if not data and (said := os.pread(self._errors.fileno(), _READ_BYTES, 0)):
             raise ConnectionError(last_line(said.decode("utf-8", "replace")))
         return data
 
@@ -183,19 +153,10 @@ class ApptainerTransport:
         """Returns when the layers had been copied, before the program was started."""
         return self._started_at
 
-    def end_input(self) -> None:
-        """Ends standard input."""
-        with contextlib.suppress(OSError):
-            self._input.shutdown(socket.SHUT_WR)
-
-    def forget(self) -> None:
-        """Closes what leads to the program."""
-        for file in (self._input, self._output, self._errors):
-            file.close()
-
     def clean_up(self, *, has_ended: bool) -> None:
         """Waits for the program, kills it where it does not end, and removes the folders."""
-        self.forget()
+        for file in (self.input, self._output, self._errors):
+            file.close()
         try:
             self._process.wait(_END_TIMEOUT_S if has_ended else 0)
         except subprocess.TimeoutExpired:
@@ -205,28 +166,24 @@ class ApptainerTransport:
         remove_folder(self._folder)
 
 
-def arguments(
-    program: str, image: str, spec: SandboxSpec, folders: Mapping[str, Path]
-) -> list[str]:
-    """Returns the command line of a container, which may write to these folders of the host."""
+def _arguments(folder: Path, image: str, spec: SandboxSpec) -> list[str]:
+    """Returns the command line of a container, which may write to the folders in this one."""
     # The loop ends everything with `kill -9 -1`, and must be process 1 to survive that alone.
-    line = [program, "exec", "--containall", "--no-init", "--no-home", "--cleanenv"]
-    line += ["--no-privs", "--no-umask", "--writable-tmpfs", "--pwd", WORKDIR]
+    line = ["exec", "--containall", "--no-init", "--no-home", "--cleanenv", "--no-privs"]
+    line += ["--no-umask", "--writable-tmpfs", "--pwd", WORKDIR]
     if not spec.network:
         line += ["--net", "--network", "none"]
-    for name, target in _TARGETS.items():
-        line += ["--bind", f"{folders[name]}:{target}"]
+    binds = [f"{folder / name}:{target}" for name, target in _TARGETS.items()]
     if spec.workspace_alias:
-        line += ["--bind", f"{folders['workspace']}:{spec.workspace_alias}"]
-    for mount in spec.mounts:
-        mode = "rw" if mount.writable else "ro"
-        line += ["--bind", f"{mount.source.resolve()}:{mount.target}:{mode}"]
-    bounds = (
-        f"ulimit -c 0; ulimit -f {spec.limits.file_bytes >> 10}; "
-        f"ulimit -n {spec.limits.num_open_files}"
-    )
-    loop = _LOOP.read_text(encoding="utf-8")
-    return [*line, image, "bash", "-c", f"{bounds}\n{loop}", "bash"]
+        binds.append(f"{folder / 'workspace'}:{spec.workspace_alias}")
+    binds += [
+        f"{m.source.resolve()}:{m.target}:{'rw' if m.writable else 'ro'}" for m in spec.mounts
+    ]
+    for bind in binds:
+        line += ["--bind", bind]
+    limits = spec.limits
+    bounds = f"ulimit -c 0; ulimit -f {limits.file_bytes >> 10}; ulimit -n {limits.num_open_files}"
+    return [*line, image, "bash", "-c", f"{bounds}\n{_LOOP}", "bash"]
 
 
 def variables(spec: SandboxSpec) -> dict[str, str]:
@@ -235,6 +192,6 @@ def variables(spec: SandboxSpec) -> dict[str, str]:
     Not by ``--env``, which takes a comma for the end of a value. Of the host, only a few pass:
     others bind folders or set variables inside, and proxies go in whatever ``--cleanenv`` says.
     """
-    inside = {f"APPTAINERENV_{name}": value for name, value in container_env(spec).items()}
-    own = {name: os.environ[name] for name in _OF_THE_PROGRAM if name in os.environ}
+    inside = {f"APPTAINERENV_{name}": value for name, value in spec_env(spec).items()}
+    own = {name: os.environ[name] for name in _PROGRAM_VARIABLES if name in os.environ}
     return own | inside

@@ -6,6 +6,7 @@ import os
 import posixpath
 import secrets
 import signal
+import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -184,9 +185,9 @@ class ContainerSandbox(OwnerHandle):
             return
         self._is_closed = True
         if os.getpid() != self._owner:
-            self._transport.forget()
+            self._transport.input.close()
             return
-        self._transport.end_input()
+        _end_input(self._transport)
         # A call in another thread sees the end of the output first.
         is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         end_container(self._transport, timeout_s=_CLOSE_TIMEOUT_S if is_mine else 0.0)
@@ -246,7 +247,7 @@ class ContainerSandbox(OwnerHandle):
         nonce = secrets.token_hex(16).encode()
         data = request(nonce, command, posixpath.join(WORKDIR, folder), variables, stdin)
         with self._in_use():
-            self._transport.send(data, _SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
+            self._send(data)
             return self._await_answer(Answer(nonce, output), timeout_s)
 
     def _await_answer(self, answer: Answer, timeout_s: float) -> ExecResult:
@@ -261,7 +262,7 @@ class ContainerSandbox(OwnerHandle):
                 with contextlib.suppress(TimeoutError):
                     answer.add(self._receive(speak_at - now))
             elif now < deadline:
-                self._transport.send(b"\n", _SEND_TIMEOUT_S)
+                self._send(b"\n")
                 pause_s = min(2 * pause_s, _LAST_POKE_S)
                 speak_at = min(now + pause_s, deadline)
             else:
@@ -280,6 +281,13 @@ class ContainerSandbox(OwnerHandle):
             out_of_memory=num_out_of_memory > before and exit_code == 128 + signal.SIGKILL,
         )
 
+    def _send(self, data: bytes) -> None:
+        stream = self._transport.input
+        stream.settimeout(_SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
+        # Where nobody reads it any more, the end of the output says why.
+        with contextlib.suppress(BrokenPipeError):
+            stream.sendall(data)
+
     def _receive(self, timeout_s: float) -> bytes:
         data = self._transport.receive(timeout_s)
         if not data:
@@ -290,20 +298,25 @@ class ContainerSandbox(OwnerHandle):
         """Has the running command killed; after some attempts by a signal too."""
         if num_kills > _MAX_KILLS:
             raise EOFError("a command outlived its time limit")
-        self._transport.send(b"\n%b\n" % nonce, _SEND_TIMEOUT_S)
+        self._send(b"\n%b\n" % nonce)
         if num_kills > _NUM_KILLS_BY_REQUEST:
             self._transport.interrupt()
 
 
 def end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
     """Ends a container and waits until its processes are dead; kills it after a time."""
-    transport.end_input()
+    _end_input(transport)
     deadline = time.monotonic() + timeout_s
     has_ended = False
     with contextlib.suppress(OSError):
         while not has_ended and (left_s := deadline - time.monotonic()) > 0:
             has_ended = not transport.receive(left_s)
     transport.clean_up(has_ended=has_ended)
+
+
+def _end_input(transport: Transport) -> None:
+    with contextlib.suppress(OSError):
+        transport.input.shutdown(socket.SHUT_WR)
 
 
 def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
@@ -318,7 +331,7 @@ def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> No
         check_snapshot(snapshot, backend=backend, spec=spec)
 
 
-def container_env(
+def spec_env(
     spec: SandboxSpec, image_env: Mapping[str, str] | None = None, user: str = ""
 ) -> dict[str, str]:
     """Returns the variables of a container's commands; the arguments are `environment`'s."""

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import os
-import socket
 import tarfile
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,18 +12,13 @@ from typing import Any
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox.backend_checks import failed_probe
-from coding_gym.sandbox.containers.container_sandbox import (
-    ContainerSandbox,
-    check_spec,
-    container_env,
-)
+from coding_gym.sandbox.containers.container_sandbox import ContainerSandbox, check_spec, spec_env
 from coding_gym.sandbox.containers.docker_engine import Engine, connect
 from coding_gym.sandbox.containers.docker_images import FIRST_BASH, BuiltImage, build
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 DEFAULT_IMAGE = "python:3.11"
-_NAME = "docker"
 # As root, what commands run as; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
 _NEVER = (
@@ -59,19 +53,12 @@ class DockerBackend:
         host: The daemon, such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` says.
     """
 
+    name = "docker"
+    prepares = False
+
     def __init__(self, image: str = DEFAULT_IMAGE, *, host: str = "") -> None:
         self._image = image
         self._host = host
-
-    @property
-    def name(self) -> str:
-        """``"docker"``."""
-        return _NAME
-
-    @property
-    def prepares(self) -> bool:
-        """False: each command starts when it is run."""
-        return False
 
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of commands, where the image has no user of its own."""
@@ -106,13 +93,13 @@ class DockerBackend:
             SandboxUnavailableError: No daemon answers, or it has no such image; says the remedy.
             SandboxError: The daemon refused something, or a layer cannot be read.
         """
-        check_spec(spec, _NAME, snapshot)
+        check_spec(spec, self.name, snapshot)
         engine = connect(self._host)
         keeps_root = bool(spec.image) and engine.maps_root()
         user = None if keeps_root else self.owner()
         image = build(engine, spec.image or self._image, spec, user=user)
         start = partial(DockerTransport, engine, image, spec)
-        return ContainerSandbox(_NAME, spec, start, snapshot)
+        return ContainerSandbox(self.name, spec, start, snapshot)
 
 
 class DockerTransport:
@@ -130,7 +117,7 @@ class DockerTransport:
 
     def __init__(self, engine: Engine, image: BuiltImage, spec: SandboxSpec) -> None:
         self._engine = engine
-        self._frames = Demultiplexer()
+        self._frames = bytearray()
         with engine.errors_as("start a container"):
             can_bind = not spec.mounts or engine.shares_files(image.name)
             if not can_bind and any(mount.writable for mount in spec.mounts):
@@ -147,20 +134,16 @@ class DockerTransport:
                         for mount in spec.mounts:
                             target = mount.target.strip("/")
                             tar.add(mount.source.resolve(), target, filter=_readable_by_all)
-                self._stream = undo.enter_context(engine.attach(self._id))
+                self.input = undo.enter_context(engine.attach(self._id))
                 engine.api.start(self._id)
                 undo.pop_all()
 
-    def send(self, data: bytes, timeout_s: float) -> None:
-        """Writes to standard input; see `loop_protocol.Transport`."""
-        self._stream.settimeout(timeout_s)
-        self._stream.sendall(data)
-
     def receive(self, timeout_s: float) -> bytes:
         """Returns what came from standard output; see `loop_protocol.Transport`."""
-        self._stream.settimeout(timeout_s)
-        while data := self._stream.recv(_READ_BYTES):
-            if payload := b"".join(self._frames.feed(data)):
+        self.input.settimeout(timeout_s)
+        while data := self.input.recv(_READ_BYTES):
+            self._frames += data
+            if payload := b"".join(take_payloads(self._frames)):
                 return payload
         return b""
 
@@ -175,43 +158,19 @@ class DockerTransport:
             facts = self._engine.api.inspect_container(self._id)
         return datetime.fromisoformat(facts["State"]["StartedAt"]).timestamp()
 
-    def end_input(self) -> None:
-        """Ends standard input."""
-        with contextlib.suppress(OSError):
-            self._stream.shutdown(socket.SHUT_WR)
-
-    def forget(self) -> None:
-        """Closes the stream."""
-        self._stream.close()
-
     def clean_up(self, *, has_ended: bool) -> None:
         """Closes the stream; the daemon removes the container where it has ended."""
-        self.forget()
+        self.input.close()
         if not has_ended:
             with self._engine.errors_as("remove a container"):
                 self._engine.remove(self._id)
 
 
-class Demultiplexer:
-    """Takes the daemon's framing off an attached stream."""
-
-    def __init__(self) -> None:
-        self._header = b""
-        self._left = 0
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yields the payloads in what came next, whole or in parts."""
-        while data:
-            if self._left:
-                part, data = data[: self._left], data[self._left :]
-                self._left -= len(part)
-                yield part
-                continue
-            missing = _HEADER_BYTES - len(self._header)
-            self._header, data = self._header + data[:missing], data[missing:]
-            if len(self._header) == _HEADER_BYTES:
-                self._left = int.from_bytes(self._header[4:], "big")
-                self._header = b""
+def take_payloads(stream: bytearray) -> Iterator[bytes]:
+    """Takes the whole frames off the front of an attached stream, and yields what they hold."""
+    while (end := _HEADER_BYTES + int.from_bytes(stream[4:_HEADER_BYTES], "big")) <= len(stream):
+        yield bytes(stream[_HEADER_BYTES:end])
+        del stream[:end]
 
 
 def _create_options(
@@ -248,7 +207,7 @@ def _create_options(
     return {
         "entrypoint": [FIRST_BASH, "-c", _LOOP, "bash"],
         "command": [],
-        "environment": container_env(spec, image.env, image.user.name),
+        "environment": spec_env(spec, image.env, image.user.name),
         "user": f"{image.user.uid}:{image.user.gid}",
         "hostname": "sandbox",
         "working_dir": "/",

@@ -134,14 +134,11 @@ def _load(engine: Engine, content: Content, manifest: Manifest) -> dict[str, Any
 
 def _write_archive(file: Any, content: Content, manifest: Manifest, tag: str) -> None:
     """Writes an image as ``docker save`` would, which every daemon can load."""
+    env = [f"{name}={value}" for name, value in manifest.env.items()]
     document = {
         "architecture": machine_architecture(),
         "os": "linux",
-        "config": {
-            "Env": [f"{name}={value}" for name, value in manifest.env.items()],
-            "User": manifest.user,
-            "Labels": {_LABEL: tag},
-        },
+        "config": {"Env": env, "User": manifest.user, "Labels": {_LABEL: tag}},
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in manifest.layers]},
     }
     with tarfile.open(fileobj=file, mode="w") as tar:

@@ -1,6 +1,7 @@
 """The bytes that pass between a handle and `loop.sh`, and the transport that carries them."""
 
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,20 +11,25 @@ from coding_gym.sandbox.zygote.output import BoundedOutput
 # For `printf %b`. bash holds no NUL, and marks its own quoting with 1 and 127.
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}
 _CHUNK_BYTES = 1 << 18
-# " end EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY"
-_NUM_FIELDS = 4
+# More than a first or last line of an answer has.
 _MAX_LINE_BYTES = 200
 
 
 class Transport(Protocol):
-    """A running container: the standard input and output of its first process, and its end."""
+    """A running container: the standard input and output of its first process, and its end.
 
-    def send(self, data: bytes, timeout_s: float) -> None:
-        """Writes to standard input; raises OSError, after that time a TimeoutError."""
-        ...
+    Attributes:
+        input: Leads to standard input, whose end ends the container.
+    """
+
+    input: socket.socket
 
     def receive(self, timeout_s: float) -> bytes:
-        """Returns what came from standard output, at the end ``b""``; raises as `send` does."""
+        """Returns what came from standard output, at the end ``b""``.
+
+        Raises:
+            OSError: The output cannot be read; a TimeoutError if nothing came in time.
+        """
         ...
 
     def interrupt(self) -> None:
@@ -35,14 +41,6 @@ class Transport(Protocol):
 
         Files that the container had from the start changed before, those of commands later.
         """
-        ...
-
-    def end_input(self) -> None:
-        """Ends standard input, whereupon `loop.sh` ends the container."""
-        ...
-
-    def forget(self) -> None:
-        """Closes this process's ends, and nothing that another process has."""
         ...
 
     def clean_up(self, *, has_ended: bool) -> None:
@@ -93,30 +91,19 @@ class Answer:
         """Takes the next bytes.
 
         Raises:
-            ValueError: They are nonsense.
+            ValueError: The last line is nonsense.
         """
-        self._pending += data
+        text = self._pending + data
         if not self._has_begun:
-            before, mark, rest = self._pending.partition(b"%b begin\n" % self.nonce)
+            before, mark, rest = text.partition(b"%b begin\n" % self.nonce)
             self._has_begun = bool(mark)
-            self._pending = rest if mark else before[-_MAX_LINE_BYTES:]
+            self._pending = text = rest if mark else before[-_MAX_LINE_BYTES:]
         if self._has_begun:
-            self._add_output()
-
-    def _add_output(self) -> None:
-        before, mark, rest = self._pending.partition(self.nonce)
-        if not mark:
-            keep = len(self.nonce) - 1
-            self.output.add(before[:-keep])
-            self._pending = before[-keep:]
-            return
-        self.output.add(before)
-        self._pending = mark + rest
-        line, is_whole, _ = rest.partition(b"\n")
-        if is_whole:
-            word, *numbers = line.split()
-            if word != b"end" or len(numbers) != _NUM_FIELDS - 1:
-                raise ValueError(f"the container answered {line!r}")
-            self.numbers = tuple(int(number) for number in numbers)
-        elif len(line) > _MAX_LINE_BYTES:
-            raise ValueError(f"the container answered {line[:_MAX_LINE_BYTES]!r}")
+            before, _, rest = text.partition(b"%b end " % self.nonce)
+            line, is_whole, _ = rest.partition(b"\n")
+            if is_whole:
+                self.numbers = tuple(map(int, line.split()))
+            else:
+                before = text[:-_MAX_LINE_BYTES]
+            self.output.add(before)
+            self._pending = text[len(before) :]
