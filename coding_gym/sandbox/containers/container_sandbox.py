@@ -168,7 +168,7 @@ class ContainerSandbox(OwnerHandle):
         self.require_open()
         with self._lock:
             try:
-                end_container(self._transport)
+                _end_container(self._transport)
                 self._transport = self._start()
             except BaseException:
                 self._is_closed = True
@@ -190,7 +190,7 @@ class ContainerSandbox(OwnerHandle):
         _end_input(self._transport)
         # A call in another thread sees the end of the output first.
         is_mine = self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
-        end_container(self._transport, timeout_s=_CLOSE_TIMEOUT_S if is_mine else 0.0)
+        _end_container(self._transport, timeout_s=_CLOSE_TIMEOUT_S if is_mine else 0.0)
         if is_mine:
             self._lock.release()
 
@@ -260,7 +260,10 @@ class ContainerSandbox(OwnerHandle):
             now = time.monotonic()
             if now < speak_at:
                 with contextlib.suppress(TimeoutError):
-                    answer.add(self._receive(speak_at - now))
+                    data = self._transport.receive(speak_at - now)
+                    if not data:
+                        raise EOFError("the container ended")
+                    answer.add(data)
             elif now < deadline:
                 self._send(b"\n")
                 pause_s = min(2 * pause_s, _LAST_POKE_S)
@@ -288,12 +291,6 @@ class ContainerSandbox(OwnerHandle):
         with contextlib.suppress(BrokenPipeError):
             stream.sendall(data)
 
-    def _receive(self, timeout_s: float) -> bytes:
-        data = self._transport.receive(timeout_s)
-        if not data:
-            raise EOFError("the container ended")
-        return data
-
     def _kill(self, nonce: bytes, num_kills: int) -> None:
         """Has the running command killed; after some attempts by a signal too."""
         if num_kills > _MAX_KILLS:
@@ -303,7 +300,7 @@ class ContainerSandbox(OwnerHandle):
             self._transport.interrupt()
 
 
-def end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
+def _end_container(transport: Transport, *, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
     """Ends a container and waits until its processes are dead; kills it after a time."""
     _end_input(transport)
     deadline = time.monotonic() + timeout_s

@@ -18,10 +18,7 @@ def names(layers: tuple[Path, ...]) -> frozenset[str]:
     Raises:
         SandboxError: A layer cannot be read.
     """
-    try:
-        return frozenset(_united(layers))
-    except OSError as error:
-        raise SandboxError(f"a layer cannot be read: {error}") from error
+    return frozenset(_united(layers))
 
 
 def digest(layers: tuple[Path, ...]) -> str:
@@ -30,7 +27,7 @@ def digest(layers: tuple[Path, ...]) -> str:
     The layers are read once in the life of this process: they are never written.
 
     Raises:
-        OSError: A layer cannot be read.
+        SandboxError, OSError: A layer cannot be read.
     """
     facts = [(layer.resolve(), layer.stat()) for layer in layers]
     return _digest(tuple((path, f.st_dev, f.st_ino, f.st_ctime_ns) for path, f in facts))
@@ -54,7 +51,7 @@ def add_to(tar: tarfile.TarFile, layers: tuple[Path, ...], user: tuple[int, int]
         user: Uid and gid that everything gets.
 
     Raises:
-        OSError: A layer cannot be read.
+        SandboxError, OSError: A layer cannot be read.
     """
     for name, path in sorted(_united(layers).items()):
         entry = tar.gettarinfo(str(path), f"{WORKDIR.strip('/')}/{name}")
@@ -86,4 +83,4 @@ def _united(layers: tuple[Path, ...]) -> dict[str, Path]:
 
 
 def _raise(error: OSError) -> None:
-    raise error
+    raise SandboxError(f"a layer cannot be read: {error}") from error
