@@ -22,8 +22,8 @@ is the process that opens sandboxes. `backend_checks` are the checks that backen
     5. zygote/server.py         inside: clones a first process in new namespaces
     6. zygote/plan.py           its system calls, planned once for equal requests
     7. zygote/mounts.py         overlay, root, /tmp, /proc, mounts
-    8. zygote/lockdown.py      capabilities, limits, seccomp
-    9. zygote/init.py          the first process: takes a snapshot's files, then serves
+    8. zygote/lockdown.py       capabilities, limits, seccomp
+    9. zygote/serving.py        the first process: takes a snapshot's files, then serves
     10. served_sandbox.py       the handle that the caller gets
 
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
@@ -34,8 +34,7 @@ is the process that opens sandboxes. `backend_checks` are the checks that backen
     4. zygote/serving.py        inside: reads a request, answers it
     5. zygote/commands.py       one command from its start to the last of its processes
     6. zygote/spawn.py          starts a bash and feeds it
-    7. zygote/watch.py          its output, end, time and memory
-    8. zygote/replies.py        the answer
+    7. zygote/watch.py          its output, end, time and memory, and the answer
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

@@ -16,7 +16,7 @@ from coding_gym.sandbox.zygote.plan import Plan
 from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
 
-_WARM_UP = "from coding_gym.sandbox.zygote.warm_up import warm_up; print(warm_up())"
+_WARM_UP = "from coding_gym.sandbox.zygote.serving import warm_up; print(warm_up())"
 # Calls that open something know its descriptor, so they run where nobody else opens any.
 _ALONE = """
 import os, sys

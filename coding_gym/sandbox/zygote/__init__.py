@@ -9,22 +9,18 @@ Nothing here imports anything outside the standard library and this folder: `__m
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
     preloaders interpreters with modules imported that are forked into sandboxes
     preload_program  what these run; a text
-    warm_up    commands that make the server ready for its first sandbox
     host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
     plan       what a sandbox's first process will do, as a list of system calls
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
     image_root the same for an image, whose root is put together without a plan
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
-    init       pid 1 of one sandbox
-    serving    answers its owner: run, read, write, and what the engine can do besides
+    serving    pid 1 of one sandbox: answers its owner; requests that make the server ready for it
     commands   runs shell commands, and leaves nothing of them running
     shells     a bash that waits for its command, and one that outlives it
-    spawn      how a bash starts and what it reads
-    enclosures how processes start in a kind of sandbox, and which ones are its own
-    watch      waits for a command's output, end, time and memory
+    spawn      how a bash starts in a kind of sandbox, and what it reads
+    watch      waits for a command's output, end, time and memory, and says what became of it
     memory     looks how much memory the sandbox's processes hold
     process_table  the sandbox's processes: which they are, how they are stopped and ended
-    replies    what is said of a command that ended
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar

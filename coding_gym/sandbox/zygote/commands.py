@@ -1,5 +1,6 @@
 """Runs the commands of one sandbox, each in the kind of shell that its owner asked for."""
 
+import contextlib
 import errno
 import os
 import socket
@@ -8,17 +9,16 @@ from collections.abc import Set
 from contextlib import AbstractContextManager
 from typing import Any
 
-from coding_gym.sandbox.zygote import process_table, replies, spawn, wire
-from coding_gym.sandbox.zygote.enclosures import NAMESPACE, Enclosure
+from coding_gym.sandbox.zygote import spawn
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.preloaders import PreloadedLauncher
-from coding_gym.sandbox.zygote.replies import Reply
+from coding_gym.sandbox.zygote.process_table import num_threads
 from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
-from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, watch
+from coding_gym.sandbox.zygote.spawn import NAMESPACE, Enclosure
+from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, Reply, refused
 
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
 _WORKSPACE = "/workspace"
-_NO_ROOM = "left no room for another process"
 # What our own commands, which are git's at most, may have to start at one time.
 _NUM_OWN_PROCESSES = 24
 
@@ -61,14 +61,7 @@ class Commands:
         )
         self._preloaded = PreloadedLauncher(request["limits"]) if request.get("preload") else None
         self._shell: str = request["shell"]
-        self._last_request: tuple[bytes, dict[str, Any]] = (b"", {})
         self._make_shells()
-
-    def parse(self, text: bytes) -> dict[str, Any]:
-        """Returns what a request's header says; most often the same as the last one, so shared."""
-        if text != self._last_request[0]:
-            self._last_request = (text, wire.parse(text))
-        return self._last_request[1]
 
     def go_home(self) -> None:
         """Changes to where commands start."""
@@ -76,10 +69,13 @@ class Commands:
 
     def rest(self) -> None:
         """Does what there is to do while the owner asks for nothing; returns when it does."""
-        if self._waiting is not None:
-            self._waiting.prepare(self.go_home)
-        elif self._lasting is not None:
-            self._lasting.rest(self.go_home)
+        shell = self._waiting or self._lasting
+        if shell is not None:
+            with contextlib.suppress(OSError):  # `run` tries again, and says what is wrong
+                self.go_home()
+                shell.prepare()
+        if self._lasting is not None:
+            self._lasting.watch()
 
     def reset(self) -> None:
         """Ends all that runs; the next command finds the shell that the first one found."""
@@ -105,7 +101,9 @@ class Commands:
             body: The command's text, then the beginning of what it will read.
         """
         if self._waiting is None and self._lasting is None:
-            self._prepared.start(*_parted(request, body), self.go_home)
+            with contextlib.suppress(OSError):  # as in `rest`
+                self.go_home()
+                self._prepared.start(*_parted(request, body))
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
@@ -119,16 +117,16 @@ class Commands:
         try:
             self._enter(request)
         except OSError as error:
-            return replies.refused(f"cd: {request['cwd']}: {error.strerror}", 1)
+            return refused(f"cd: {request['cwd']}: {error.strerror}", 1)
         try:
             return self._run_somewhere(request, body, started)
         except OSError as error:
             if error.errno == errno.E2BIG:
-                return replies.refused("Argument list too long", 126)
+                return refused("Argument list too long", 126)
             if error.errno in _OUT_OF_PROCESSES or error.filename != spawn.BASH:
                 raise
             # In an image a policy may remove it, put anything else there, or hold it open.
-            return replies.refused(f"{spawn.BASH}: {error.strerror}", 127)
+            return refused(f"{spawn.BASH}: {error.strerror}", 127)
 
     def _make_shells(self) -> None:
         self._waiting: WaitingShell | None = None
@@ -153,56 +151,25 @@ class Commands:
 
     def _run_somewhere(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
         if self._lasting is not None:
-            return self._run_beside_shell(self._lasting, request, body, started)
-        if not self._prepared.is_there():
-            return self._run(request, body, started)
-        if request["cwd"] == self._home and not request["env"]:
+            if request["is_plain"]:
+                return self._lasting.run(request, body, started)
+        elif not self._prepared.is_there():
+            return self._watch(self._start(request, body), request, started)
+        elif request["cwd"] == self._home and not request["env"]:
             shell = self._prepared.take(*_parted(request, body))
             if shell is not None:
                 return self._watch(shell, request, started)
         with self.stopped():
-            return self._run(request, body, started, self.enclosure.processes.pids())
-
-    def _run_beside_shell(
-        self, lasting: LastingShell, request: dict[str, Any], body: bytes, started: float
-    ) -> Reply:
-        if request["is_plain"]:
-            return lasting.run(request, body, started)
-        with self.stopped():
             kept = self.enclosure.processes.pids()
-            if self._are_too_many(kept):
-                lasting.end(_NO_ROOM)
+            if self._lasting is not None and self._are_too_many(kept):
+                self._lasting.end("left no room for another process")
                 kept = frozenset()
-            return self._run(request, body, started, kept)
+            return self._watch(self._start(request, body), request, started, kept)
 
     def _are_too_many(self, kept: Set[int]) -> bool:
         """Whether processes leave too little room for a command beside them."""
         room = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
-        return process_table.num_threads(kept) > self._num_processes - room
-
-    def _run(
-        self, request: dict[str, Any], body: bytes, started: float, kept: Set[int] = frozenset()
-    ) -> Reply:
-        """Runs a command and ends all that it started; ``kept`` processes are not its own."""
-        return self._watch(self._start(request, body), request, started, kept)
-
-    def _watch(
-        self,
-        shell: spawn.Bash,
-        request: dict[str, Any],
-        started: float,
-        kept: Set[int] = frozenset(),
-    ) -> Reply:
-        command = Command(shell, self.enclosure, request["max_output_bytes"])
-        try:
-            if self._lasting is None:
-                self._memory.begin(started)
-            deadline = started + request["timeout_s"]
-            outcome = watch(command, deadline, self._channel, self._memory)
-            num_leftovers = _finish(command, outcome, kept)
-        finally:
-            shell.close()
-        return replies.ended(command, outcome, started, num_leftovers=num_leftovers)
+        return num_threads(kept) > self._num_processes - room
 
     def _start(self, request: dict[str, Any], body: bytes) -> spawn.Bash:
         text, stdin = _parted(request, body)
@@ -215,14 +182,40 @@ class Commands:
             forked = self._preloaded.start(request, stdin, env)
             if forked is not None:
                 return forked
+        return spawn.fresh(self.enclosure.launcher, text, env, stdin)
+
+    def _watch(
+        self,
+        shell: spawn.Bash,
+        request: dict[str, Any],
+        started: float,
+        kept: Set[int] = frozenset(),
+    ) -> Reply:
+        """Waits for a command and ends all that it started; ``kept`` processes are not its own."""
+        command = Command(shell, self.enclosure, request["max_output_bytes"], started)
         try:
-            return spawn.fresh(self.enclosure.launcher, text, stdin, env)
-        except OSError as error:
-            # What runs in the background may have left no room for another process.
-            if self._lasting is None or error.errno not in _OUT_OF_PROCESSES:
-                raise
-            self._lasting.end(_NO_ROOM)
-            return spawn.fresh(self.enclosure.launcher, text, stdin, env)
+            if self._lasting is None:
+                self._memory.begin(started)
+            outcome = command.wait(request["timeout_s"], self._channel, self._memory)
+            num_leftovers = self._finish(command, outcome, kept)
+        finally:
+            shell.close()
+        return command.reply(num_leftovers=num_leftovers)
+
+    def _finish(self, command: Command, outcome: Outcome, kept: Set[int]) -> int:
+        """Ends all that is left, takes the rest of the output, returns how many were killed."""
+        num_leftovers = 0
+        _, others = command.reap()
+        running = self.enclosure.processes
+        if outcome is Outcome.ENDED and others and (not kept or running.pids() - kept):
+            command.wait_for_output(GRACE_S)
+            _, others = command.reap()
+        if kept and outcome is not Outcome.OUT_OF_MEMORY:
+            num_leftovers = running.end_all_but(kept, command.reap)
+        elif others:
+            num_leftovers = command.kill_all()
+        command.read_all()
+        return num_leftovers
 
 
 def _parted(request: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
@@ -233,19 +226,3 @@ def _parted(request: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
 
 def _encoded(env: dict[str, str]) -> dict[bytes, bytes]:
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
-
-
-def _finish(command: Command, outcome: Outcome, kept: Set[int]) -> int:
-    """Ends everything that is left, takes the rest of the output, returns how many were killed."""
-    num_leftovers = 0
-    _, others = command.reap()
-    running = command.enclosure.processes
-    if outcome is Outcome.ENDED and others and (not kept or running.pids() - kept):
-        command.wait_for_output((), GRACE_S)
-        _, others = command.reap()
-    if kept and outcome is not Outcome.OUT_OF_MEMORY:
-        num_leftovers = running.end_all_but(kept, command.reap)
-    elif others:
-        num_leftovers = command.kill_all()
-    command.read_all()
-    return num_leftovers

@@ -15,13 +15,12 @@ from typing import Any
 from coding_gym.sandbox.zygote import landlock_rights, scratch, seccomp, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
-from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.files import Opener
 from coding_gym.sandbox.zygote.landlock_domain import DomainLauncher
 from coding_gym.sandbox.zygote.packing import Changes, send
 from coding_gym.sandbox.zygote.process_table import Processes, descendants
 from coding_gym.sandbox.zygote.serving import serve
-from coding_gym.sandbox.zygote.spawn import Spawner
+from coding_gym.sandbox.zygote.spawn import Enclosure, Spawner
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.unpacking import unpack
 

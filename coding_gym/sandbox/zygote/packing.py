@@ -81,7 +81,7 @@ def pack(changes: Changes, writer: ChunkWriter) -> None:
 
 
 def warm_up(folder: str) -> None:
-    """Packs and unpacks a few files in a new folder, and removes it; see the module `warm_up`."""
+    """Packs and unpacks a few files in a new folder, and removes it; see `serving.warm_up`."""
     source, copy = f"{folder}/source", f"{folder}/copy"
     for path in (folder, source, copy):
         os.mkdir(path)

@@ -9,14 +9,13 @@ import sys
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.zygote import host_folders, init, mounts, packing, wire
+from coding_gym.sandbox.zygote import host_folders, mounts, packing, serving, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.host_folders import ShownFolders
 from coding_gym.sandbox.zygote.owner import serve
 from coding_gym.sandbox.zygote.plan import CHANNEL, PlanCache, PlannedSandbox
 from coding_gym.sandbox.zygote.preloaders import Preloaders
 from coding_gym.sandbox.zygote.steps import SetupError, step
-from coding_gym.sandbox.zygote.warm_up import warm_up
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECUREBITS = 1, 4, 28
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
@@ -25,7 +24,7 @@ _SECBIT_NO_SETUID_FIXUP = 1 << 2
 def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
     """Prepares the allow-list, says so, and serves until the owner ends; never returns."""
     sc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    warm_up()
+    serving.warm_up()
     try:
         shown = _prepare(config)
         packing.warm_up("/warm-up")
@@ -133,10 +132,10 @@ def _become_init(
     group: int | None,
     bell: int | None,
 ) -> NoReturn:
-    """Runs `init` in the cloned process, where ``control`` becomes its own; never returns."""
+    """Runs the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        init.main(control, planned, group, bell)
+        serving.main(control, planned, group, bell)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))

@@ -1,19 +1,72 @@
 """Answers the requests of a sandbox's owner, one after the other, whatever the engine."""
 
+import contextlib
+import os
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from coding_gym.sandbox.zygote import files, replies, wire
+from coding_gym.sandbox.zygote import files, packing, preloaders, wire
+from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.commands import Commands
-from coding_gym.sandbox.zygote.replies import Reply
+from coding_gym.sandbox.zygote.steps import SetupError, step
+from coding_gym.sandbox.zygote.watch import Reply
+
+if TYPE_CHECKING:  # loaded by the server of one engine only
+    from coding_gym.sandbox.zygote.plan import PlannedSandbox
 
 # Reads what it needs from the channel, and sends the whole reply.
 Operation = Callable[[socket.socket], None]
 
-MAX_BODY_BYTES = (64 << 20) + (1 << 20)
-_NO_OPERATIONS: Mapping[str, Operation] = {}
+_MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 _DONE = wire.header_text({})
+
+# Instructions are rewritten from the eighth time on.
+_NUM_WARM_UPS = 10
+_WARM_UP_SANDBOX = {
+    "env": {},
+    "limits": {"memory_bytes": 1 << 62, "num_processes": 1},
+    "network": False,
+    "shell": "fresh",
+}
+_WARM_UP_REQUEST = {
+    "op": "run",
+    "timeout_s": 1,
+    "max_output_bytes": 1,
+    "cwd": "/",
+    "env": {},
+    "stdin_bytes": 0,
+    "is_plain": True,
+}
+
+
+def main(
+    channel: socket.socket, planned: "PlannedSandbox", group: int | None, bell: int | None
+) -> None:
+    """Makes a sandbox of which this is pid 1, and serves until the owner closes the channel.
+
+    Args:
+        channel: To the owner.
+        planned: What to make.
+        group: By which this process, and all that it starts, joins the sandbox's control group.
+        bell: Its end of the way to its preloader.
+    """
+    try:
+        if group is not None:
+            with step("join the sandbox's control group"):
+                os.write(group, b"0")
+        if bell is not None:
+            with step("offer the preloader its namespaces"):
+                preloaders.offer(bell, group)
+                os.dup2(bell, preloaders.BELL, inheritable=False)
+        planned.program.run()
+    except SetupError as error:
+        channel.sendall(wire.pack(error.to_json()))
+        os._exit(1)
+    serve(channel, planned.commands, {"snapshot": partial(_snapshot, planned)})
+    # No process is left between requests, and the mounts end with this one.
+    os._exit(0)
 
 
 def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]) -> None:
@@ -26,24 +79,48 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     """
     try:
         while True:
-            answer_next(channel, runner, operations)
+            _answer_next(channel, runner, operations)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
 
-def answer_next(
-    channel: socket.socket,
-    runner: Commands,
-    operations: Mapping[str, Operation] = _NO_OPERATIONS,
-) -> None:
-    """Waits for a request of the owner and answers it; see `serve`.
+def warm_up() -> int:
+    """Answers requests of our own before there is any sandbox; returns how many commands ran.
 
-    Raises:
-        EOFError, BrokenPipeError, ConnectionResetError: The owner closed the channel.
+    Python rewrites its instructions as it learns what they meet (PEP 659), and makes some objects
+    when they are first needed. All sandboxes share what was done before the first clone; what is
+    done in each of them costs each of them a quarter of a megabyte, and its first command some
+    time.
+
+    To be called in the first process of a pid namespace: there, what ends a command's leftovers
+    ends nobody else.
     """
+    count = 0
+    owner, channel = socket.socketpair()
+    with owner, channel, contextlib.suppress(OSError):
+        commands = Commands(_WARM_UP_SANDBOX, channel, home="/")
+        for _ in range(_NUM_WARM_UPS):
+            owner.sendall(wire.pack(_WARM_UP_REQUEST, b":"))
+            _answer_next(channel, commands, {})
+            reply, _ = wire.receive(owner, max_body_bytes=_MAX_BODY_BYTES)
+            count += reply["exit_code"] == 0
+        descriptor = os.memfd_create("warm-up")
+        path = f"/proc/self/fd/{descriptor}"
+        for _ in range(_NUM_WARM_UPS):
+            files.write(path, b"x")
+            files.read(path, 1)
+            os.close(sc.open_without_magic("/", os.O_RDONLY | os.O_CLOEXEC))
+        os.close(descriptor)
+    return count
+
+
+def _answer_next(
+    channel: socket.socket, runner: Commands, operations: Mapping[str, Operation]
+) -> None:
+    """Waits for a request of the owner and answers it; see `serve`."""
     runner.rest()
-    text, body = wire.receive_single(channel, max_body_bytes=MAX_BODY_BYTES)
-    request = runner.parse(text)
+    text, body = wire.receive_single(channel, max_body_bytes=_MAX_BODY_BYTES)
+    request = wire.parse(text)
     operation = operations.get(request["op"])
     if operation is not None:
         operation(channel)
@@ -65,5 +142,11 @@ def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
             return _DONE, files.read(request["path"], request["max_bytes"], opener)
         files.write(request["path"], body, runner.enclosure.open_file)
     except OSError as error:
-        return replies.failed(error), b""
+        reason = error.strerror or str(error)
+        return wire.header_text({"errno": error.errno or 0, "reason": reason}), b""
     return _DONE, b""
+
+
+def _snapshot(planned: "PlannedSandbox", channel: socket.socket) -> None:
+    with planned.commands.stopped():
+        packing.send(planned.changed, channel)

@@ -6,19 +6,18 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from coding_gym.sandbox.zygote import process_table, replies, spawn
-from coding_gym.sandbox.zygote.enclosures import Enclosure
+from coding_gym.sandbox.zygote import process_table, spawn
 from coding_gym.sandbox.zygote.memory import MemoryWatch
-from coding_gym.sandbox.zygote.replies import Reply
-from coding_gym.sandbox.zygote.spawn import Bash, Feed
-from coding_gym.sandbox.zygote.watch import GRACE_S, Answer, Command, Outcome, watch
+from coding_gym.sandbox.zygote.spawn import Bash, Enclosure, Feed
+from coding_gym.sandbox.zygote.watch import GRACE_S, Answer, Command, Outcome, Poller, Reply
 
 # Below those that bash takes for its own use, and none that scripts are used to.
 _ANSWER_DESCRIPTOR = 47
-_NUM_WATCHED = 32
+# How often it is looked whether new background processes have ended.
+_LOOK_S = 0.002
 _GONE = "its folder, variables, functions and background processes are gone"
 _WHY_LOST = {
     Outcome.ENDED: "exited",
@@ -28,10 +27,9 @@ _WHY_LOST = {
 
 
 class WaitingShell:
-    """A bash that is started while nobody waits for it, and waits for the next command.
+    """A bash that is started between a reply and the next request, and waits for its command.
 
-    It exists only between a reply and the next request, when no process of a command is left that
-    could reach it.
+    It exists only then, when no process of a command is left that could reach it.
     """
 
     def __init__(self, launcher: spawn.Launcher, env: Mapping[bytes, bytes]) -> None:
@@ -40,13 +38,15 @@ class WaitingShell:
         self._bash: Bash | None = None
         self._writer = -1
 
-    def prepare(self, go_home: Callable[[], None]) -> None:
-        """Starts it, where that is possible now, after changing to its folder."""
+    def prepare(self) -> None:
+        """Starts it in the folder of this process.
+
+        Raises:
+            OSError: bash could not be started; `start` tries again.
+        """
         # A file that it would read at its start may still be written before the command comes.
         if self._bash is None and b"BASH_ENV" not in self._env:
-            with contextlib.suppress(OSError):  # `start` tries again, and says what is wrong
-                go_home()
-                self._bash = self._listen()
+            self._bash = self._listen()
 
     def start(self, command: bytes) -> Bash:
         """Hands a command over; the same way where no bash was ready, so that results repeat.
@@ -63,7 +63,10 @@ class WaitingShell:
         """Ends it: no other command may find it."""
         bash, self._bash = self._bash, None
         if bash is not None:
-            _end(bash)
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(bash.pid, signal.SIGKILL)
+                os.waitpid(bash.pid, 0)
+            bash.close()
             os.close(self._writer)
 
     def _listen(self) -> Bash:
@@ -86,23 +89,27 @@ class PreparedShell:
         self._enclosure = enclosure
         self._env = env
         self._bash: Bash | None = None
+        self._writer = -1
         self._expected = (b"", b"")
 
-    def start(self, command: bytes, stdin: bytes, go_home: Callable[[], None]) -> None:
-        """Starts it in place of another, where it can be started.
+    def start(self, command: bytes, stdin: bytes) -> None:
+        """Starts it in place of another.
 
         Args:
             command: Its text.
             stdin: The beginning of what it will read.
-            go_home: Changes to its folder.
+
+        Raises:
+            OSError: bash could not be started.
         """
         self.end()
-        self._expected = command, stdin
-        with contextlib.suppress(OSError):  # `commands.Commands.run` tries again, and says why
-            go_home()
-            self._bash = spawn.fresh(
-                self._enclosure.launcher, command, stdin, self._env, has_more=True
-            )
+        reader, self._writer = spawn.pipe()
+        self._expected = command, stdin[: os.write(self._writer, stdin)]
+        try:
+            self._bash = spawn.fresh(self._enclosure.launcher, command, self._env, reader)
+        except OSError:
+            os.close(self._writer)
+            raise
 
     def is_there(self) -> bool:
         """Whether one is to be spared by other commands."""
@@ -113,21 +120,22 @@ class PreparedShell:
 
         None where this is another command, or the bash has ended meanwhile.
         """
-        expected, beginning = self._expected
-        if self._bash is None or command != expected or not stdin.startswith(beginning):
+        expected, written = self._expected
+        if self._bash is None or command != expected or not stdin.startswith(written):
             return None
         if not self._bash.is_running():
             self.end()
             return None
         bash, self._bash = self._bash, None
-        return bash.finish_input(stdin[len(beginning) :])
+        return bash.feed(*bash.feeds, Feed(self._writer, stdin[len(written) :]))
 
     def end(self) -> None:
         """Ends it and all else that runs, where it is there."""
         bash, self._bash = self._bash, None
         if bash is not None:
             self._enclosure.processes.end()
-            bash.finish_input(b"").close()
+            bash.close()
+            os.close(self._writer)
 
 
 class LastingShell:
@@ -161,10 +169,22 @@ class LastingShell:
         """Whether the next command meets the shell of the last one."""
         return self._bash is not None and self._bash.is_running()
 
+    def prepare(self) -> Bash:
+        """Starts it, where it does not run, in the folder of this process.
+
+        Raises:
+            OSError: bash could not be started.
+        """
+        if self._bash is not None and not self._bash.is_running():
+            self.end("ended")
+        if self._bash is None:
+            self._bash = self._start()
+        return self._bash
+
     def run(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
         """Runs a command in it; see `commands.Commands.run`."""
-        bash = self._ready()
-        command = Command(bash, self._enclosure, request["max_output_bytes"])
+        bash = self.prepare()
+        command = Command(bash, self._enclosure, request["max_output_bytes"], started)
         command.output.add(self._notice.encode())
         self._notice = ""
         # A count: what `set -v` or a trap shows of it is to be the same in every run.
@@ -172,48 +192,31 @@ class LastingShell:
         label = b"%016x" % self._num_commands
         bash.feed(Feed(self._writer, self._script(body, label), closes=False))
         answer = Answer(self._answers, label)
-        deadline = started + request["timeout_s"]
-        outcome = watch(command, deadline, self._channel, self._memory, answer)
+        outcome = command.wait(request["timeout_s"], self._channel, self._memory, answer)
         # What it has not read would be taken for the beginning of the next command.
         if outcome is Outcome.ANSWERED and not bash.feeds:
             self._last_exit_code = answer.exit_code or 0
             self._take_output(command)
-            return replies.ended(command, outcome, started, exit_code=self._last_exit_code)
-        if outcome is Outcome.ANSWERED:
-            outcome = Outcome.ENDED
+            return command.reply(exit_code=self._last_exit_code)
         num_leftovers = command.kill_all()
         command.read_all()
         self._forget()
-        notice = f"[the shell {_WHY_LOST[outcome]}; {_GONE}]\n"
-        return replies.ended(command, outcome, started, num_leftovers=num_leftovers, notice=notice)
+        why = _WHY_LOST.get(outcome, _WHY_LOST[Outcome.ENDED])
+        return command.reply(num_leftovers=num_leftovers, notice=f"[the shell {why}; {_GONE}]\n")
 
-    def rest(self, go_home: Callable[[], None]) -> None:
+    def watch(self) -> None:
         """Watches what runs in the background until the owner asks for something.
-
-        A shell that is to be started is, after changing to its folder.
 
         The shell too: a command that forged its answer goes on in it.
         """
-        with contextlib.suppress(OSError):  # `run` tries again, and says what is wrong
-            go_home()
-            self._ready()
-        launcher = self._enclosure.launcher
-        poller = select.poll()
-        poller.register(self._channel, select.POLLIN | select.POLLRDHUP)
-        for listener in launcher.listeners:
-            poller.register(listener, select.POLLIN)
-        while self._bash is not None:
+        asked: list[int] = []
+        poller = Poller(self._enclosure.launcher)
+        poller.add(self._channel.fileno(), asked.append, select.POLLIN | select.POLLRDHUP)
+        while self._bash is not None and not asked:
             now = time.monotonic()
             if now >= self._memory.next_look and self._memory.is_exceeded(now):
                 self.end(_WHY_LOST[Outcome.OUT_OF_MEMORY])
-                return
-            ready = poller.poll(max(0.0, self._memory.next_look - now) * 1000)
-            for descriptor, events in ready:
-                if descriptor == self._channel.fileno():
-                    return
-                if not launcher.attend(descriptor, events):
-                    poller.unregister(descriptor)
-            if not ready:
+            elif not poller.wait(max(0.0, self._memory.next_look - now)):
                 process_table.reap(False)
 
     def end(self, why: str) -> None:
@@ -221,13 +224,6 @@ class LastingShell:
         self._enclosure.processes.end()
         self._forget()
         self._notice = f"[the last shell {why}; {_GONE}]\n"
-
-    def _ready(self) -> Bash:
-        if self._bash is not None and not self._bash.is_running():
-            self.end("ended")
-        if self._bash is None:
-            self._bash = self._start()
-        return self._bash
 
     def _start(self) -> Bash:
         reader, self._writer = spawn.pipe()
@@ -262,23 +258,12 @@ class LastingShell:
     def _take_output(self, command: Command) -> None:
         """Takes what the command printed, and what its new processes print at once."""
         command.read_present()
-        new = self._enclosure.processes.pids() - self._known - {command.shell.pid}
-        if new:
-            with contextlib.ExitStack() as opened:
-                descriptors = []
-                for pid in sorted(new)[:_NUM_WATCHED]:
-                    with contextlib.suppress(ProcessLookupError):
-                        descriptors.append(os.pidfd_open(pid))
-                        opened.callback(os.close, descriptors[-1])
-                if descriptors:
-                    command.wait_for_output(descriptors, GRACE_S)
-            command.read_present()
+        known = self._known | {command.shell.pid}
+        deadline = time.monotonic() + GRACE_S
+        while command.is_open and time.monotonic() < deadline:
+            process_table.reap(False)
+            if self._enclosure.processes.pids() <= known:
+                break
+            command.wait_for_output(_LOOK_S)
+        command.read_present()
         self._known = self._enclosure.processes.pids()
-
-
-def _end(bash: Bash) -> None:
-    """Ends a bash that started nothing."""
-    with contextlib.suppress(ProcessLookupError, ChildProcessError):
-        os.kill(bash.pid, signal.SIGKILL)
-        os.waitpid(bash.pid, 0)
-    bash.close()

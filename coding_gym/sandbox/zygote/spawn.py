@@ -1,9 +1,14 @@
-"""Starts bash, with pipes for what it reads and prints."""
+"""Starts bash in a kind of sandbox, with pipes for what it reads and prints."""
 
 import os
 import signal
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+from coding_gym.sandbox.zygote import syscalls as sc
+from coding_gym.sandbox.zygote.files import Opener
+from coding_gym.sandbox.zygote.process_table import Processes, all_but_first
 
 BASH = "/bin/bash"
 # What $0 is, and complaints begin with.
@@ -49,7 +54,7 @@ class Launcher(Protocol):
         ...
 
     def attend(self, listener: int, events: int) -> bool:
-        """Sees to a listener on which `select.poll` found events; False when it is closed."""
+        """Answers on a listener on which `select.poll` found events; False when it is closed."""
         ...
 
 
@@ -80,8 +85,34 @@ class Spawner:
         raise NotImplementedError
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    """The strategies of one kind of sandbox.
+
+    Attributes:
+        launcher: Starts bash.
+        processes: Lists and signals all that runs in the sandbox.
+        open_file: Opens files for the owner.
+        owns_network: Whether the sandbox may have a network of its own.
+    """
+
+    launcher: Launcher
+    processes: Processes
+    open_file: Opener
+    owns_network: bool
+
+
+# In a pid namespace of its own, whose first process the inner server is.
+NAMESPACE = Enclosure(
+    launcher=Spawner(),
+    processes=Processes(all_but_first, has_own_signals=True),
+    open_file=sc.open_without_magic,
+    owns_network=True,
+)
+
+
 class Feed:
-    """What is still to be written to a pipe that a shell reads.
+    """Data that is still to be written to a pipe that a shell reads.
 
     A pipe, because bytes in it are bounded; a file would need room on the sandbox's disk, which a
     command may have filled, and one in memory could grow without limit in a command's hands.
@@ -96,11 +127,6 @@ class Feed:
         self.descriptor = descriptor
         self._data = memoryview(data)
         self._closes = closes
-
-    def finish(self, data: bytes) -> None:
-        """Adds the last that is to be written."""
-        self._data = memoryview(bytes(self._data) + data)
-        self._closes = True
 
     def write(self) -> bool:
         """Writes what fits now; False when nothing is left to write, or nobody to read it."""
@@ -128,7 +154,6 @@ class Bash:
         pid: Its process id.
         reader: Where its output can be read, not blocking.
         feeds: What is still to be written to it.
-        input: What feeds its standard input, where `finish_input` is to follow.
     """
 
     def __init__(
@@ -154,7 +179,6 @@ class Bash:
             OSError: As `Launcher.start`.
         """
         self.feeds: list[Feed] = []
-        self.input: Feed | None = None
         self.reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._writer, True)
         null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -182,13 +206,6 @@ class Bash:
         self.feeds = [feed for feed in feeds if feed.write()]
         return self
 
-    def finish_input(self, stdin: bytes) -> "Bash":
-        """Gives the rest of its standard input, where that was to have more. Returns this."""
-        if self.input is not None:
-            self.input.finish(stdin)
-            self.feed(self.input, *(feed for feed in self.feeds if feed is not self.input))
-        return self
-
     def let_output_end(self) -> None:
         """Lets its output end with the last process that may write to it; idempotent."""
         if self._writer >= 0:
@@ -204,43 +221,36 @@ class Bash:
 
 
 def fresh(
-    launcher: Launcher,
-    command: bytes,
-    stdin: bytes,
-    env: Mapping[bytes, bytes],
-    *,
-    has_more: bool = False,
+    launcher: Launcher, command: bytes, env: Mapping[bytes, bytes], stdin: bytes | int = b""
 ) -> Bash:
     """Starts a bash that runs one command.
 
     Args:
         launcher: Starts it.
         command: Shell text of any length.
-        stdin: What it reads; nothing when empty.
         env: All its environment variables.
-        has_more: Whether `Bash.finish_input` will follow.
+        stdin: What it reads, nothing when empty; or a descriptor to read from, closed here.
 
     Raises:
         OSError: As `Bash`.
     """
     inputs: dict[int, int] = {}
     feeds = []
-    if stdin or has_more:
+    if isinstance(stdin, int):
+        inputs[0] = stdin
+    elif stdin:
         inputs[0], writer = pipe()
-        feeds.append(Feed(writer, stdin, closes=not has_more))
+        feeds.append(Feed(writer, stdin))
     if len(command) >= _MAX_ARGUMENT_BYTES:
         inputs[COMMAND_DESCRIPTOR], writer = pipe()
         feeds.append(Feed(writer, assignment(command)))
         command = LISTEN
     try:
-        bash = Bash(launcher, [b"-c", b"--", command, NAME], env, inputs)
+        return Bash(launcher, [b"-c", b"--", command, NAME], env, inputs).feed(*feeds)
     except OSError:
         for feed in feeds:
-            os.close(feed.descriptor)
+            feed.end()
         raise
-    bash.feed(*feeds)
-    bash.input = feeds[0] if has_more else None
-    return bash
 
 
 def pipe() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Waits for a command in a sandbox: its output, its end, its time, its memory, its owner."""
+"""Waits for a command in a sandbox, and says what became of it."""
 
 import fcntl
 import os
@@ -6,14 +6,15 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from enum import Enum
+from functools import partial
 
 from coding_gym.sandbox.zygote import process_table
-from coding_gym.sandbox.zygote.enclosures import Enclosure
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.output import BoundedOutput
-from coding_gym.sandbox.zygote.spawn import Bash
+from coding_gym.sandbox.zygote.spawn import Bash, Enclosure, Feed, Launcher
+from coding_gym.sandbox.zygote.wire import header_text
 
 # How long the output may still be open after the shell ended, as with `tee >(wc)`, before what
 # holds it open is taken for a background process.
@@ -21,6 +22,11 @@ GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _REAP_INTERVAL_S = 1.0
 _FIONREAD = 0x541B
+_TIMEOUT_EXIT_CODE = 124  # as of `timeout`
+_OUT_OF_MEMORY_EXIT_CODE = 137
+
+# A header's text and a body.
+Reply = tuple[bytes, bytes]
 
 
 class Outcome(Enum):
@@ -30,6 +36,35 @@ class Outcome(Enum):
     ANSWERED = "the shell answered, and lives on"
     TIMED_OUT = "the time was up"
     OUT_OF_MEMORY = "the sandbox's processes held too much memory"
+
+
+class Poller:
+    """Waits for descriptors, and calls the handler of each that is ready.
+
+    Args:
+        launcher: Attends to what processes of the sandbox ask meanwhile.
+    """
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._poll = select.poll()
+        self._handlers: dict[int, Callable[[int], object]] = {}
+        for listener in launcher.listeners:
+            self.add(listener, partial(launcher.attend, listener))
+
+    def add(
+        self, descriptor: int, handler: Callable[[int], object], events: int = select.POLLIN
+    ) -> None:
+        """Waits for a descriptor too, until its handler, which gets the events, returns false."""
+        self._handlers[descriptor] = handler
+        self._poll.register(descriptor, events)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Calls the handlers of what is ready within a time; False where nothing was."""
+        ready = self._poll.poll(timeout_s * 1000)
+        for descriptor, events in ready:
+            if not self._handlers[descriptor](events):
+                self._poll.unregister(descriptor)
+        return bool(ready)
 
 
 class Answer:
@@ -42,48 +77,101 @@ class Answer:
 
     Attributes:
         exit_code: What it said; None before that.
-        is_possible: False when nobody can say anything any more.
     """
 
     def __init__(self, descriptor: int, label: bytes) -> None:
         self.descriptor = descriptor
         self.exit_code: int | None = None
-        self.is_possible = True
         self._start = label + b"x"
         self._seen = b""
 
     def read(self) -> bool:
-        """Takes one chunk; True when the answer is there."""
+        """Takes one chunk; False when no other can come.
+
+        Most often it ceases as another program takes the shell's place.
+        """
         try:
             chunk = os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
-            return False
-        self.is_possible = bool(chunk)
+            return True
         self._seen += chunk
         code, ending, _ = self._seen.partition(self._start)[2].partition(b"\n")
         if ending and code.isdigit():
             self.exit_code = int(code[:4]) & 0xFF
         self._seen = self._seen[-(len(self._start) + 8) :]
-        return self.exit_code is not None
+        return bool(chunk)
 
 
 class Command:
     """One running command.
 
-    Attributes:
+    Args:
         shell: The bash that runs it.
         enclosure: That of the sandbox.
+        max_output_bytes: How much of its output is kept.
+        started: When it began, on the clock of ``time.monotonic``.
+
+    Attributes:
+        shell: As given.
         output: What it printed so far.
-        status: How the shell ended; None while it runs.
+        outcome: How the wait for it ended; None before that.
         is_open: Whether somebody may still write output.
     """
 
-    def __init__(self, shell: Bash, enclosure: Enclosure, max_output_bytes: int) -> None:
+    def __init__(
+        self, shell: Bash, enclosure: Enclosure, max_output_bytes: int, started: float
+    ) -> None:
         self.shell = shell
-        self.enclosure = enclosure
         self.output = BoundedOutput(max_output_bytes)
-        self.status: int | None = None
+        self.outcome: Outcome | None = None
         self.is_open = True
+        self._enclosure = enclosure
+        self._started = started
+        self._status = 0
+
+    def wait(
+        self,
+        timeout_s: float,
+        channel: socket.socket,
+        memory: MemoryWatch,
+        answer: Answer | None = None,
+    ) -> Outcome:
+        """Collects output and feeds the shell until it ends, answers, or must be ended.
+
+        Args:
+            timeout_s: How long, from when it began.
+            channel: The owner's; its end ends this process.
+            memory: Looks at the sandbox's processes meanwhile.
+            answer: What a shell that lives on will say.
+        """
+        deadline = self._started + timeout_s
+        process = os.pidfd_open(self.shell.pid)
+        poller = self._poller(process, channel, answer)
+        try:
+            while self.outcome is None:
+                now = time.monotonic()
+                if now >= deadline:
+                    self.outcome = Outcome.TIMED_OUT
+                elif now >= memory.next_look and memory.is_exceeded(now):
+                    self.outcome = Outcome.OUT_OF_MEMORY
+                elif not poller.wait(min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now):
+                    self.reap()
+        finally:
+            os.close(process)
+            self.shell.let_output_end()
+        return self.outcome
+
+    def _poller(self, process: int, channel: socket.socket, answer: Answer | None) -> Poller:
+        """Returns what waits for everything; the end of the shell comes first."""
+        poller = Poller(self._enclosure.launcher)
+        poller.add(process, lambda _: self._settle(Outcome.ENDED))
+        poller.add(self.shell.reader, lambda _: self.read())
+        poller.add(channel.fileno(), lambda _: self._end_with_owner(), select.POLLRDHUP)
+        for feed in self.shell.feeds:
+            poller.add(feed.descriptor, partial(self._write, feed), select.POLLOUT)
+        if answer is not None:
+            poller.add(answer.descriptor, lambda _: self._hear(answer))
+        return poller
 
     def read(self, max_bytes: int = _READ_BYTES) -> int:
         """Takes one chunk of output; returns its size, 0 when there is none now or never again."""
@@ -107,116 +195,83 @@ class Command:
         while left > 0 and (taken := self.read(min(left, _READ_BYTES))):
             left -= taken
 
+    def wait_for_output(self, grace_s: float) -> None:
+        """Lets processes that may still print finish, for a time at most."""
+        poller = Poller(self._enclosure.launcher)
+        poller.add(self.shell.reader, lambda _: self.read())
+        deadline = time.monotonic() + grace_s
+        while self.is_open and (left := deadline - time.monotonic()) > 0:
+            poller.wait(left)
+
     def reap(self, wait: bool = False) -> tuple[int, bool]:
         """Reaps ended processes; returns how many besides the shell, and whether any are left."""
         ended, are_left = process_table.reap(wait)
-        self.status = ended.pop(self.shell.pid, self.status)
+        self._status = ended.pop(self.shell.pid, self._status)
         return len(ended), are_left
 
     def kill_all(self) -> int:
         """Ends every process of the sandbox; returns how many that were besides the shell."""
-        return self.enclosure.processes.end(self.reap)
+        return self._enclosure.processes.end(self.reap)
 
-    def wait_for_output(self, others: Sequence[int], grace_s: float) -> None:
-        """Gives processes that may still print a moment to finish on their own.
+    def reply(
+        self, *, num_leftovers: int = 0, exit_code: int | None = None, notice: str = ""
+    ) -> Reply:
+        """Returns what is said of it once nothing is left of it that should not be.
 
         Args:
-            others: Descriptors of the processes; without them the end of the output is waited for.
-            grace_s: How long, at most.
+            num_leftovers: How many processes it left and that were killed.
+            exit_code: What its shell said; by default what that ended with.
+            notice: A line that follows the output, whatever its bounds.
         """
-        launcher = self.enclosure.launcher
-        poller = select.poll()
-        for descriptor in (self.shell.reader, *others, *launcher.listeners):
-            poller.register(descriptor, select.POLLIN)
-        left_over = set(others)
-        deadline = time.monotonic() + grace_s
-        while self.is_open and (left := deadline - time.monotonic()) > 0:
-            for ready, events in poller.poll(left * 1000):
-                if ready == self.shell.reader:
-                    self.read()
-                elif ready in left_over or not launcher.attend(ready, events):
-                    poller.unregister(ready)
-                    left_over.discard(ready)
-            if others and not left_over:
-                return
+        head, tail = self.output.parts()
+        printed = tail or head
+        if notice and printed and not printed.endswith(b"\n"):
+            notice = f"\n{notice}"
+        is_in_time = self.outcome in (Outcome.ENDED, Outcome.ANSWERED)
+        header = {
+            "exit_code": self._exit_code() if exit_code is None else exit_code,
+            "duration_s": time.monotonic() - self._started,
+            "num_bytes": self.output.num_bytes + len(notice),
+            "head_bytes": len(head),
+            "num_leftovers": num_leftovers if is_in_time else 0,
+            "timed_out": self.outcome is Outcome.TIMED_OUT,
+            "out_of_memory": self.outcome is Outcome.OUT_OF_MEMORY,
+            "shell_lost": bool(notice),
+        }
+        return header_text(header), head + tail + notice.encode()
+
+    def _exit_code(self) -> int:
+        """Returns the exit code that a shell would give."""
+        if self.outcome is Outcome.OUT_OF_MEMORY:
+            return _OUT_OF_MEMORY_EXIT_CODE
+        if self.outcome is Outcome.TIMED_OUT:
+            return _TIMEOUT_EXIT_CODE
+        code = os.waitstatus_to_exitcode(self._status)
+        return code if code >= 0 else 128 - code
+
+    def _settle(self, outcome: Outcome) -> bool:
+        self.outcome = self.outcome or outcome
+        return False
+
+    def _hear(self, answer: Answer) -> bool:
+        goes_on = answer.read()
+        return goes_on if answer.exit_code is None else self._settle(Outcome.ANSWERED)
+
+    def _write(self, feed: Feed, _: int) -> bool:
+        if feed.write():
+            return True
+        self.shell.feeds.remove(feed)
+        return False
+
+    def _end_with_owner(self) -> None:
+        """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
+        self.kill_all()
+        os._exit(0)
 
 
-def watch(
-    command: Command,
-    deadline: float,
-    channel: socket.socket,
-    memory: MemoryWatch,
-    answer: Answer | None = None,
-) -> Outcome:
-    """Collects output and feeds the shell until it ends, answers, or must be ended.
-
-    Args:
-        command: What runs.
-        deadline: When its time is up, on the clock of ``time.monotonic``.
-        channel: The owner's; its end ends this process.
-        memory: Looks at the sandbox's processes meanwhile.
-        answer: What a shell that lives on will say.
-    """
-    process = os.pidfd_open(command.shell.pid)
-    poller = _poller(process, command, channel, answer)
-    try:
-        while True:
-            now = time.monotonic()
-            if now >= deadline:
-                return Outcome.TIMED_OUT
-            if now >= memory.next_look and memory.is_exceeded(now):
-                return Outcome.OUT_OF_MEMORY
-            wait_s = min(deadline, memory.next_look, now + _REAP_INTERVAL_S) - now
-            ready = poller.poll(wait_s * 1000)
-            if not ready:
-                command.reap()
-            for descriptor, events in ready:
-                if descriptor == process:
-                    return Outcome.ENDED
-                if descriptor == channel.fileno():
-                    _end_with_owner(command)
-                if answer is not None and descriptor == answer.descriptor and answer.read():
-                    return Outcome.ANSWERED
-                if not _attend(descriptor, events, command, answer):
-                    poller.unregister(descriptor)
-    finally:
-        os.close(process)
-        command.shell.let_output_end()
-
-
-def _poller(
-    process: int, command: Command, channel: socket.socket, answer: Answer | None
-) -> select.poll:
-    """Returns what waits for everything; the end of the shell comes first."""
-    poller = select.poll()
-    poller.register(process, select.POLLIN)
-    poller.register(command.shell.reader, select.POLLIN)
-    poller.register(channel.fileno(), select.POLLRDHUP)
-    for listener in command.enclosure.launcher.listeners:
-        poller.register(listener, select.POLLIN)
-    for feed in command.shell.feeds:
-        poller.register(feed.descriptor, select.POLLOUT)
-    if answer is not None:
-        poller.register(answer.descriptor, select.POLLIN)
-    return poller
-
-
-def _attend(descriptor: int, events: int, command: Command, answer: Answer | None) -> bool:
-    """Reads or writes what a command's descriptor is ready for; False when that was the last."""
-    if descriptor == command.shell.reader:
-        return command.read() > 0
-    if answer is not None and descriptor == answer.descriptor:
-        return answer.is_possible  # most often it ceases as another program takes the shell's place
-    if descriptor in command.enclosure.launcher.listeners:
-        return command.enclosure.launcher.attend(descriptor, events)
-    feed = next(feed for feed in command.shell.feeds if feed.descriptor == descriptor)
-    if feed.write():
-        return True
-    command.shell.feeds.remove(feed)
-    return False
-
-
-def _end_with_owner(command: Command) -> None:
-    """Ends the sandbox; the owner sees the channel close when everything in it is dead."""
-    command.kill_all()
-    os._exit(0)
+def refused(reason: str, exit_code: int) -> Reply:
+    """Answers as bash does for what could not be started."""
+    text = f"bash: {reason}\n".encode()
+    size = len(text)
+    header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
+    return header_text(header), text
