@@ -204,16 +204,14 @@ class Commands:
 
     def _finish(self, command: Command, outcome: Outcome, kept: Set[int]) -> int:
         """Ends all that is left, takes the rest of the output, returns how many were killed."""
-        num_leftovers = 0
-        _, others = command.reap()
+        are_left = command.reap()
         running = self.enclosure.processes
-        if outcome is Outcome.ENDED and others and (not kept or running.pids() - kept):
+        if outcome is Outcome.ENDED and are_left and (not kept or running.pids() - kept):
             command.wait_for_output(GRACE_S)
-            _, others = command.reap()
-        if kept and outcome is not Outcome.OUT_OF_MEMORY:
-            num_leftovers = running.end_all_but(kept, command.reap)
-        elif others:
-            num_leftovers = command.kill_all()
+            are_left = command.reap()
+        if outcome is Outcome.OUT_OF_MEMORY:
+            kept = frozenset()
+        num_leftovers = command.kill_all(but=kept) if are_left else 0
         command.read_all()
         return num_leftovers
 

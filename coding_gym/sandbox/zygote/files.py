@@ -10,7 +10,6 @@ from collections.abc import Callable
 Opener = Callable[[str, int, int], int]
 
 _CHUNK_BYTES = 1 << 20
-_ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY)  # where the system can, no right to read is needed
 
 
 def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
@@ -54,7 +53,7 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
     Raises:
         OSError: As ``open``; ENOSPC when the sandbox is full.
     """
-    is_new = _is_missing(path)
+    is_new = not os.path.lexists(path)
     if is_new:
         _make_folders(os.path.dirname(path), opener)
     flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -75,14 +74,6 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
         os.close(descriptor)
 
 
-def _is_missing(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        return True
-    return False
-
-
 def _make_folders(folder: str, opener: Opener) -> None:
     """Makes a folder and those above it, one by one: a path may hold more than a stack does."""
     missing = []
@@ -90,7 +81,7 @@ def _make_folders(folder: str, opener: Opener) -> None:
         missing.append(folder)
         folder = os.path.dirname(folder)
     if missing and folder:
-        os.close(opener(folder, _ONLY_NAMED | os.O_DIRECTORY | os.O_CLOEXEC, 0))
+        os.close(opener(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0))
     for name in reversed(missing):
         with contextlib.suppress(FileExistsError):  # as `..` of a folder that was missing too
             os.mkdir(name)

@@ -140,7 +140,6 @@ class DomainLauncher:
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
     ) -> int:
         """Starts bash; see `coding_gym.sandbox.zygote.spawn.Launcher.start`."""
-        self._close_unused()
         told, tell = socket.socketpair()
         with told, tell:
             pid = os.fork()
@@ -160,13 +159,6 @@ class DomainLauncher:
             os.close(listener)
             return False
         return True
-
-    def _close_unused(self) -> None:
-        poller = select.poll()
-        for listener in self.listeners:
-            poller.register(listener, 0)
-        for listener, events in poller.poll(0):
-            self.attend(listener, events)
 
     def _become_bash(
         self,

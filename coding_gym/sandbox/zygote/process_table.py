@@ -9,10 +9,6 @@ from contextlib import contextmanager
 
 from coding_gym.sandbox.zygote import proc_stat
 
-# Reaps ended children, after waiting for all of them where its argument is true; returns how many
-# of them count, and whether any are left.
-Reap = Callable[[bool], tuple[int, bool]]
-
 _STOPPED, _QUIET = "Tt", "TtZX"
 _POLL_MS, _NUM_POLLS = 1, 200
 
@@ -56,28 +52,28 @@ class Processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
-    def end(self, reap: Reap | None = None) -> int:
-        """Ends all of them and returns how many ``reap`` counted."""
-        count = 0
+    def end(self) -> dict[int, int]:
+        """Ends and reaps all of them; returns their statuses by their ids."""
+        ended: dict[int, int] = {}
         while True:
             self.signal(signal.SIGKILL)
-            ended, are_left = (reap or reap_all)(self._has_own_signals)
-            count += ended
+            now, are_left = reap(wait=self._has_own_signals)
+            ended |= now
             if not are_left:
-                return count
+                return ended
             select.poll().poll(_POLL_MS)
 
-    def end_all_but(self, kept: Set[int], reap: Reap) -> int:
-        """Ends all of them but the ``kept`` ones, which are stopped and stay so."""
-        count, _ = reap(False)
+    def end_all_but(self, kept: Set[int]) -> dict[int, int]:
+        """As `end`, but for the ``kept`` ones, which are stopped and stay so."""
+        ended, _ = reap()
         while self.pids() - kept:
             self.signal(signal.SIGSTOP)  # so that none can start another meanwhile
             for pid in self.pids() - kept:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             select.poll().poll(_POLL_MS)
-            count += reap(False)[0]
-        return count
+            ended |= reap()[0]
+        return ended
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -109,14 +105,12 @@ class Processes:
             select.poll().poll(_POLL_MS)
 
 
-def reap_all(wait: bool = False) -> tuple[int, bool]:
-    """Reaps ended children; see `Reap`."""
-    ended, are_left = reap(wait)
-    return len(ended), are_left
+def reap(*, wait: bool = False) -> tuple[dict[int, int], bool]:
+    """Reaps ended children; returns their statuses by their ids, and whether others are left.
 
-
-def reap(wait: bool) -> tuple[dict[int, int], bool]:
-    """Reaps ended children; returns their statuses by their ids, and whether others are left."""
+    Args:
+        wait: Whether to wait for the end of all of them.
+    """
     ended: dict[int, int] = {}
     while True:
         try:

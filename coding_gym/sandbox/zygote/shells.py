@@ -217,7 +217,7 @@ class LastingShell:
             if now >= self._memory.next_look and self._memory.is_exceeded(now):
                 self.end(_WHY_LOST[Outcome.OUT_OF_MEMORY])
             elif not poller.wait(max(0.0, self._memory.next_look - now)):
-                process_table.reap(False)
+                process_table.reap()
 
     def end(self, why: str) -> None:
         """Ends it and all that runs in the background; the next command is told."""
@@ -261,7 +261,7 @@ class LastingShell:
         known = self._known | {command.shell.pid}
         deadline = time.monotonic() + GRACE_S
         while command.is_open and time.monotonic() < deadline:
-            process_table.reap(False)
+            process_table.reap()
             if self._enclosure.processes.pids() <= known:
                 break
             command.wait_for_output(_LOOK_S)

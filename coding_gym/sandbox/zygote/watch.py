@@ -6,7 +6,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from enum import Enum
 from functools import partial
 
@@ -203,15 +203,20 @@ class Command:
         while self.is_open and (left := deadline - time.monotonic()) > 0:
             poller.wait(left)
 
-    def reap(self, wait: bool = False) -> tuple[int, bool]:
-        """Reaps ended processes; returns how many besides the shell, and whether any are left."""
-        ended, are_left = process_table.reap(wait)
-        self._status = ended.pop(self.shell.pid, self._status)
-        return len(ended), are_left
+    def reap(self) -> bool:
+        """Reaps ended processes; returns whether any are left."""
+        ended, are_left = process_table.reap()
+        self._count(ended)
+        return are_left
 
-    def kill_all(self) -> int:
-        """Ends every process of the sandbox; returns how many that were besides the shell."""
-        return self._enclosure.processes.end(self.reap)
+    def kill_all(self, but: Set[int] = frozenset()) -> int:
+        """Ends the processes of the sandbox; returns how many that were besides the shell.
+
+        Args:
+            but: Those that stay, stopped.
+        """
+        processes = self._enclosure.processes
+        return self._count(processes.end_all_but(but) if but else processes.end())
 
     def reply(
         self, *, num_leftovers: int = 0, exit_code: int | None = None, notice: str = ""
@@ -248,6 +253,11 @@ class Command:
             return _TIMEOUT_EXIT_CODE
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
+
+    def _count(self, ended: dict[int, int]) -> int:
+        """Returns how many processes ended besides the shell, whose status is remembered."""
+        self._status = ended.pop(self.shell.pid, self._status)
+        return len(ended)
 
     def _settle(self, outcome: Outcome) -> bool:
         self.outcome = self.outcome or outcome
