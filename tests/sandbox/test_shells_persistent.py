@@ -168,6 +168,23 @@ def test_background_processes_hold_still_while_such_a_call_runs(lasting: Sandbox
     assert (late.exit_code, late.shell_lost) == (124, False)
 
 
+def test_threads_hold_still_for_a_snapshot_when_the_first_has_ended(lasting: Sandbox) -> None:
+    script = (
+        "import ctypes, threading\n"
+        "data = bytes(64 << 20)\n"
+        "def write():\n"
+        "    while True: open('file', 'wb', 0).write(data)\n"
+        "threading.Thread(target=write).start()\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+    lasting.write_file("script.py", script.encode())
+    for _ in range(4):
+        lasting.run("python script.py & until [ -s file ]; do sleep 0.1; done; sleep 0.1")
+        lasting.restore(lasting.snapshot())
+        # A stop waits for the end of a write.
+        assert int(lasting.run("stat -c %s file").output) in {0, 64 << 20}
+
+
 def test_a_fork_bomb_in_the_background_does_not_keep_our_commands_out() -> None:
     limits = SandboxLimits(num_processes=40)
     with make_sandbox(shell="persistent", limits=limits) as sandbox:

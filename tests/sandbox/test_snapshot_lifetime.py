@@ -14,13 +14,7 @@ from sandbox_scene import BACKEND, MakeLayer, make_sandbox
 from snapshot_scenes import BACKENDS
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import (
-    Mount,
-    SandboxBackend,
-    SandboxLimits,
-    SandboxSpec,
-    default_interpreter,
-)
+from coding_gym.sandbox import Mount, SandboxBackend, SandboxLimits, SandboxSpec
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.zygotes import Zygote
 from coding_gym.testing.debug import first_pid, helper_pid
@@ -214,22 +208,3 @@ def test_a_dead_sandbox_is_not_restored(spec: SandboxSpec) -> None:
         for call in (sandbox.snapshot, lambda: sandbox.restore(snapshot)):
             with pytest.raises(SandboxError, match="died"):
                 call()
-
-
-def test_a_process_whose_first_thread_has_ended_holds_still_too() -> None:
-    size = 64 << 20
-    script = (
-        "import ctypes, os, threading\n"
-        f"file, data = os.open('file', os.O_CREAT | os.O_WRONLY), bytes({size})\n"
-        "def write():\n"
-        "    while True: os.ftruncate(file, 0); os.write(file, data); os.lseek(file, 0, 0)\n"
-        "threading.Thread(target=write).start()\n"
-        "ctypes.CDLL(None).pthread_exit(None)\n"
-    )
-    with make_sandbox(python=default_interpreter(), shell="persistent") as sandbox:
-        sandbox.write_file("script.py", script.encode())
-        for _ in range(4):
-            sandbox.run("python script.py & until [ -s file ]; do sleep 0.1; done; sleep 0.1")
-            sandbox.restore(sandbox.snapshot())
-            # A stop waits for the end of a write.
-            assert int(sandbox.run("stat -c %s file").output) in {0, size}

@@ -24,6 +24,8 @@ _REAP_INTERVAL_S = 1.0
 _FIONREAD = 0x541B
 _TIMEOUT_EXIT_CODE = 124  # as of `timeout`
 _OUT_OF_MEMORY_EXIT_CODE = 137
+# The header of almost every reply, without what making JSON of it costs.
+_USUAL = b'{"exit_code":%d,"duration_s":%.6f,"num_bytes":%d,"head_bytes":%d}'
 
 # A header's text and a body.
 Reply = tuple[bytes, bytes]
@@ -232,11 +234,16 @@ class Command:
         printed = tail or head
         if notice and printed and not printed.endswith(b"\n"):
             notice = f"\n{notice}"
+        code = self._exit_code() if exit_code is None else exit_code
+        duration_s = time.monotonic() - self._started
+        num_bytes = self.output.num_bytes + len(notice)
         is_in_time = self.outcome in (Outcome.ENDED, Outcome.ANSWERED)
+        if is_in_time and not num_leftovers and not notice:
+            return _USUAL % (code, duration_s, num_bytes, len(head)), head + tail
         header = {
-            "exit_code": self._exit_code() if exit_code is None else exit_code,
-            "duration_s": time.monotonic() - self._started,
-            "num_bytes": self.output.num_bytes + len(notice),
+            "exit_code": code,
+            "duration_s": duration_s,
+            "num_bytes": num_bytes,
             "head_bytes": len(head),
             "num_leftovers": num_leftovers if is_in_time else 0,
             "timed_out": self.outcome is Outcome.TIMED_OUT,
