@@ -22,6 +22,7 @@ import signal
 import socket
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from coding_gym.sandbox.zygote import landlock_rights, seccomp
@@ -109,7 +110,7 @@ class DomainLauncher:
         num_open_files: How many descriptors a process may have at a time.
 
     Attributes:
-        listeners: Of shells of which something may still run.
+        listeners: One for each shell of which a process may still run; see `Launcher.listeners`.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class DomainLauncher:
         num_processes: int,
         num_open_files: int,
     ) -> None:
-        self.listeners: set[int] = set()
+        self.listeners: dict[int, Callable[[int], bool]] = {}
         self._ruleset = ruleset
         self._roots = tuple(f"{root}/" for root in roots)
         self._processes = processes
@@ -146,16 +147,17 @@ class DomainLauncher:
             if pid == 0:
                 self._become_bash(arguments, env, descriptors, tell)
             tell.close()
-            self.listeners.add(_hear(told, pid))
+            listener = _hear(told, pid)
+            self.listeners[listener] = partial(self._attend, listener)
         self._num_tasks += 1
         return pid
 
-    def attend(self, listener: int, events: int) -> bool:
+    def _attend(self, listener: int, events: int) -> bool:
         """Answers a question; closes a listener of which no process is left that could ask."""
         if events & select.POLLIN:
             self._answer(listener)
         elif events:
-            self.listeners.discard(listener)
+            del self.listeners[listener]
             os.close(listener)
             return False
         return True

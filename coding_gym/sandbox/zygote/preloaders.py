@@ -187,7 +187,7 @@ class PreloadedPython(Bash):
 
     def __init__(self, pid: int, reader: int, writer: int, feed: int, stdin: bytes) -> None:
         self.pid, self.reader, self._writer = pid, reader, writer
-        self.feeds, self.input = [], None
+        self.feeds = []
         for descriptor in (reader, feed):
             os.set_blocking(descriptor, False)
         self.feed(Feed(feed, stdin))

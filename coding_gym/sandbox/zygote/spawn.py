@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,10 +30,11 @@ class Launcher(Protocol):
     """A way to start bash in a sandbox."""
 
     @property
-    def listeners(self) -> Collection[int]:
-        """Descriptors on which the kernel asks for what `attend` may grant to processes.
+    def listeners(self) -> Mapping[int, Callable[[int], bool]]:
+        """Descriptors on which the kernel asks for decisions, and the function that answers.
 
-        To be polled wherever this process waits for a command.
+        Whoever waits for a command polls them, and calls the function with the events of
+        ``select.poll``; it returns False when the descriptor is closed.
         """
         ...
 
@@ -53,15 +54,11 @@ class Launcher(Protocol):
         """
         ...
 
-    def attend(self, listener: int, events: int) -> bool:
-        """Answers on a listener on which `select.poll` found events; False when it is closed."""
-        ...
-
 
 class Spawner:
     """Starts bash by posix_spawn: from a small process it costs less than half of a fork."""
 
-    listeners: tuple[int, ...] = ()
+    listeners: Mapping[int, Callable[[int], bool]] = {}
 
     def start(
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
@@ -79,10 +76,6 @@ class Spawner:
             # Python ignores these, and what is ignored stays ignored across exec.
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
-
-    def attend(self, listener: int, events: int) -> bool:
-        """Never called: there are no listeners."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,14 +44,14 @@ class Poller:
     """Waits for descriptors, and calls the handler of each that is ready.
 
     Args:
-        launcher: Attends to what processes of the sandbox ask meanwhile.
+        launcher: Its listeners are waited for too.
     """
 
     def __init__(self, launcher: Launcher) -> None:
         self._poll = select.poll()
         self._handlers: dict[int, Callable[[int], object]] = {}
-        for listener in launcher.listeners:
-            self.add(listener, partial(launcher.attend, listener))
+        for listener, handler in launcher.listeners.items():
+            self.add(listener, handler)
 
     def add(
         self, descriptor: int, handler: Callable[[int], object], events: int = select.POLLIN
