@@ -176,7 +176,7 @@ def open_sandbox(
         if group is not None:
             undo.callback(group.close)
         user = os.geteuid(), os.getegid()
-        stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group))
+        stream = with_zygote("folder", *user, lambda zygote: zygote.open({}, group, undo))
         channel = Channel(stream, undo)
     channel.wait_until_ready(wire.pack(_orders(spec, files, owner) | enclosure))
     sandbox = ServedSandbox(backend, spec, channel, places=files.places)

@@ -130,7 +130,7 @@ class NamespaceBackend:
             if group is not None:
                 undo.callback(group.close)
             request = _request(spec, upper, image=image, restores=snapshot is not None)
-            channel = Channel(handle.open(request, group), undo)
+            channel = Channel(handle.open(request, group, undo), undo)
         channel.wait_until_ready(snapshot=snapshot)
         return channel
 

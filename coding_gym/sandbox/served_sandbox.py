@@ -41,6 +41,9 @@ class ServedSandbox:
         places: Where commands find what the spec wants at other paths, by these.
         start: Starts another first process with the files of a snapshot; None where this one puts
             them back itself.
+
+    Attributes:
+        workdir: Absolute path of the workspace as commands see it.
     """
 
     def __init__(
@@ -56,13 +59,9 @@ class ServedSandbox:
         self._spec = spec
         self._channel = channel
         self._places = places or {}
+        self.workdir = self._places.get(WORKDIR, WORKDIR)
         self._start = start
         self._is_closed = False
-
-    @property
-    def workdir(self) -> str:
-        """Absolute path of the workspace as commands see it."""
-        return self._places.get(WORKDIR, WORKDIR)
 
     def path(self, target: str) -> str:
         """Returns where commands see what the spec mounts at ``target``."""
@@ -105,7 +104,7 @@ class ServedSandbox:
         source: str | None = None,
     ) -> ExecResult:
         """Runs a command; of one that starts Python, ``source`` is what may run elsewhere."""
-        text, folder, variables = prepare_run(
+        text, _, variables = prepare_run(
             command,
             timeout_s=timeout_s,
             max_output_bytes=max_output_bytes,
@@ -113,11 +112,12 @@ class ServedSandbox:
             env=env,
             stdin=stdin,
         )
+        here = self.workdir
         request = {
             "op": "run",
             "timeout_s": float(timeout_s),
             "max_output_bytes": int(max_output_bytes),
-            "cwd": posixpath.join(self.workdir, self.path(folder)),
+            "cwd": here if cwd is None else posixpath.join(here, self.path(cwd)),
             "env": variables,
             "stdin_bytes": len(stdin),
             "is_plain": cwd is None and not env and not stdin,

@@ -9,6 +9,7 @@ import contextlib
 import os
 import platform
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -88,13 +89,16 @@ class Zygote:
         if self._has_hung_up():
             self.stop()
 
-    def open(self, request: dict[str, Any], group: Group | None = None) -> socket.socket:
+    def open(
+        self, request: dict[str, Any], group: Group | None, undo: contextlib.ExitStack
+    ) -> socket.socket:
         """Returns the channel of a new sandbox, which is still setting itself up.
 
         Args:
             request: The plan of a ``namespace`` sandbox; a sandbox in a folder gets its orders by
                 its own channel instead.
             group: Its first process joins it before anything else.
+            undo: To be closed when the sandbox should have ended; kills a watchdog that hangs.
 
         Raises:
             SetupError: A step failed; the zygote is well.
@@ -105,11 +109,12 @@ class Zygote:
                 self._control.settimeout(_START_TIMEOUT_S)
                 socket.send_fds(self._control, [b"+" if entrance else b"-"], entrance)
                 self._control.sendall(wire.pack(request))
-                answer, descriptors, _, _ = socket.recv_fds(
-                    self._control, 1, 1, socket.MSG_CMSG_CLOEXEC
-                )
+                answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
-                    return socket.socket(fileno=descriptors[0])
+                    stream, *watchdog = descriptors
+                    for descriptor in watchdog:
+                        undo.callback(_kill, descriptor)
+                    return socket.socket(fileno=stream)
                 if answer == b"+":  # the new sandbox ends, as nothing holds its channel
                     raise SandboxError("this process has no file descriptor left for a sandbox")
                 if answer != b"-":
@@ -197,6 +202,13 @@ class Zygote:
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
+
+
+def _kill(descriptor: int) -> None:
+    """Kills the process of a descriptor, unless it has ended, and closes that."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -64,6 +64,15 @@ def python_source_runs_isolated(backend: SandboxBackend) -> None:
 
 
 @claim()
+def commands_inherit_the_three_standard_descriptors_alone(backend: SandboxBackend) -> None:
+    listing = "for n in {3..63}; do (exec <&$n) 2>/dev/null && echo $n; done"
+    for shell in ("fresh", "waiting"):
+        with opened(backend, shell=shell) as sandbox:
+            for place in ("first command", "next command"):
+                expect(f"{shell}, {place}", output(sandbox, f"{listing}; sleep 60 &"), "")
+
+
+@claim()
 def there_is_no_terminal(backend: SandboxBackend) -> None:
     with opened(backend) as sandbox:
         script = "for d in 0 1 2; do [ -t $d ] && echo $d; done; (: < /dev/tty) 2>&- && echo tty"

@@ -413,3 +413,10 @@ def test_a_kernel_without_landlock_is_told_what_to_do() -> None:
         LandlockBackend(abi=0).open(SandboxSpec())
     with pytest.raises(SandboxUnavailableError, match=r"use Linux 5\.19 or later"):
         LandlockBackend(abi=1).open(SandboxSpec())
+
+
+def test_close_kills_a_watchdog_that_hangs() -> None:
+    with _BACKEND.open(SandboxSpec()) as sandbox:
+        watchdog = watchdog_pid(sandbox)
+        os.kill(watchdog, signal.SIGSTOP)
+    assert wait_gone([watchdog], 10) == []

@@ -43,20 +43,22 @@ def main() -> None:
         os._exit(0)
 
 
-def _start(control: socket.socket, watched: int, _: bytes, group: int | None) -> int:
-    """Forks a watchdog and returns the owner's end of its channel."""
+def _start(control: socket.socket, watched: int, _: bytes, group: int | None) -> tuple[int, int]:
+    """Forks a watchdog; returns the owner's end of its channel, and a descriptor to kill it by."""
     with step("start a sandbox's watchdog"):
         theirs, its = sc.socket_pair()
         try:
-            if os.fork() == 0:
+            pid = os.fork()
+            if pid == 0:
                 os.close(theirs)
                 _become_watchdog(its, control, watched, group)
+            watchdog = os.pidfd_open(pid)
         except OSError:
             os.close(theirs)
             raise
         finally:
             os.close(its)
-    return theirs
+    return theirs, watchdog
 
 
 def _become_watchdog(its: int, control: socket.socket, watched: int, group: int | None) -> NoReturn:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from coding_gym.sandbox.zygote import landlock_rights, seccomp
+from coding_gym.sandbox.zygote import landlock_rights, seccomp, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.process_table import Processes, num_threads
 from coding_gym.sandbox.zygote.spawn import BASH
@@ -235,7 +235,7 @@ class DomainLauncher:
 
 def _hear(told: socket.socket, pid: int) -> int:
     """Returns the listener that a forked process sends before it becomes bash."""
-    mark, listeners, _, _ = socket.recv_fds(told, 1, 1, socket.MSG_CMSG_CLOEXEC)
+    mark, listeners = wire.receive_descriptors(told, 1, 1)
     reason = told.recv(16).lstrip(b"-")
     if mark == b"+" and listeners and not reason:
         return listeners[0]

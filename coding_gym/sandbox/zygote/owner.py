@@ -4,7 +4,6 @@ import os
 import select
 import signal
 import socket
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,6 @@ from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
 _CHANNEL = 3  # as `plan.CHANNEL`
-_DESCRIPTOR = struct.Struct("i")
-_CLOSE_ON_EXEC = socket.MSG_CMSG_CLOEXEC
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
@@ -39,7 +36,7 @@ def watch(pid: int) -> int:
 
 
 def serve(
-    control: socket.socket, owner: int, open_sandbox: Callable[[bytes, int | None], int]
+    control: socket.socket, owner: int, open_sandbox: Callable[[bytes, int | None], tuple[int, ...]]
 ) -> None:
     """Opens sandboxes on request until the owner ends.
 
@@ -50,8 +47,9 @@ def serve(
         control: The zygote's channel to the owner.
         owner: From `watch`.
         open_sandbox: Given the text of a request, and the descriptor by which the sandbox's first
-            process joins its control group, if any, starts that process and returns the owner's
-            end of its channel.
+            process joins its control group, if any, starts that process and returns descriptors
+            for the owner: its end of the channel and, where it has to be killed if it hangs, the
+            process.
     """
     poller = select.poll()
     poller.register(owner, select.POLLIN)
@@ -66,23 +64,24 @@ def serve(
         except EOFError:
             return
         try:
-            theirs = open_sandbox(text, group)
+            descriptors = open_sandbox(text, group)
         except SetupError as error:
             control.sendall(b"-" + wire.pack(error.to_json()))
             continue
         finally:
             if group is not None:
                 os.close(group)
-        control.sendmsg([b"+"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _DESCRIPTOR.pack(theirs))])
-        os.close(theirs)
+        socket.send_fds(control, [b"+"], descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def _receive_entrance(control: socket.socket) -> int | None:
     """Returns the descriptor by which the next sandbox joins its control group, if it has one."""
-    mark, found, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_DESCRIPTOR.size), _CLOSE_ON_EXEC)
+    mark, found = wire.receive_descriptors(control, 1, 1)
     if not mark:
         raise EOFError("the channel was closed")
-    return int(_DESCRIPTOR.unpack(found[0][2])[0]) if found else None
+    return found[0] if found else None
 
 
 def wait_for_either(owner: int, child: int) -> None:

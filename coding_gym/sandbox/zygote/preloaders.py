@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coding_gym.sandbox.zygote import lockdown, mounts
+from coding_gym.sandbox.zygote import lockdown, mounts, wire
 from coding_gym.sandbox.zygote import syscalls as sc
 from coding_gym.sandbox.zygote.host_folders import (
     ALLOWED,
@@ -242,7 +242,7 @@ class PreloadedLauncher:
         poller.register(bell, select.POLLIN)
         if not poller.poll((deadline - time.monotonic()) * 1000):
             raise TimeoutError
-        data, found, _, _ = socket.recv_fds(bell, 4, 4, socket.MSG_CMSG_CLOEXEC)
+        data, found = wire.receive_descriptors(bell, 4, 4)
         (pid,) = struct.unpack("<I", data)
         channel, reader, writer, feed = found
         with socket.socket(*_KIND, 0, channel) as asked:

@@ -99,7 +99,7 @@ def _open(
     preloaders: Preloaders,
     text: bytes,
     group: int | None,
-) -> int:
+) -> tuple[int]:
     """Clones a sandbox's init and returns the owner's end of its channel."""
     planned = plans.get(text)
     bell = None
@@ -122,7 +122,7 @@ def _open(
             os.close(its)
         if bell is not None:
             os.close(bell)
-    return theirs
+    return (theirs,)
 
 
 def _become_init(

@@ -16,6 +16,7 @@ from typing import Any
 CHUNK_BYTES = 1 << 18
 MAX_HEADER_BYTES = 1 << 24
 _LENGTHS = struct.Struct("<II")
+_DESCRIPTOR = struct.Struct("i")
 _SMALL_BYTES, _JOINED_BYTES = 1 << 14, 1 << 16
 # Without what `json.dumps` and `json.loads` do besides, which costs memory: see `plan`.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -28,7 +29,7 @@ class ProtocolError(ValueError):
 
 def pack(header: dict[str, Any], *body: bytes) -> bytes:
     """Returns one message, whose body may come in pieces, as bytes."""
-    return pack_text(header_text(header), *body)
+    return pack_text(_encode(header).encode(), *body)
 
 
 def pack_text(text: bytes, *body: bytes) -> bytes:
@@ -92,6 +93,20 @@ def receive_single(channel: socket.socket, *, max_body_bytes: int) -> tuple[byte
         channel.settimeout(timeout_s)
     start = _LENGTHS.size + header_size
     return data[_LENGTHS.size : start], data[start:]
+
+
+def receive_descriptors(
+    channel: socket.socket, num_bytes: int, num_descriptors: int
+) -> tuple[bytes, list[int]]:
+    """Returns at most so many bytes and descriptors, which are closed when a program is executed.
+
+    `socket.recv_fds` ignores the flag that asks for that.
+    """
+    size = socket.CMSG_LEN(num_descriptors * _DESCRIPTOR.size)
+    data, messages, _, _ = channel.recvmsg(num_bytes, size, socket.MSG_CMSG_CLOEXEC)
+    return data, [
+        number for *_, content in messages for (number,) in _DESCRIPTOR.iter_unpack(content)
+    ]
 
 
 def parse(text: bytes) -> dict[str, Any]:
