@@ -212,6 +212,7 @@ def _create_options(
         "hostname": "sandbox",
         "working_dir": "/",
         "stdin_open": True,
+        "healthcheck": {"test": ["NONE"]},  # an image's own would run beside the commands
         "host_config": engine.api.create_host_config(**host_config),
     }
 

@@ -28,6 +28,17 @@ def _commit(engine: Engine, tag: str, *changes: str, repository: str = "coding-g
     return f"{repository}:{tag}"
 
 
+def test_a_health_check_of_the_image_does_not_run(engine: Engine) -> None:
+    if engine.is_podman():
+        pytest.skip("images that Podman builds have none")
+    file = io.BytesIO(f"FROM {NAME}\nHEALTHCHECK CMD true\n".encode())
+    *_, built = engine.api.build(fileobj=file, tag="coding-gym-test:health", rm=True, decode=True)
+    assert "error" not in built
+    with DockerBackend("coding-gym-test:health", host=engine.url).open(SandboxSpec()):
+        (container,) = engine.api.containers()
+        assert "Health" not in engine.api.inspect_container(container["Id"])["State"]
+
+
 def test_equal_layers_are_built_into_one_image(
     backend: DockerBackend, engine: Engine, make_layer: MakeLayer
 ) -> None:
