@@ -6,8 +6,8 @@ import json
 import operator
 import os
 import pickle
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
 
@@ -185,23 +185,18 @@ def test_rollouts_that_nobody_holds_leave_no_process(make: Make) -> None:
 
 def test_rollouts_play_side_by_side_on_threads_of_their_own(make: Make) -> None:
     rollouts = [make() for _ in range(4)]
-    rewards: dict[int, float | None] = {}
 
-    def play(number: int) -> None:
+    def play(number: int) -> float | None:
         rollout = rollouts[number]
         rollout.reset(**ROW)
         rollout.shell(cmd=f"echo {number} > mine")
         if number % 2:
             rollout.apply_patch(**FIX)
         assert rollout.shell(cmd="cat mine") == str(number)
-        rewards[number] = rollout.get_reward()
+        return rollout.get_reward()
 
-    threads = [threading.Thread(target=play, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert rewards == {0: 0.0, 1: 1.0, 2: 0.0, 3: 1.0}
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(play, range(4))) == [0.0, 1.0, 0.0, 1.0]
 
 
 def test_a_row_names_its_task_or_holds_it(make: Make, tiny_row: dict[str, Any]) -> None:

@@ -84,13 +84,6 @@ def test_a_fork_holds_on_to_what_its_parent_used(tmp_path: Path) -> None:
     assert in_use(tmp_path) == set()
 
 
-def test_locks_of_many_entries_lie_in_several_files(tmp_path: Path) -> None:
-    uses = CacheUses(tmp_path)
-    for number in range(1000):
-        uses.note(f"templates/{number}")
-    assert len(list((tmp_path / "in-use").iterdir())) > 50
-
-
 def test_a_cache_that_cannot_be_written_to_still_gives_what_it_has(tmp_path: Path) -> None:
     FolderCache(tmp_path / "kind").get("key", lambda part: (part / "file").touch())
     (tmp_path / "in-use").touch()  # in the way of the folder, also for root

@@ -11,14 +11,17 @@ from functools import cache
 from typing import Any
 
 import pytest
+from sandbox_scene import MakeLayer
 
 from coding_gym.sandbox import (
+    Mount,
     Probe,
     Promise,
     SandboxBackend,
     SandboxSpec,
     Snapshot,
     backend_names,
+    default_interpreter,
     get_backend,
 )
 from coding_gym.sandbox.landlock import LandlockBackend
@@ -111,6 +114,17 @@ def test_every_check_and_module_that_is_chosen_exists() -> None:
     names |= {check.run.__module__.rpartition("sandbox_")[2] for check in sandbox_checks()}
     chosen = [*_BY_NAME.values(), *_OF_MODULES.values()]
     assert [name for several in chosen for name in several if name not in names] == []
+
+
+@pytest.mark.parametrize("name", ["namespace", "landlock", "process"])
+def test_mounted_packages_of_the_interpreter_are_found(name: str, make_layer: MakeLayer) -> None:
+    backend, python = get_backend(name), default_interpreter()
+    if not backend.probe().available:
+        pytest.skip(f"this machine has no {name} sandboxes")
+    source = make_layer({"brought.py": "print('imported')"})
+    mount = Mount(source=source, target=str(python.site_packages))
+    with backend.open(SandboxSpec(python=python, mounts=(mount,))) as sandbox:
+        assert sandbox.run("python -m brought").output == "imported\n"
 
 
 @pytest.mark.parametrize("abi", [2, 5])

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from machines import NO_LANDLOCK, NO_MOUNT, NO_PIVOT, NO_UNSHARE, NO_USER_NAMESP
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Probe, Promise, SandboxSpec, backend_names, get_backend, open_sandbox
-from coding_gym.sandbox.backend_checks import check_spec, failed_probe
+from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.doctor import Diagnosis, Step, examine, shortages, try_out
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
@@ -79,20 +78,6 @@ def test_a_backend_that_does_not_open_says_so() -> None:
     failure = str(failed_probe(Closed().open))
     assert failure.startswith("Probe(available=False, detail='no room for 0 layers'")
     assert failed_probe(get_backend("namespace").open) is None
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"image": "x"}, "the 'own' sandbox cannot run the image 'x'; use 'namespace'"),
-        ({"shell": "persistent"}, "the 'own' sandbox has no persistent shells; use shell='fresh'"),
-        ({"layers": (Path("/nowhere"),)}, "layer or mount /nowhere does not exist"),
-    ],
-)
-def test_a_spec_is_checked_against_what_is_missing(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=said):
-        check_spec(SandboxSpec(**fields), backend="own", missing=tuple(Promise))
-    check_spec(SandboxSpec(), backend="own", missing=tuple(Promise))
 
 
 @pytest.mark.parametrize(

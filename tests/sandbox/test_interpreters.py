@@ -14,10 +14,12 @@ _RUNNING = "{}.{}.{}".format(*sys.version_info[:3])
 
 
 @pytest.fixture(autouse=True)
-def empty_cache() -> Iterator[None]:
-    find_interpreter.cache_clear()
+def empty_caches() -> Iterator[None]:
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()
     yield
-    find_interpreter.cache_clear()
+    for find in (find_interpreter, find_toolchain):
+        find.cache_clear()  # later tests want the machine's own
 
 
 def install(prefix: Path, version: str, kind: str = "cpython", *, name: str = "") -> Path:
@@ -154,13 +156,6 @@ def test_every_other_installation_runs_inside() -> None:
         with get_backend("namespace").open(SandboxSpec(python=python)) as sandbox:
             result = sandbox.run(f'python -c "{script}"')
             assert result.output == f"{python.prefix} {python.version}\n"
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    find_toolchain.cache_clear()
-    yield
-    find_toolchain.cache_clear()  # later tests want the machine's own
 
 
 def test_a_language_that_is_not_known_needs_nothing() -> None:

@@ -254,14 +254,6 @@ def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: 
     assert said == "[]\nTrue\n"
 
 
-def test_packages_that_a_mount_brings_are_found(make_layer: MakeLayer) -> None:
-    site = make_layer({"brought.py": "value = 7"})
-    interpreter = default_interpreter()
-    mount = Mount(source=site, target=str(interpreter.site_packages))
-    with _BACKEND.open(SandboxSpec(python=interpreter, mounts=(mount,))) as sandbox:
-        assert sandbox.run("python -c 'import brought; print(brought.value)'").output == "7\n"
-
-
 def test_uniting_layers_follows_no_link(make_layer: MakeLayer, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -149,15 +149,6 @@ def test_third_party_packages_of_the_host_are_covered(sandbox: Sandbox) -> None:
     assert sandbox.run("python -c 'import gymnasium'").exit_code == 1
 
 
-def test_a_mount_on_covered_packages_can_be_imported(make_layer: MakeLayer) -> None:
-    python = default_interpreter()
-    layer = make_layer({"our_tool.py": "print('imported')"})
-    mount = Mount(source=layer, target=str(python.site_packages))
-    with make_sandbox(python=python, mounts=(mount,)) as sandbox:
-        assert sandbox.run("python -m our_tool").output == "imported\n"
-        assert sandbox.path(mount.target) == mount.target
-
-
 def test_mount_points_of_one_sandbox_do_not_show_in_another(make_layer: MakeLayer) -> None:
     mount = Mount(source=make_layer({}), target="/opt/only-here")
     with (

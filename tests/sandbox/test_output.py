@@ -48,11 +48,6 @@ def test_a_character_that_the_cut_went_through_is_left_out_whole() -> None:
     assert "\ufffd" not in text
 
 
-def test_the_number_of_bytes_left_out_adds_up() -> None:
-    text, _ = render_output(b"abc", b"xyz", 1000)
-    assert text == "abc\n[... 994 bytes left out ...]\nxyz"
-
-
 def test_commands_are_encoded_or_refused() -> None:
     assert command_bytes("é\ud800") == "é".encode() + b"\xed\xa0\x80"
     with pytest.raises(InvalidArgumentError, match="NUL"):

@@ -41,14 +41,6 @@ def test_paths_of_the_spec_become_paths_of_the_host(tmp_path: Path) -> None:
         assert sandbox.run("ls", cwd="/opt/tools").output == "bin\n"
 
 
-def test_packages_that_are_mounted_for_the_interpreter_are_found(tmp_path: Path) -> None:
-    (tmp_path / "mounted_here.py").write_text("", encoding="utf-8")
-    python = default_interpreter()
-    mount = Mount(source=tmp_path, target=str(python.site_packages))
-    with _open(SandboxSpec(python=python, mounts=(mount,))) as sandbox:
-        assert sandbox.run("python -c 'import mounted_here'").output == ""
-
-
 def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
     layer = tmp_path / "layer"
     layer.mkdir()

@@ -5,10 +5,8 @@ import pytest
 
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.tools import get_toolset, toolset_names
 from coding_gym.tools.formats import (
     TOOL_FORMATS,
-    check_format,
     format_instructions,
     parse_action,
     tells_format,
@@ -56,19 +54,6 @@ def test_what_takes_any_call_is_not_told_and_strict_changes_nothing() -> None:
     assert with_instructions("Work.\n", "hermes[strict]", SCHEMAS) == (
         f"Work.\n\n{format_instructions('hermes', SCHEMAS)}\n"
     )
-
-
-@pytest.mark.parametrize("toolset", toolset_names())
-def test_every_toolset_is_explained_in_every_format_that_can_call_it(toolset: str) -> None:
-    schemas = get_toolset(toolset).schemas
-    for name in TOOL_FORMATS:
-        try:
-            check_format(name, schemas)
-        except InvalidArgumentError:
-            assert name in ("bash_block", "apply_patch")
-        else:
-            example = format_instructions(name, schemas).split("For example:\n")[1]
-            assert len(parse_action(example, f"{name}[strict]", schemas).calls) == 1
 
 
 def test_an_env_refuses_a_format_that_can_call_no_tool(tiny_row: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import shutil
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -160,11 +160,8 @@ def test_runs_that_follow_in_one_folder_have_indexes_of_their_own(run: Path) -> 
 
 def test_two_viewers_fill_one_index_without_doubles(run: Path) -> None:
     indexes = [RunIndex(run), RunIndex(run)]
-    threads = [threading.Thread(target=index.complete) for index in indexes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(RunIndex.complete, indexes))
     rows = indexes[0].query("SELECT * FROM episodes")
     assert len(rows) == len(keys(indexes[1])) == 12
     assert all(row["indexed"] for row in rows)

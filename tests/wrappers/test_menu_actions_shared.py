@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -44,21 +44,16 @@ def test_threads_find_candidates_once(closing: Closing, monkeypatch: pytest.Monk
     opening = mock.Mock(wraps=open_sandbox)
     monkeypatch.setattr(menu_actions, "open_sandbox", opening)
     tasks = [program_of_its_own("threads")]
-    seen: list[list[str]] = []
 
-    def run() -> None:
+    def run(_: int) -> list[str]:
         env = closing(make(tasks=tasks))
         env.reset(seed=0)
-        seen.append(play(env, [LOCATE, TRY, RUN_TESTS]))
+        return play(env, [LOCATE, TRY, RUN_TESTS])
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(run, range(4))
     assert opening.call_count == 1
-    assert len(seen) == 4
-    assert all(one == seen[0] for one in seen)
+    assert others == [first] * 3
 
 
 def test_our_failure_masks_the_episode(closing: Closing, monkeypatch: pytest.MonkeyPatch) -> None:

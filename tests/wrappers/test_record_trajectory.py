@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,11 +158,8 @@ def test_lines_of_threads_and_processes_never_mix(path: Path) -> None:
         for i in range(20):
             append_trajectory(path, Trajectory(task_id=name, patch="y" * 50_000 * (i % 3)))
 
-    threads = [threading.Thread(target=write, args=(f"thread-{i}",)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, [f"thread-{i}" for i in range(4)]))
     assert [process.wait() for process in processes] == [0, 0, 0]
     written = list(read_trajectories(path))
     assert len(written) == 7 * 20
