@@ -1,4 +1,4 @@
-"""What all backends share: the probe, the checks of specs and arguments, output as text."""
+"""Shared by all backends: the probe, the checks of specs and arguments, output as text."""
 
 import os
 from codecs import getincrementaldecoder
@@ -91,7 +91,7 @@ def prepare_run(
     env: Mapping[str, str] | None,
     stdin: bytes,
 ) -> tuple[bytes, str, dict[str, str]]:
-    """Returns a command's text, where it runs, and its own variables, as `Sandbox.run` got them.
+    """Returns a command's text, folder and variables, from the arguments of `Sandbox.run`.
 
     Raises:
         InvalidArgumentError: No backend can run that.
@@ -156,11 +156,11 @@ def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
     Args:
         head: The first bytes kept.
         tail: The last bytes kept.
-        num_bytes: How many bytes there were.
+        num_bytes: Size of the whole output.
     """
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
-    # A character that the cut went through is left out whole.
+    # A character that the cut splits is dropped.
     decoder = getincrementaldecoder("utf-8")("replace")
     first = decoder.decode(head)
     pending, _ = decoder.getstate()

@@ -39,7 +39,7 @@ class Delegation:
 
     Attributes:
         folder: The group below which they are made; None where they cannot.
-        detail: That group, or the reason and what would help, one line.
+        detail: That group, or the reason with a remedy, one line.
     """
 
     folder: Path | None
@@ -96,10 +96,10 @@ def settings(limits: SandboxLimits) -> dict[str, str]:
 
 
 def make_group(limits: SandboxLimits) -> Group | None:
-    """Returns a group for a sandbox; None where groups cannot be had.
+    """Returns a group for a sandbox; None where groups are unavailable.
 
     Raises:
-        OSError: They can, but this one could not be made.
+        OSError: The group could not be made.
     """
     folder = delegation().folder
     if folder is None:

@@ -1,4 +1,4 @@
-"""How an owner holds a running sandbox: who may use it, why it died, and the channel to it."""
+"""The owner's handle of a running sandbox: its lock, the cause of its end, and its channel."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ _CLOSE_TIMEOUT_S = 5.0
 class OwnerHandle:
     """A way to a sandbox, for one call at a time, in the process that opened it.
 
-    A failure of a call is the sandbox's end: from then on every call says why.
+    A failed call ends the sandbox; every later call raises the same error.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class OwnerHandle:
         self._why_dead = ""
 
     def require_open(self) -> None:
-        """Raises SandboxError where a call would, without one."""
+        """Raises SandboxError in a fork, or if the sandbox is closed or dead."""
         if os.getpid() != self._owner:
             raise SandboxError("the sandbox belongs to the process that opened it; open another")
         if self._is_closed or self._why_dead:
@@ -47,7 +47,7 @@ class OwnerHandle:
         """Lets one call through at a time.
 
         Raises:
-            SandboxError: In place of what says that the sandbox is gone or makes no sense.
+            SandboxError: Instead of errors of a dead sandbox or of a malformed reply.
         """
         self.require_open()
         with self._lock:
@@ -59,17 +59,17 @@ class OwnerHandle:
                 reason = "the sandbox is closed" if is_closed else f"the sandbox died: {error}"
                 raise self.give_up(reason) from error
             except BaseException:
-                # The answer may still come, and would be taken for that of the next call.
+                # The reply may still arrive, and would be read as that of the next call.
                 self._why_dead = "a call was interrupted"
                 raise
 
 
 class Channel(OwnerHandle):
-    """The owner's end of the channel to an inner server, and what must go when that ends.
+    """The owner's end of the channel to an inner server, and the clean-up after its end.
 
     Args:
         stream: Connects to the first process, which is still setting the sandbox up.
-        undo: What to do after the sandbox's end; taken over.
+        undo: The clean-up after the sandbox's end; owned by the channel.
     """
 
     def __init__(self, stream: socket.socket, undo: contextlib.ExitStack) -> None:
@@ -81,8 +81,8 @@ class Channel(OwnerHandle):
         """Waits for the end of the set-up; closes the channel where that fails.
 
         Args:
-            message: What the first process still has to know.
-            snapshot: Files that it was promised.
+            message: Orders for the first process.
+            snapshot: Files that it restores.
 
         Raises:
             SetupError: A step of it failed.
@@ -104,7 +104,7 @@ class Channel(OwnerHandle):
         """Sends a message, if any, and returns the next one's header and body.
 
         Raises:
-            SandboxError: The other side is gone, or does not answer in time, or answers nonsense.
+            SandboxError: The other side ended, or its reply is late or malformed.
         """
         with self._in_use():
             if self._stream.gettimeout() != timeout_s:
@@ -115,15 +115,15 @@ class Channel(OwnerHandle):
             return wire.parse(text), body
 
     def download(self, message: bytes, *, timeout_s: float, max_bytes: int) -> bytes:
-        """Sends a message and returns what is answered in chunks.
+        """Sends a message and returns its reply, which comes in chunks.
 
         Args:
-            message: What asks for them.
+            message: The request.
             timeout_s: How long the next chunk may take.
-            max_bytes: How much all of them may hold.
+            max_bytes: Limit on their total size.
 
         Raises:
-            SandboxError: As `call`; or the answer is larger, or says what went wrong.
+            SandboxError: As `call`; or the reply is larger, or reports an error.
         """
         # Its value shares the memory of the buffer.
         data = io.BytesIO()
@@ -146,9 +146,9 @@ class Channel(OwnerHandle):
         return data.getvalue()
 
     def upload(self, data: bytes, *, timeout_s: float) -> None:
-        """Sends data in chunks, each of which may take ``timeout_s``; no answer is read.
+        """Sends data in chunks, each of which may take ``timeout_s``; no reply is read.
 
-        The other side may refuse them half-way. It has said why then, for the next call to read.
+        If the other side refuses them half-way, the next call reads its error.
 
         Raises:
             SandboxError: As `call`.
@@ -163,12 +163,12 @@ class Channel(OwnerHandle):
                 self._stream.sendall(wire.pack({"more": more}, bytes(chunk)))
 
     def shut(self) -> None:
-        """Begins to end the sandbox, and does not wait."""
+        """Starts to end the sandbox, and does not wait."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Ends the sandbox, waits until its processes are dead, and does the rest; idempotent."""
+        """Ends the sandbox, waits until its processes are dead, and cleans up; idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -185,8 +185,7 @@ class Channel(OwnerHandle):
                 pass
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
-        # That ends the other call at last. It must be over before the descriptor's number is free
-        # for the next that is opened.
+        # This ends the other call, which must return before the descriptor's number is free again.
         is_mine = is_mine or self._lock.acquire(timeout=_CLOSE_TIMEOUT_S)
         if is_mine:
             self._lock.release()

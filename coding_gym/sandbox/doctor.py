@@ -1,4 +1,4 @@
-"""Which backends work on this machine, why the others do not, and what would fix that."""
+"""Reports which backends work on this machine, and why others do not, with the remedy."""
 
 import os
 import resource
@@ -52,7 +52,7 @@ class Diagnosis:
     Attributes:
         name: Its name.
         probe: The result of its own probe.
-        steps: How a small episode in it went; none where it is not available.
+        steps: Results of a small episode in it; none where it is not available.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Shortage:
     Attributes:
         limit: Its name.
         has: Its value.
-        needs: The least value that would do.
+        needs: The least sufficient value.
         remedy: The command that raises it.
     """
 
@@ -105,7 +105,7 @@ class Report:
         automatic: The backend that ``"auto"`` means here; "" where none works.
         num_episodes: The number of open sandboxes that the limits were compared with.
         shortages: Limits that are too low for that number.
-        cgroups: Whether sandboxes get control groups of their own, and what would help if not.
+        cgroups: Whether sandboxes get control groups of their own; the remedy if not.
     """
 
     backends: tuple[Diagnosis, ...]
@@ -164,7 +164,7 @@ def _examine(name: str) -> Diagnosis:
 
 
 def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[Step, ...]:
-    """Returns how each step of a small episode went, up to the first that fails.
+    """Returns the results of the steps of a small episode, up to the first failure.
 
     Args:
         backend: It must be available.
@@ -194,7 +194,7 @@ def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[S
 
 @contextmanager
 def _layer(backend: SandboxBackend) -> Iterator[Path]:
-    """Gives a folder with a few files, owned as layers must be."""
+    """Yields a folder with a few files, owned as layers must be."""
     with tempfile.TemporaryDirectory(prefix="coding_gym-trial-") as temporary:
         folder = Path(temporary)
         for name in ("removed", "moved", "kept"):

@@ -1,4 +1,4 @@
-"""Folders that are either whole or not there, shared by all processes of one user."""
+"""Cached folders that are complete or absent, shared by all processes of one user."""
 
 import fcntl
 import hashlib
@@ -68,7 +68,7 @@ class CacheUses:
 
     @contextmanager
     def unused(self, name: str) -> Iterator[bool]:
-        """Locks an entry, so that no process starts to use it; gives False if one uses it."""
+        """Locks an entry, so that no process starts to use it; yields False if one uses it."""
         path, byte = self._place(name)
         file = _open(path)
         try:
@@ -104,7 +104,7 @@ class FolderCache:
     """Keeps built folders by key.
 
     A folder is built under another name and renamed when it is done, while a lock on its key is
-    held: a killed build leaves nothing that is taken for whole, and two processes build once.
+    held: the folder of a killed build is never used, and two processes build once.
 
     Args:
         folder: Where the folders lie; created when the first is built.
@@ -140,7 +140,7 @@ class FolderCache:
         """
         final = self.path(key)
         if self._uses is not None:
-            with suppress(OSError):  # a cache that cannot be written to loses nothing either
+            with suppress(OSError):  # a read-only cache loses nothing either
                 self._uses.note(f"{self._folder.name}/{key}")
         if not final.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ def mark_used(entry: Path, user: str) -> None:
     The time is that of a file beside the entry, whose own times belong to its content.
     """
     path = entry.with_name(f"{entry.name}{USED}")
-    with suppress(OSError):  # a cache that cannot be written to is as good
+    with suppress(OSError):  # a read-only cache works as well
         known = path.read_text(encoding="utf-8") if path.exists() else ""
         line = f"{' '.join(user.split())}\n"
         if user and line not in known.splitlines(keepends=True) and len(known) < _MAX_USED_BYTES:

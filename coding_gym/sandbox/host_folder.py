@@ -1,6 +1,6 @@
-"""Sandboxes that are a folder of the host: a private copy of the layers, and what else is written.
+"""Sandboxes in a folder of the host: a private copy of the layers, and other written files.
 
-workspace/  home/  tmp/     what commands may write
+workspace/  home/  tmp/     folders that commands may write
 python/                     a virtual environment without packages, for ``python`` and ``pip``
 """
 
@@ -30,12 +30,12 @@ TMP = "/tmp"  # noqa: S108 - the path that commands would use
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFolder:
-    """The files of one sandbox, and where commands find what its spec wants elsewhere.
+    """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
-        path: Holds all that the sandbox writes; goes with it.
-        writable: What commands may write of it, by name.
-        places: Paths of the host, by the paths at which the spec wants what is there.
+        path: Holds all that the sandbox writes; removed with it.
+        writable: Its folders that commands may write, by name.
+        places: Host paths by the paths that the spec gives them.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class HostFolder:
 
 
 def same(path: Path) -> Path:
-    """Returns the path: commands see what is there."""
+    """Returns the real path: no copy is needed."""
     return path.resolve()
 
 
@@ -60,11 +60,11 @@ def fill(
     """Makes the files of a sandbox in an empty folder.
 
     Args:
-        folder: Where.
-        spec: What is wanted.
+        folder: The empty folder.
+        spec: The sandbox's spec.
         owner: The uid and gid of commands.
-        has_tmp: Whether they have a folder for temporary files of their own.
-        show: Returns where they find what is at a path of the host.
+        has_tmp: Whether they have a private folder for temporary files.
+        show: Returns the path at which they find a host path.
         show_python: As ``show``, for the prefix of an interpreter.
 
     Raises:
@@ -94,7 +94,7 @@ def fill(
 
 
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
-    """Makes a virtual environment whose only packages are what the spec mounts as such.
+    """Makes a virtual environment whose only packages are those that the spec mounts.
 
     The interpreter's own packages may be out of reach; were their folder in ``sys.path`` all the
     same, importing one would be refused instead of finding nothing.
@@ -121,9 +121,9 @@ def variables(
     """Returns the environment of commands, with the paths of the host in it.
 
     Args:
-        spec: What is wanted.
-        files: Where things are.
-        defaults: What is there unless the spec or the fixed variables say otherwise.
+        spec: The sandbox's spec.
+        files: The sandbox's files.
+        defaults: Variables that the spec and the fixed ones override.
     """
     env = environment(spec, first=(str(files.path / "python" / "bin"),))
     if "tmp" in files.writable:

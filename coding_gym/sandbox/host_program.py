@@ -13,13 +13,13 @@ def run_program(
 ) -> "subprocess.CompletedProcess[bytes]":
     """Runs a program to its end and returns its exit status, standard output and error.
 
-    Whatever happens, it and what is left of its session are gone afterwards.
+    The program and the rest of its session are always killed.
 
     Args:
         arguments: The program and its arguments.
         cwd: Where to run.
         env: All of its environment variables.
-        timeout_s: How long it may take; None for as long as it wants.
+        timeout_s: How long it may take; None for no limit.
 
     Raises:
         TimeoutError: It took longer, and was killed.
@@ -42,7 +42,7 @@ def run_program(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            # Not read to their ends: who left the session may hold them open for ever.
+            # Not read to their ends: a process that left the session may hold them open.
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()

@@ -38,8 +38,8 @@ _NEVER = (
     Promise.SMALL_SNAPSHOTS,
     Promise.OWN_IMAGE,
 )
-# What each version of Landlock brought that a promise rests on, and the Linux it came with. What
-# else is missing of an older one is refused by the filter on system calls.
+# Versions of Landlock that promises need, with their Linux. The filter on system calls refuses the
+# other accesses that an older version cannot control.
 _OLDEST = 2
 _SINCE = {Promise.HOST_PROCESSES: (6, "6.12")}
 # Their files exist, and may not be read, which git and others take for a broken machine.
@@ -75,7 +75,7 @@ _ETC = (
     "services",
     "ssl",
 )
-# They tell of the machine, and nothing of what runs on it.
+# They describe the machine, and none of its processes.
 _PROC = ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")
 _CPUS = ("online", "possible", "present")
 # Not needed to run programs, and most of the size.
@@ -182,7 +182,7 @@ class LandlockBackend:
             raise SandboxUnavailableError("this kernel does not enforce Landlock", _NO_LANDLOCK)
         if self._version() < _OLDEST:
             raise SandboxUnavailableError(
-                "Landlock of this kernel lets nobody move a file to another folder",
+                "Landlock of this kernel cannot allow moves of files between folders",
                 f"use Linux 5.19 or later (this is {os.uname().release})",
             )
 
@@ -258,7 +258,7 @@ def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
 
 
 def admit(folder: Path, user: tuple[int, int]) -> None:
-    """Lets commands pass through a private folder of ours, and no other user of the machine.
+    """Lets commands, and no other user of the machine, pass through a private folder of ours.
 
     The files that commands make in it may be open to everybody, or run with their uid.
 
@@ -272,10 +272,10 @@ def admit(folder: Path, user: tuple[int, int]) -> None:
 
 
 def reachable(path: Path, user: tuple[int, int]) -> Path:
-    """Returns a path at which a user finds what is at ``path``: itself, or a copy.
+    """Returns a path at which a user can read ``path``: itself, or a copy.
 
-    Without mounts a path is a path: one below root's home stays out of reach of commands that run
-    as another user, whatever Landlock allows.
+    Without mounts, a path below root's home stays out of reach of commands that run as another
+    user, whatever Landlock allows.
 
     Raises:
         OSError: It cannot be copied.

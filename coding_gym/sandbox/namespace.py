@@ -27,7 +27,7 @@ from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygot
 
 _PYTHON_FOLDER = "/sandbox/bin"
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
-# As root, what sandboxes run as: no account of any distribution has this number.
+# The user of sandboxes of root: no distribution has an account of this number.
 _UNPRIVILEGED = 64998
 # An overlay refuses it (EXDEV); `mv` copies then.
 _MISSING = (Promise.CPU_LIMIT, Promise.FOLDER_RENAMES)
@@ -142,7 +142,7 @@ def _images() -> ImageStore:
 
 @contextmanager
 def _naming(failure: str) -> Iterator[None]:
-    """Says in the error of a block what could not be made."""
+    """Puts a description of the failure before the errors of a block."""
     try:
         yield
     except OSError as error:
@@ -151,7 +151,7 @@ def _naming(failure: str) -> Iterator[None]:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Turns what a set-up fails with into what callers are promised."""
+    """Converts the errors of a set-up into those that `open` documents."""
     try:
         yield
     except SetupError as failure:
@@ -168,7 +168,7 @@ def _reported() -> Iterator[None]:
 
 
 def _outside(kind: str, number: int) -> int | None:
-    """Returns what a uid or gid is outside this user namespace; None where it is not mapped."""
+    """Returns the number of a uid or gid outside this user namespace; None if not mapped."""
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
         first, outside, count = (int(field) for field in line.split())
         if first <= number < first + count:
@@ -182,7 +182,7 @@ def _request(
     """Returns the request for a sandbox, in which everything is JSON.
 
     Args:
-        spec: What is wanted.
+        spec: The sandbox's spec.
         upper: A folder on disk for the sandbox's changes; None for a tmpfs.
         image: The spec's image, unpacked; None where it names none.
         restores: Whether the data of a snapshot will follow over the sandbox's channel.

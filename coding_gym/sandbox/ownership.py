@@ -1,4 +1,4 @@
-"""Folders and other things that belong to a process, and the removal of what dead processes left.
+"""Folders and groups that belong to a process, and the removal of those of dead processes.
 
 The name of each holds its owner's `identity`: the boot of the machine, the pid namespace, the pid
 and the start time. A pid that is used again is no longer the owner. The owner may still be alive if

@@ -49,7 +49,7 @@ class ProcessBackend:
         return os.geteuid(), os.getegid()
 
     def probe(self) -> Probe:
-        """Says what is missing, which is nearly everything."""
+        """Returns a probe in which nearly every promise is missing."""
         try:
             _require_linux()
         except SandboxUnavailableError as error:

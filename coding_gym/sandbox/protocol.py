@@ -46,7 +46,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         ...
 
     def path(self, target: str) -> str:
-        """Returns where commands see what the spec mounted at ``target``.
+        """Returns the path at which commands see the mount of the spec at ``target``.
 
         Backends that mount return ``target`` itself; ``process``, which cannot, returns the host
         path of the mount's source.
@@ -109,12 +109,12 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         ...
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
-        """Starts a command that a later `run` is expected to ask for, where the backend can.
+        """Starts the command of an expected later `run`, where the backend can.
 
         That `run`, of the same text, in the workspace, without ``env``, and with a ``stdin`` that
         begins as foreseen, takes it over and gives it the rest. Its result is the same as without,
-        but sooner. Meanwhile the command may read what it was given; what it prints is kept; while
-        other commands run it is stopped. A second one takes the place of the first.
+        but sooner. Meanwhile the command may read ``stdin``, and its output is kept; it is
+        stopped while other commands run. A second one replaces the first.
 
         Args:
             command: Shell text, at most 1 MiB in UTF-8.
@@ -135,7 +135,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
 
         Raises:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
-                above ``max_bytes``; EINVAL for what is not a regular file.
+                above ``max_bytes``; EINVAL for anything but a regular file.
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` cannot be a path, or ``max_bytes`` is below 0.
         """
@@ -154,7 +154,7 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
     def snapshot(self) -> Snapshot:
         """Returns the files that differ from the layers: workspace, home, /tmp and /dev/shm.
 
-        Takes time and memory for what changed, not for what there is. Background processes of a
+        Time and memory grow with the changes, not with the workspace. Background processes of a
         persistent shell are stopped meanwhile.
 
         Raises:
@@ -163,9 +163,9 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         ...
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Puts every file back to what it was at the snapshot; running processes end.
+        """Restores every file to its state at the snapshot; running processes end.
 
-        Where it fails the sandbox is closed.
+        A failure closes the sandbox.
 
         Raises:
             InvalidArgumentError: The snapshot is another backend's, or of another spec; nothing
@@ -238,7 +238,7 @@ class SandboxBackend(Protocol):
         ...
 
     def probe(self) -> Probe:
-        """Tries the whole set-up in a throw-away sandbox and says how it went; never raises."""
+        """Tries the whole set-up in a throw-away sandbox and reports the result; never raises."""
         ...
 
     def owner(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A sandbox that an inner server serves, as its owner holds it."""
+"""The owner's handle of a sandbox with an inner server."""
 
 import posixpath
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapsho
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import wire
 
-# What an answer may take beyond the command's own time limit.
+# Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
 _RESTORE_TIMEOUT_S = 60.0
 # Around a cut in the output: no more than the request asked for, and a little.
@@ -32,13 +32,13 @@ _SLACK_BYTES = 1 << 12
 class ServedSandbox:
     """A sandbox of the ``namespace``, ``landlock`` or ``process`` backend.
 
-    The channel is all there is. When it closes, for whatever reason, the sandbox ends.
+    The sandbox ends when the channel closes, for whatever reason.
 
     Args:
         backend: Name of the backend.
-        spec: What it was opened with.
+        spec: The spec that it was opened with.
         channel: To its first process, which is ready.
-        places: Where commands find what the spec wants at other paths, by these.
+        places: Host paths by the paths that the spec gives them.
         start: Starts another first process with the files of a snapshot; None where this one puts
             them back itself.
 
@@ -64,7 +64,7 @@ class ServedSandbox:
         self._is_closed = False
 
     def path(self, target: str) -> str:
-        """Returns where commands see what the spec mounts at ``target``."""
+        """Returns the path at which commands see the mount at ``target``."""
         return translated(target, self._places)
 
     def run(
@@ -103,7 +103,7 @@ class ServedSandbox:
         stdin: bytes,
         source: str | None = None,
     ) -> ExecResult:
-        """Runs a command; of one that starts Python, ``source`` is what may run elsewhere."""
+        """Runs a command; a preloaded interpreter may run its Python ``source`` instead."""
         text, _, variables = prepare_run(
             command,
             timeout_s=timeout_s,
@@ -195,7 +195,7 @@ class ServedSandbox:
             raise SandboxError(header["error"])
 
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
-        """Replaces the first process, so that nothing changes under the feet of an overlay."""
+        """Replaces the first process: a mounted overlay's folders must not change."""
         old = self._channel
         old.shut()  # it ends while the other starts
         self._channel = start(snapshot)
@@ -237,7 +237,7 @@ class ServedSandbox:
 
 
 def translated(path: str, places: Mapping[str, str]) -> str:
-    """Returns the host path of a path that would be at or below one of the places."""
+    """Returns the host path of a path at or below one of the places."""
     given = PurePosixPath(path)
     for place in sorted(places, key=len, reverse=True):
         if given.is_relative_to(place):

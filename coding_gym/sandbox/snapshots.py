@@ -1,4 +1,4 @@
-"""What every backend checks before it restores a snapshot."""
+"""Checks of a snapshot, made by every backend before it restores one."""
 
 import sys
 from dataclasses import fields
@@ -28,7 +28,7 @@ def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> No
 
 
 def check_fits(snapshot: Snapshot) -> None:
-    """Raises InvalidArgumentError for more than a sandbox of its spec, bounded, could have held."""
+    """Raises InvalidArgumentError for more data than a bounded sandbox of its spec holds."""
     if len(snapshot.data) > max_snapshot_bytes(snapshot.spec.limits, backend=snapshot.backend):
         raise InvalidArgumentError(
             f"the snapshot's {len(snapshot.data)} bytes are more than a sandbox may hold"
@@ -36,9 +36,9 @@ def check_fits(snapshot: Snapshot) -> None:
 
 
 def max_snapshot_bytes(limits: SandboxLimits, *, backend: str) -> int:
-    """Returns what a snapshot may hold: twice the disk, as what lies on one is counted apart.
+    """Returns the size limit of a snapshot: twice the disk, as files on disk are counted apart.
 
-    One of a ``process`` sandbox may hold anything, as that may.
+    A ``process`` sandbox has no limit, nor has its snapshot.
     """
     if backend == "process":
         return sys.maxsize

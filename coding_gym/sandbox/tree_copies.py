@@ -1,4 +1,4 @@
-"""Copies of folders, for sandboxes that have no overlay to show them by."""
+"""Copies of folders, for sandboxes without an overlay."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ def add_tree(
 ) -> None:
     """Copies a folder into one that exists, less the files that are there already.
 
-    Never follows a symbolic link, neither of the one nor of the other. Dates are kept, and the
+    Never follows a symbolic link of either. Dates are kept, and the
     permissions; devices, pipes and sockets are left out.
 
     Args:
@@ -49,7 +49,7 @@ def add_tree(
 
 
 def add_file(source: Path, target: Path, *, owner: tuple[int, int] | None = None) -> None:
-    """Copies a file or a symbolic link to where nothing is; see `add_tree`."""
+    """Copies a file or a symbolic link to a free path; see `add_tree`."""
     facts = source.lstat()
     if stat.S_ISLNK(facts.st_mode):
         target.symlink_to(source.readlink())

@@ -159,7 +159,7 @@ class Zygote:
         self._process.returncode = 0  # not this process's child
 
     def _start(self, engine: Engine, main: Path, errors: IO[bytes]) -> None:
-        """Starts the process with nothing of this one but a channel, as its standard input."""
+        """Starts the process, which inherits only a channel, as its standard input."""
         python = str(default_interpreter().executable)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, contextlib.ExitStack() as undo:
@@ -213,7 +213,7 @@ def _kill(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def _entrance(group: Group | None) -> Iterator[list[int]]:
-    """Gives the descriptor by which a process joins a group; an empty list where there is none."""
+    """Yields the descriptor by which a process joins a group; an empty list where there is none."""
     if group is None:
         yield []
         return

@@ -1,6 +1,6 @@
 """A second, read-only git folder of the base, with which patches are computed.
 
-A policy may do what it likes to the checkout's own ``.git``; this one it can only read.
+A policy may change the checkout's own ``.git``; it can only read this one.
 """
 
 import os

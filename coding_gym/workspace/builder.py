@@ -31,7 +31,7 @@ from coding_gym.workspace.pytest_layer import PytestLayers
 from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
 from coding_gym.workspace.template import BASE_GIT, Template
 
-# Part of every key: raised whenever what a build leaves changes.
+# Part of every key: raised whenever the result of a build changes.
 _SCHEMA = 2
 _FACTS = "template.json"
 
@@ -76,7 +76,7 @@ class Builder:
         )
 
     def template(self, task: Task) -> Template:
-        """Returns a task's template; builds what is not there.
+        """Returns a task's template; builds the missing parts.
 
         Raises:
             OSError: The folder cannot be written to, or is full.

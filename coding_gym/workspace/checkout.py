@@ -60,7 +60,7 @@ class Checkouts:
     depth: int | None
 
     def digest(self, task: Task, *, field: str = "base_commit") -> str:
-        """Returns what names the content, and the history, of what `lay` writes.
+        """Returns a digest of the content and history that `lay` writes.
 
         Args:
             task: The task.

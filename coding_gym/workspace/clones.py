@@ -138,7 +138,7 @@ def named_commit(task: Task, field: str) -> str:
 
 
 def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) -> CodingGymError:
-    """Returns what to raise where the commit that a field names could not be fetched."""
+    """Returns the error for the commit of a field that could not be fetched."""
     commit = getattr(task, field)
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(

@@ -1,4 +1,4 @@
-"""A task's own environment: what its install commands made, built once, shared read-only."""
+"""A task's own environment: the result of its install commands, built once, shared read-only."""
 
 import shlex
 import shutil
@@ -55,7 +55,7 @@ class Environments:
     on_step: OnBuildStep | None
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
-        """Returns what tasks that share an environment have in common, as a short digest.
+        """Returns the key of an environment: a short digest, equal for tasks that share it.
 
         The content that the commands run in is part of it, whatever the rows say of themselves:
         one that lies must not make the environment of those that do not. Rows of a version share
@@ -138,7 +138,7 @@ class Environments:
 
 
 def _field(task: Task) -> str:
-    """Returns the field that names what the commands run in."""
+    """Returns the field that names the commit that the commands run in."""
     return "environment_setup_commit" if task.environment_setup_commit else "base_commit"
 
 

@@ -11,7 +11,7 @@ from coding_gym.workspace.host_git import HostGit
 # For trees whose task gives no date.
 _DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
-# What git reads as seconds since 1970, and as a date, reaches a little further on both sides.
+# Git reads seconds since 1970, and dates, of a slightly wider range.
 _FIRST_YEAR, _LAST_YEAR = 1974, 2098
 _LAST_DATE = datetime(_LAST_YEAR, 12, 31, tzinfo=UTC)
 

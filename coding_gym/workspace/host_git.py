@@ -1,4 +1,4 @@
-"""The one door to git on the host, which ignores everything that the host configures.
+"""Runs git on the host, without any of the host's configuration.
 
 Git runs here only in repositories that this package made. From others it only fetches: what their
 objects hold is data, and no hook, filter, helper or setting of theirs or of the host is obeyed.
@@ -76,7 +76,7 @@ class HostGit:
     """Runs git commands in repositories of ours.
 
     Args:
-        settings: Where the settings lie, as a file; written here if it does not hold them.
+        settings: The file of the settings; written here if it does not hold them.
     """
 
     def __init__(self, settings: Path) -> None:
@@ -106,7 +106,7 @@ class HostGit:
             cwd: Where to run.
             env: More environment variables.
             network: Whether it may use protocols other than local ones.
-            timeout_s: How long it may take; None for as long as it wants.
+            timeout_s: How long it may take; None for no limit.
 
         Raises:
             HostGitError: Git exited with another status than 0, or took too long.

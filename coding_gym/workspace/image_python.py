@@ -31,7 +31,7 @@ _NO_PYTEST = 42
 
 
 def missing_programs(sandbox: Sandbox) -> str:
-    """Returns what a sandbox's image lacks, and what to do; "" where it has everything.
+    """Returns the missing programs of a sandbox's image, with the remedy; "" if none is missing.
 
     Raises:
         SandboxError: The sandbox is closed or died.

@@ -24,7 +24,7 @@ _NO_NETWORK = re.compile(
     r"|No route to host|Failed to establish a new connection|Could not resolve host"
     r"|Connection refused"
 )
-# The line that tells most; what comes after it is advice.
+# The most telling line; the lines after it are advice.
 _TELLING = re.compile(r"^\s*(?:ERROR|error|E|fatal|[\w.]*Error): ?.+")
 _ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>)", re.IGNORECASE)
 
@@ -74,7 +74,7 @@ class Installation:
     Attributes:
         sandbox: Runs them.
         task_id: The task that wants the environment.
-        log: The file that takes what they print; its old content is dropped.
+        log: The file of their output; its old content is dropped.
         limits: Bounds on their time.
         num_steps: How many commands there will be.
         on_step: Called before each one.
@@ -98,7 +98,7 @@ class Installation:
 
         Args:
             command: A shell command.
-            timeout_s: How long it may take, where that is not what the limits say.
+            timeout_s: Its time limit, where it differs from ``limits``.
 
         Raises:
             TemplateError: It failed or took too long. The message is one line; the tail of what the

@@ -25,7 +25,7 @@ _TIMEOUT_S = 120.0
 
 
 def diff(sandbox: Sandbox, template: Template, *, timeout_s: float = _TIMEOUT_S) -> Patch:
-    """Returns what changed in the working tree since the base, as a git diff.
+    """Returns the changes of the working tree since the base, as a git diff.
 
     New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
     the base's ``.gitignore`` names, that install commands made, or that are caches of Python tools

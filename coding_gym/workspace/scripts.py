@@ -11,7 +11,7 @@ from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
 NO_PROGRAM = 127
 TOO_LARGE = 41
 
-# Stands before the result in the output, behind whatever the commands had to say.
+# Marks the result in the output, after messages of the commands.
 RESULT = "result:"
 
 ENV = {

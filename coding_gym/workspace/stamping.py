@@ -1,4 +1,4 @@
-"""Owner, modes and times of what templates are made of: nothing of this machine shows in them."""
+"""Owner, modes and times of template files, which show nothing of this machine."""
 
 import os
 from datetime import datetime

@@ -19,7 +19,7 @@ _REMEMBERED = 4096
 
 
 class TemplateStore:
-    """Gives each task its template, building what is not there yet.
+    """Gives each task its template, after building the missing parts.
 
     Templates lie in a cache folder that any number of processes may share and anyone may delete
     while nothing runs; `coding_gym.workspace.cache` removes what is not in use at any time. They

@@ -1,6 +1,6 @@
 """The experimental ``apptainer`` backend: containers without a daemon, as clusters have them.
 
-No test of this project has met the program. Tests run the conformance checks on an imitation of
+The program itself is not tested. Tests run the conformance checks on an imitation of
 its documented command line, https://apptainer.org/docs/user/main/.
 """
 
@@ -57,7 +57,7 @@ class ApptainerBackend:
     command can forge what later commands seem to print.
 
     Args:
-        image: What ``/`` is where a spec names none: a SIF file, a folder, or a name with its
+        image: The root where a spec names none: a SIF file, a folder, or a name with its
             transport; needs bash and the usual small programs.
         program: The name or path of the program.
     """
@@ -135,7 +135,7 @@ class ApptainerTransport:
         self._output = cast("IO[bytes]", self._process.stdout)
 
     def receive(self, timeout_s: float) -> bytes:
-        """Returns what came from standard output; an error of the program is raised."""
+        """Returns bytes of standard output; raises an error of the program."""
         poller = select.poll()
         poller.register(self._output, select.POLLIN)
         if not poller.poll(timeout_s * 1000):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from coding_gym.errors import SandboxError, last_line
 from coding_gym.sandbox.spec import HOME, WORKDIR
 
-# What a script may print beside a file, such as why it cannot be read.
+# Bytes of messages that a script may print beside a file, such as errors.
 MESSAGE_BYTES = 1 << 16
 # bash reads and prints between NULs; programs are quicker, where the image has them.
 _CHECKED_PATH = """LC_ALL=C; path={path}
@@ -83,7 +83,7 @@ def raise_error(exit_code: int, output: bytes, path: str) -> None:
 
     Args:
         exit_code: Of the script.
-        output: What it printed; its last line says what went wrong.
+        output: Its output; the last line names the error.
         path: Goes into the error.
     """
     if exit_code == 0:
@@ -103,11 +103,11 @@ class _Entry(NamedTuple):
 
 
 def take_snapshot(run: Script, base: frozenset[str], started_at: float) -> bytes:
-    """Returns what has changed.
+    """Returns the changed files.
 
     Args:
         run: Runs a script with some standard input and returns its exit code and output.
-        base: What the workspace held at the start, relative to it.
+        base: Paths in the workspace at the start, relative to it.
         started_at: When the container started, in seconds since 1970.
 
     Raises:
@@ -131,7 +131,7 @@ def take_snapshot(run: Script, base: frozenset[str], started_at: float) -> bytes
 
 
 def put_snapshot(run: Script, data: bytes) -> None:
-    """Puts what had changed into a container in which nothing has.
+    """Restores the changed files in a fresh container.
 
     Raises:
         SandboxError: It cannot be put there.

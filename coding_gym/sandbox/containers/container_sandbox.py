@@ -58,7 +58,7 @@ class ContainerSandbox(OwnerHandle):
 
     Args:
         backend: Name of the backend.
-        spec: What the sandbox is made of.
+        spec: The sandbox's spec.
         start: Returns a container of that spec in which nothing has run.
         snapshot: Files that the sandbox has from the start.
     """
@@ -238,10 +238,10 @@ class ContainerSandbox(OwnerHandle):
         timeout_s: float,
         output: BoundedOutput,
     ) -> ExecResult:
-        """Has `loop.sh` run a command; what it prints goes to ``output``, not into the result.
+        """Has `loop.sh` run a command; its output goes to ``output``, not into the result.
 
         Raises:
-            SandboxError: The container is gone, or does not answer in time, or answers nonsense.
+            SandboxError: The container ended, or its reply is late or malformed.
         """
         self.require_open()
         nonce = secrets.token_hex(16).encode()
@@ -287,7 +287,7 @@ class ContainerSandbox(OwnerHandle):
     def _send(self, data: bytes) -> None:
         stream = self._transport.input
         stream.settimeout(_SEND_TIMEOUT_S + len(data) / _SLOWEST_BYTES_PER_S)
-        # Where nobody reads it any more, the end of the output says why.
+        # Without a reader of the input, the end of the output says why.
         with contextlib.suppress(BrokenPipeError):
             stream.sendall(data)
 
@@ -317,7 +317,7 @@ def _end_input(transport: Transport) -> None:
 
 
 def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
-    """Raises InvalidArgumentError for what no container can be opened with."""
+    """Raises InvalidArgumentError for a spec that no container supports."""
     backend_checks.check_spec(spec, backend=backend, missing=(Promise.PERSISTENT_SHELL,))
     targets = [("a mount's target", mount.target) for mount in spec.mounts]
     for what, target in (*targets, ("workspace_alias", spec.workspace_alias or WORKDIR)):

@@ -19,7 +19,7 @@ from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 DEFAULT_IMAGE = "python:3.11"
-# As root, what commands run as; the same as in the `namespace` backend, which shares templates.
+# The user of commands of root; the same as in the `namespace` backend, which shares templates.
 _UNPRIVILEGED = 64998
 _NEVER = (
     *(Promise.DISK_LIMIT, Promise.INODE_LIMIT),
@@ -48,7 +48,7 @@ class DockerBackend:
     image that a spec names under a daemon that maps root to another user of the host.
 
     Args:
-        image: What ``/`` is where a spec names none; needs bash, and for more than the simplest
+        image: The root where a spec names none; needs bash, and for more than the simplest
             commands the usual small programs.
         host: The daemon, such as ``unix:///run/docker.sock``; "" for what ``DOCKER_HOST`` says.
     """
@@ -107,8 +107,8 @@ class DockerTransport:
 
     Args:
         engine: The daemon.
-        image: What the container is made from.
-        spec: What the container is to be.
+        image: The container's image.
+        spec: The container's spec.
 
     Raises:
         SandboxUnavailableError: It needs a writable mount, and the daemon cannot bind files.
@@ -139,7 +139,7 @@ class DockerTransport:
                 undo.pop_all()
 
     def receive(self, timeout_s: float) -> bytes:
-        """Returns what came from standard output; see `loop_protocol.Transport`."""
+        """Returns bytes of standard output; see `loop_protocol.Transport`."""
         self.input.settimeout(timeout_s)
         while data := self.input.recv(_READ_BYTES):
             self._frames += data
@@ -167,7 +167,7 @@ class DockerTransport:
 
 
 def take_payloads(stream: bytearray) -> Iterator[bytes]:
-    """Takes the whole frames off the front of an attached stream, and yields what they hold."""
+    """Takes the whole frames off the front of an attached stream, and yields their payloads."""
     while (end := _HEADER_BYTES + int.from_bytes(stream[4:_HEADER_BYTES], "big")) <= len(stream):
         yield bytes(stream[_HEADER_BYTES:end])
         del stream[:end]
@@ -218,7 +218,7 @@ def _create_options(
 
 
 def _readable_by_all(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Makes a copy of a mount root's; commands, another user, may read it as they would a mount."""
+    """Makes an entry of a copied mount root's, and readable by the user of commands."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mode |= 0o555 if entry.isdir() else 0o444

@@ -42,10 +42,10 @@ class Engine:
     Attributes:
         url: The daemon's address.
         api: docker-py's low-level client.
-        info: What the daemon says of itself.
+        info: The daemon's own description.
 
     Raises:
-        SandboxUnavailableError: No daemon answers; says why, and what would help.
+        SandboxUnavailableError: No daemon answers; says why, with the remedy.
     """
 
     def __init__(self, host: str = "") -> None:
@@ -112,7 +112,7 @@ class Engine:
         """Turns errors of the daemon, the connection and files into one SandboxError.
 
         Args:
-            what: What is tried, for the message.
+            what: The attempted action, for the message.
         """
         try:
             yield
@@ -121,7 +121,7 @@ class Engine:
             raise SandboxError(f"cannot {what}: {reason}") from error
 
     def find_image(self, name: str) -> dict[str, Any] | None:
-        """Returns what the daemon knows of an image; None where it has none of that name."""
+        """Returns the description of an image; None where it has none of that name."""
         try:
             found: dict[str, Any] = self.api.inspect_image(name)
         except docker.errors.ImageNotFound:
@@ -153,7 +153,7 @@ class Engine:
 
     @contextmanager
     def put_files(self, container: str) -> Iterator[tarfile.TarFile]:
-        """Gives a tar; at the end its entries are put into a container, below ``/``."""
+        """Yields a tar, whose entries are put into a container at the end, below ``/``."""
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
             with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
                 yield tar
@@ -191,7 +191,7 @@ class Engine:
         A container ends with the stream of its owner, so a killed owner leaves at most a container
         that it had not started yet, or one whose stream a fork of it holds open. Only owners of
         this machine, since it was booted, and of this container can be known to be dead. A
-        container that was not started within an hour is removed whoever made it.
+        container that was not started within an hour is removed in any case.
         """
         with self.errors_as("look for containers of dead owners"):
             for container in self.api.containers(all=True, filters={"label": OWNER_LABEL}):

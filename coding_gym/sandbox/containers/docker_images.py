@@ -27,13 +27,13 @@ from coding_gym.sandbox.images.store import find_image
 from coding_gym.sandbox.images.users import ImageUser, find_user
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
 
-# The bash that runs loop.sh. Nobody may read it, so that the kernel keeps its memory, descriptors
+# The bash that runs loop.sh. No user may read it, so that the kernel keeps its memory, descriptors
 # and environment from everyone, commands of the same user included (`would_dump`, fs/exec.c).
 FIRST_BASH = "/.coding_gym/bash"
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _BUILT, _LOADED = "coding-gym-layers", "coding-gym-images"
 _LABEL, _USER_LABEL = "coding_gym.image", "coding_gym.user"
-# Part of every key: raised whenever what a build leaves changes.
+# Part of every key: raised whenever the result of a build changes.
 _SCHEMA = 4
 _IN_MEMORY_BYTES = 32 << 20
 _NAME = "agent"
@@ -51,9 +51,9 @@ class BuiltImage:
     """An image with a workspace.
 
     Attributes:
-        name: What the daemon knows it by.
+        name: Its name at the daemon.
         env: The variables that its base sets.
-        user: Whom its commands run as.
+        user: The user that commands run as.
     """
 
     name: str
@@ -67,9 +67,9 @@ def build(
     """Returns the image of a base and layers, after building it where the daemon has none.
 
     Args:
-        engine: The daemon. It is not told to download anything.
+        engine: The daemon, which downloads nothing.
         base_name: As `SandboxSpec.image`.
-        spec: Gives the layers, whose files belong to the commands' user, whoever has them here.
+        spec: Has the layers; the user of commands becomes the owner of their files.
         user: Uid and gid of commands where the image's own user is root; None for root.
 
     Raises:
@@ -192,7 +192,7 @@ def _make(
             layer_union.add_to(tar, spec.layers, (user.uid, user.gid))
         # In hexadecimal: the name may hold what means something in a Dockerfile.
         user_text = json.dumps([user.uid, user.gid, user.name]).encode().hex()
-        labels = {_LABEL: tag, _USER_LABEL: user_text, OWNER_LABEL: '""'}  # nobody's, once built
+        labels = {_LABEL: tag, _USER_LABEL: user_text, OWNER_LABEL: '""'}  # no owner's, once built
         changes = [f"LABEL {name}={value}" for name, value in labels.items()]
         engine.api.commit(container, _BUILT, tag, changes=changes)
     finally:

@@ -46,7 +46,7 @@ def add_to(tar: tarfile.TarFile, layers: tuple[Path, ...], user: tuple[int, int]
     """Writes the union to a tar, as the workspace.
 
     Args:
-        tar: What it is written to.
+        tar: The output.
         layers: Folders, topmost first.
         user: Uid and gid that everything gets.
 

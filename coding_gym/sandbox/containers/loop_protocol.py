@@ -25,7 +25,7 @@ class Transport(Protocol):
     input: socket.socket
 
     def receive(self, timeout_s: float) -> bytes:
-        """Returns what came from standard output, at the end ``b""``.
+        """Returns bytes of standard output; ``b""`` at its end.
 
         Raises:
             OSError: The output cannot be read; a TimeoutError if nothing came in time.

@@ -1,4 +1,4 @@
-"""The files that an image comes in: a folder, or members of a tar."""
+"""The files of an image: a folder, or members of a tar."""
 
 import contextlib
 import gzip

@@ -1,4 +1,4 @@
-"""Unpacks one layer: `tarfile` reads the headers, everything that is made is made by `Placer`.
+"""Unpacks one layer: `tarfile` reads the headers, `Placer` makes the files.
 
 Names say what a layer removes of those below it (https://github.com/opencontainers/image-spec,
 ``layer.md``): an empty file ``.wh.NAME`` removes NAME, ``.wh..wh..opq`` all that the folder had.
@@ -42,7 +42,7 @@ MAX_BYTES, MAX_ENTRIES = 64 << 30, 2_000_000
 _MAX_HEADER_BYTES = 4 << 20
 # No program in a sandbox could open a longer path; no real image nests folders deeper.
 _MAX_PATH_CHARS, _MAX_PARTS = 4096, 256
-# Later than what every file system can hold is as late as they can.
+# Later times are cut to this one, which every file system can hold.
 _MAX_SECONDS = 1 << 33
 _ATTRIBUTE = "SCHILY.xattr."
 # Only these mean nothing to the system; those of overlays mean something to the mount.
@@ -50,7 +50,7 @@ _KEPT_ATTRIBUTES, _OVERLAY_ATTRIBUTES = "user.", "user.overlay."
 _REMOVAL, _OPAQUE = ".wh.", ".wh..wh..opq"
 # Book-keeping of aufs, which removes nothing.
 _RESERVED = ".wh..wh."
-# Errors that a name or an entry is to blame for, and not the disk.
+# Errors caused by a name or an entry, not by the disk.
 _ODD = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 _UNABLE = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
 

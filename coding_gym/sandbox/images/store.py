@@ -19,7 +19,7 @@ from coding_gym.sandbox.images.users import ImageUser, find_user
 
 _log = logging.getLogger(__name__)
 
-# Part of every key: raised whenever what unpacking leaves changes.
+# Part of every key: raised whenever the result of unpacking changes.
 _SCHEMA = 1
 # One page of mount options holds that many keys, and an overlay no more than some hundreds.
 _MAX_LAYERS = 140
@@ -64,7 +64,7 @@ class ImageStore:
 
         Args:
             image: As `find_image` takes it.
-            owner: The uid and gid of all its files, whoever has them in the image.
+            owner: The uid and gid of all its files, whatever those in the image.
 
         Raises:
             InvalidArgumentError: There is no such image, or it is broken, hostile, or for another
@@ -96,7 +96,7 @@ class ImageStore:
                 self._layer(content, layer, owner, reference or path.name)
                 for layer in manifest.layers
             ]
-        # An overlay takes no folder twice, and what is there again higher up hides the lower one.
+        # An overlay takes no folder twice; the highest of equal layers hides the others.
         names = tuple(dict.fromkeys(reversed(keys)))
         return Image(
             digest=manifest.digest,

@@ -1,4 +1,4 @@
-"""What serves sandboxes, beside their owner and inside them.
+"""The processes that serve sandboxes, inside them and beside their owner.
 
 Nothing here imports anything outside the standard library and this folder: `__main__` runs under
 ``python -I -S`` and everything is loaded before the host's files go out of sight.
@@ -8,9 +8,9 @@ Nothing here imports anything outside the standard library and this folder: `__m
     outer      leaves the host's namespaces, forks the server, dies with the owner
     server     pid 1 of the zygote's namespaces: answers "open" by cloning a sandbox
     preloaders interpreters with modules imported that are forked into sandboxes
-    preload_program  what these run; a text
+    preload_program  their program; a text
     host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
-    plan       what a sandbox's first process will do, as a list of system calls
+    plan       the work of a sandbox's first process, as a list of system calls
     mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
     image_root the same for an image, whose root is put together without a plan
     lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
@@ -18,9 +18,9 @@ Nothing here imports anything outside the standard library and this folder: `__m
     commands   runs shell commands, and leaves nothing of them running
     shells     a bash that waits for its command, and one that outlives it
     spawn      how a bash starts in a kind of sandbox, and what it reads
-    watch      waits for a command's output, end, time and memory, and says what became of it
+    watch      waits for a command's output, end, time and memory, and reports the outcome
     memory     looks how much memory the sandbox's processes hold
-    process_table  the sandbox's processes: which they are, how they are stopped and ended
+    process_table  lists, stops and ends the sandbox's processes
     output     output that keeps its head and its tail
     files      reading and writing one file
     packing    sends a sandbox's changed files to the owner, as a tar

@@ -19,7 +19,7 @@ from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, Reply, re
 
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
 _WORKSPACE = "/workspace"
-# What our own commands, which are git's at most, may have to start at one time.
+# The most processes that our own commands, such as git's, start at one time.
 _NUM_OWN_PROCESSES = 24
 
 
@@ -27,13 +27,13 @@ class Commands:
     """Runs commands, one at a time.
 
     A command with its own folder, variables or standard input runs in a bash of its own whatever
-    the sandbox's kind of shell is: that of our own machinery is not to meet what a policy left.
+    the sandbox's kind of shell is: commands of our own machinery never run in a policy's shell.
 
     Args:
-        request: What the sandbox was opened with: ``env``, ``limits``, ``network``, ``shell``
+        request: The request for the sandbox: ``env``, ``limits``, ``network``, ``shell``
             (``"fresh"``, ``"waiting"`` or ``"persistent"``).
         channel: The owner's; its end ends this process.
-        home: Where commands start: the workspace, which can be nothing else.
+        home: Where commands start: always the workspace.
         enclosure: Starts, lists and ends processes.
 
     Attributes:
@@ -68,7 +68,7 @@ class Commands:
         os.chdir(self._home)
 
     def rest(self) -> None:
-        """Does what there is to do while the owner asks for nothing; returns when it does."""
+        """Works while the owner sends no request; returns when it does."""
         shell = self._waiting or self._lasting
         if shell is not None:
             with contextlib.suppress(OSError):  # `run` tries again, and says what is wrong
@@ -78,7 +78,7 @@ class Commands:
             self._lasting.watch()
 
     def reset(self) -> None:
-        """Ends all that runs; the next command finds the shell that the first one found."""
+        """Ends all processes; the next command gets a shell as the first one did."""
         if self._waiting is not None:
             self._waiting.end()
         self._prepared.end()
@@ -98,7 +98,7 @@ class Commands:
 
         Args:
             request: ``stdin_bytes``.
-            body: The command's text, then the beginning of what it will read.
+            body: The command's text, then the beginning of its standard input.
         """
         if self._waiting is None and self._lasting is None:
             with contextlib.suppress(OSError):  # as in `rest`
@@ -111,7 +111,7 @@ class Commands:
         Args:
             request: ``timeout_s``, ``max_output_bytes``, ``cwd``, ``env``, ``stdin_bytes``, and
                 ``is_plain``: whether folder, variables and standard input are the sandbox's own.
-            body: The command's text, then what it reads on standard input.
+            body: The command's text, then its standard input.
         """
         started = time.monotonic()
         try:
@@ -217,7 +217,7 @@ class Commands:
 
 
 def _parted(request: dict[str, Any], body: bytes) -> tuple[bytes, bytes]:
-    """A command's text, and what it reads on standard input."""
+    """A command's text, and its standard input."""
     size = len(body) - request["stdin_bytes"]
     return body[:size], body[size:]
 

@@ -1,4 +1,4 @@
-"""The server of a sandbox in a folder: gives up what commands may not do, then serves its owner."""
+"""The server of a sandbox in a folder: drops the rights that commands lack, then serves."""
 
 import contextlib
 import errno
@@ -29,7 +29,7 @@ _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _ADDR_NO_RANDOMIZE = 0x0040000
 _NUM_CAPABILITIES = 64  # at most
 _OOM_SCORE = 900  # the kernel's first choice, well before the trainer
-# What commands that Landlock confines may have besides the limits of the spec.
+# Limits of commands that Landlock confines, besides those of the spec.
 _LIMITS = {
     resource.RLIMIT_NICE: 0,
     resource.RLIMIT_RTPRIO: 0,
@@ -45,7 +45,7 @@ def main(control: socket.socket, config: dict[str, Any]) -> None:
     """Confines this process, says that it is ready, serves until the owner closes the channel."""
     try:
         enclosure = _enclose(config)
-        # The watchdog's end, or somebody's wish: nothing is to be left running then either.
+        # The watchdog ended, or a user sent this: nothing may be left running then either.
         signal.signal(signal.SIGTERM, lambda *_: _end(enclosure))
         home = config["writable"]["workspace"]
         runner = Commands(config, control, home=home, enclosure=enclosure)
@@ -71,7 +71,7 @@ def _end(enclosure: Enclosure) -> None:
 
 
 def _enclose(orders: dict[str, Any]) -> Enclosure:
-    """Takes the rights of commands, and returns what starts them."""
+    """Takes the rights of commands, and returns their enclosure."""
     with step("adopt what commands leave behind"):
         sc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     limits, rules = orders["limits"], orders["landlock"]
@@ -164,7 +164,7 @@ def _restrain(limits: Mapping[int, int]) -> None:
 
 
 def _opener(granted: list[str]) -> Opener:
-    """Returns what opens files for the owner: of ``/proc``, which init may read, the granted ones.
+    """Returns the opener for the owner: of ``/proc``, which init may read, the granted ones.
 
     A link, which commands may make, could lead to what they may not read.
     """
@@ -206,7 +206,7 @@ def _snapshot(runner: Commands, folders: dict[str, str], channel: socket.socket)
 
 
 def _restore(runner: Commands, folders: dict[str, str], channel: socket.socket) -> None:
-    """Ends all that runs and replaces what is in some folders by what the owner sends."""
+    """Ends all processes and replaces the content of some folders by the owner's files."""
     runner.reset()
     channel.sendall(wire.pack({}))
     os.chdir("/")

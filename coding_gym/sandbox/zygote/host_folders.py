@@ -1,6 +1,6 @@
 """Folders of the host in the server's own root, from where sandboxes get them.
 
-The allow-list is the same for all and prepared once: what is not named here does not exist inside.
+The allow-list is the same for all and prepared once: all other paths do not exist inside.
 Its folders are shown read-only; the files of ``/etc`` are copies or written here; folders with
 third-party Python packages are covered by an empty one, and so is every folder that the owner says
 to hide. Layers, interpreters and mounts are shown when a sandbox asks for them.

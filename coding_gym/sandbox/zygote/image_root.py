@@ -1,6 +1,6 @@
 """A root made of an image's layers, in place of the allow-list.
 
-The first process puts it together at once, without a plan: what to do depends on what is in it. The
+The first process puts it together at once, without a plan: its steps depend on the content. The
 image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
 While the server's own root is still attached, at `OLD`, none is followed there.
 """
@@ -17,7 +17,7 @@ from coding_gym.sandbox.zygote.mounts import EPISODE, OLD, make_real
 from coding_gym.sandbox.zygote.steps import SetupError, step
 from coding_gym.sandbox.zygote.syscalls import Calls
 
-# What is mounted on, or written to, in every sandbox.
+# Paths that are mounted on, or written to, in every sandbox.
 _FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _SHELLS = ("/usr/bin/bash", "/usr/local/bin/bash")
 _FILES = {
@@ -70,7 +70,7 @@ def build(request: dict[str, Any]) -> None:
     with step("date the image's folders"):
         times.give_back()
     mounts.limit_counts(sc.NOW)
-    with step("protect /proc/sys"):  # some would be writable for whom root is mapped to
+    with step("protect /proc/sys"):  # else writable for the user that root is mapped to
         sc.bind("/proc/sys", "/proc/sys", recursive=False)
         sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
 
@@ -109,7 +109,7 @@ def _layers_folder(request: dict[str, Any]) -> str:
 
 
 def _fill(request: dict[str, Any], times: _Times) -> None:
-    """Gives the new root, which is this process's now, what every sandbox has."""
+    """Puts the files of every sandbox into the new root, which is this process's now."""
     for path in (*_FOLDERS, *request["links"]):
         times.note(path)
     for folder in _FOLDERS:
@@ -147,10 +147,10 @@ def _resolved_mounts(request: dict[str, Any], times: _Times) -> list[tuple[int, 
 
 
 def _target(request: dict[str, Any], path: str, times: _Times) -> str:
-    """Returns where to mount what was requested at a path, and notes the times of folders there."""
+    """Returns where to mount a request for a path, and notes the times of folders there."""
     try:
         place = _resolve(path)
-        # What the sandbox is watched through, and its own root, are not to be covered.
+        # The paths that watch the sandbox, and its own root, must not be covered.
         if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
             raise OSError(errno.ELOOP, f"{path} leads to {place}")
     except OSError:
@@ -193,7 +193,7 @@ def _resolve(path: str) -> str:
 
 
 def _remove(path: str) -> None:
-    """Removes what a policy may have left, before a snapshot brought it back."""
+    """Removes an entry that a policy made and a snapshot restored."""
     if os.path.isdir(path) and not os.path.islink(path):
         scratch.remove(path)
     elif os.path.lexists(path):

@@ -1,7 +1,7 @@
 """Starts bash in a Landlock domain of its own, and grants what commands may do only inside.
 
 Landlock does not know a file's metadata. A command runs as a user who may well own files of the
-host, such as the whole home of whoever trains, and could lock them all. So the kernel stops a
+host, such as the trainer's whole home, and could lock them all. So the kernel stops a
 process that wants to change a file's permissions, owner or dates, and asks this one (seccomp's user
 notification): it finds the file, holds on to it by an ``O_PATH`` descriptor, so that no link can
 lead it elsewhere, looks where it lies, and does what was asked or refuses.
@@ -43,7 +43,7 @@ _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _QUESTION = struct.Struct("<QIIiIQ6Q")
 _ANSWER = struct.Struct("<QqiI")
 
-# What is done to the file behind a descriptor, given the arguments that say so, and who asked.
+# Changes the file behind a descriptor; gets the arguments that say so, and the caller.
 _Change = Callable[[int, Sequence[int], int], None]
 
 
@@ -57,7 +57,7 @@ def _chown(target: int, arguments: Sequence[int], _: int) -> None:
 
 
 def _dating(form: str, unit_ns: int) -> _Change:
-    """Returns what dates a file by times of a form, whose parts below a second have a unit."""
+    """Returns a change of dates to times of a form, whose parts below a second have a unit."""
 
     def change(target: int, arguments: Sequence[int], pid: int) -> None:
         times: bytes | int = 0  # now
@@ -127,7 +127,7 @@ class DomainLauncher:
         self._roots = tuple(f"{root}/" for root in roots)
         self._processes = processes
         self._num_processes = num_processes
-        # Descriptors in messages that nobody reads are counted for the user too. With half of what
+        # Descriptors in unread messages are counted for the user too. With half of what
         # there is, commands cannot park so many that a new listener could not be sent.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._num_open_files = min(num_open_files, most // 2)
@@ -197,7 +197,7 @@ class DomainLauncher:
         buffer = bytearray(_QUESTION.size)
         try:
             fcntl.ioctl(listener, _RECEIVE, buffer)
-        except OSError:  # who asked was killed
+        except OSError:  # the caller was killed
             return
         number, pid, _, call, _, _, *arguments = _QUESTION.unpack(buffer)
         code = flags = 0

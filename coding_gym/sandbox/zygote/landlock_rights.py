@@ -56,7 +56,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]], *, network: bo
     """Returns the descriptor of a ruleset.
 
     Args:
-        version: What of Landlock to use, at most `abi`.
+        version: The version of Landlock to use, at most `abi`.
         grants: Keys of `GRANTS` and paths; a path that does not exist is passed over.
         network: Whether TCP stays as it is.
 

@@ -1,4 +1,4 @@
-"""What init takes on and gives up before it serves: name, network, privileges, limits.
+"""Restrictions of init before it serves: name, network, privileges, limits.
 
 Commands inherit all of it.
 """
@@ -27,7 +27,7 @@ NO_RANDOMIZATION = 0x0040000  # a personality
 OOM_SCORE = 900  # the kernel's first choice, well before the trainer
 # Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
 # as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
-# lets nobody change it.
+# refuses every change of it.
 _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
@@ -57,7 +57,7 @@ def set_network(calls: sc.Calls, *, shared: bool) -> None:
 def _leave_abstract_sockets(calls: sc.Calls) -> None:
     """Gives up UNIX sockets without a file that others made, where Landlock can (Linux 6.12).
 
-    They belong to a network namespace, and servers behind them trust whoever has their uid.
+    They belong to a network namespace, and servers behind them trust any process of their uid.
     """
     scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
     arguments = (scopes, len(scopes), 0)

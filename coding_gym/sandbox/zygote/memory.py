@@ -50,7 +50,7 @@ class MemoryWatch:
     """Looks at the processes of a sandbox.
 
     Args:
-        limit_bytes: What they may hold together.
+        limit_bytes: Limit on their total memory.
         pids: Lists their ids.
         owns_network: Whether the network's sockets are all the sandbox's.
         proc: Where the kernel's files of these processes are.
@@ -76,11 +76,11 @@ class MemoryWatch:
         self._extents: dict[bytes, int] = {}
 
     def begin(self, now: float) -> None:
-        """Takes note that a command starts now, and nothing else runs."""
+        """Notes that a command starts now, and that nothing else runs."""
         self.next_look = now + _FIRST_LOOK_S
 
     def is_exceeded(self, now: float) -> bool:
-        """Looks, whether the processes hold more than they may together."""
+        """Returns whether the processes together hold more than the limit."""
         statuses = dict(_status_of(f"{self._proc}/{pid}") for pid in self._pids())
         sizes = {folder: _sizes(text) for folder, text in statuses.items()}
         total = sum(_total(own, _HELD) for own in sizes.values())
@@ -129,7 +129,7 @@ class MemoryWatch:
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
-    """Returns where the kernel tells of a process's memory, and the status there.
+    """Returns the folder in /proc of a process's memory, and the status there.
 
     Its first thread may have ended, which shows nothing then of what the others hold.
     """
@@ -144,7 +144,7 @@ def _status_of(process: str) -> tuple[str, bytes]:
 
 
 def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, Counter[bytes]]) -> Iterator[str]:
-    """Yields who still runs in the memory of a parent, which waits for it: one for each parent.
+    """Yields processes that run in the memory of a waiting parent: one for each parent.
 
     Copies of a parent, which have memory of their own, can be made to look the same.
     """
@@ -171,7 +171,7 @@ def _read(path: str, *, hidden: bytes = b"") -> bytes:
 
     Args:
         path: Of the file.
-        hidden: What to return for one that may not be read, as a process can have it.
+        hidden: Returned for a file that may not be read, as a process can make it.
     """
     try:
         with open(path, "rb", buffering=0) as file:

@@ -64,7 +64,7 @@ def make_tmpfs(calls: Calls, request: dict[str, Any]) -> dict[str, str]:
     """Mounts the sandbox's tmpfs at `EPISODE`; returns the folders that take its changes, by name.
 
     Args:
-        calls: What it is added to.
+        calls: Receives the system calls.
         request: ``show`` (what `ShownFolders` takes) and the ``names`` of these below `SHOWN`;
             ``layers`` (indices into them, topmost first); ``time_ns`` (that of the workspace, None
             for our own date); ``mounts`` (pairs of index and path inside); ``upper`` (the index of
@@ -128,7 +128,7 @@ def change_root(calls: Calls, root: str) -> None:
 
 
 def mount_own_folders(calls: Calls, request: dict[str, Any]) -> None:
-    """Mounts what every sandbox has of its own: workspace, /tmp, home, terminals, /proc."""
+    """Mounts the sandbox's own folders: workspace, /tmp, home, terminals, /proc."""
     names = request["names"]
     upper, work = (f"{OLD}{upper_folder(request)}/{name}" for name in ("upper", "work"))
     with calls.step("mount the overlay"):
@@ -160,7 +160,7 @@ def mount_overlay(
     """Mounts an overlay.
 
     Args:
-        calls: What it is added to.
+        calls: Receives the system calls.
         request: As that of `make_tmpfs`.
         target: Where to.
         folder: The folder of the layers.
@@ -182,7 +182,7 @@ def mount_overlay(
 def mount_requested(
     calls: Calls, request: dict[str, Any], mounts: Iterable[tuple[int, str]]
 ) -> None:
-    """Mounts what is asked for, seen from the new root while the old one is still there."""
+    """Mounts the requested folders, from the new root while the old one is still there."""
     for index, target in mounts:
         with calls.step(f"mount at {target}"):
             is_folder = request["show"][index]["is_folder"]
@@ -284,7 +284,7 @@ def make_real(path: str) -> None:
 
 
 def _dated(request: dict[str, Any]) -> set[str]:
-    """Returns what a fixed time is given to: links, and folders on the sandbox's own tmpfs."""
+    """Returns the paths that get a fixed time: links, and folders on the sandbox's own tmpfs."""
     targets = [target for _, target in request["mounts"]]
     is_own = {"/": True, "/workspace": not request["layers"], "/proc": False}
     is_own |= dict.fromkeys((*allowed_folders(), *allowed_links()), False)

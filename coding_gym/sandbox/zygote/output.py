@@ -1,4 +1,4 @@
-"""Output that keeps its head and its tail, and forgets the middle while it streams."""
+"""Bounded output: keeps the head and the tail, and drops the middle while it streams."""
 
 
 class BoundedOutput:

@@ -1,9 +1,9 @@
-"""Makes files below one folder from records that nobody vouches for.
+"""Makes files below one folder from untrusted records.
 
 Nothing can be made, changed or linked to outside: each folder is opened by its single name,
 relative to the descriptor of the one above and never through a symbolic link. One folder is open at
 a time and the way back is ``..``, so folders may nest deeper than a path can name or a stack can
-follow. Nobody else may write to the folder meanwhile.
+follow. No other process may write to the folder meanwhile.
 """
 
 import errno

@@ -53,10 +53,10 @@ class PlannedSandbox:
 
     Attributes:
         namespaces: The flags of its clone.
-        program: What makes it.
-        commands: What runs its commands.
-        changed: The folders that hold what is changed in it.
-        shown: What it needs of `ShownFolders`, and the names that this has there.
+        program: Its set-up.
+        commands: Runs its commands.
+        changed: The folders that hold its changes.
+        shown: The folders that it needs of `ShownFolders`, and their names there.
         preload: The interpreter that its Python runs are forks of, if any.
     """
 
@@ -126,7 +126,7 @@ class PlanCache:
 def _plan_sandbox(plan: "Plan", request: dict[str, Any], channel: socket) -> Changes:
     """Plans all that a cloned process does to become the first process of a sandbox.
 
-    Returns the folders that hold what is changed in it.
+    Returns the folders that hold its changes.
     """
     image = request["image"]
     with plan.step("leave the server behind"):
@@ -172,7 +172,7 @@ class Plan(sc.Calls):
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Names what the calls of the block are part of, for the error if one fails."""
+        """Names the step of the calls of the block, for the error if one fails."""
         self._step = name
         with step(name):
             yield

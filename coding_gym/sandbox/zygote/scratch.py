@@ -1,4 +1,4 @@
-"""Removes what overlays and builds left on a disk."""
+"""Removes leftovers of overlays and builds on a disk."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ def remove(folder: str) -> None:
     An overlay's work folder has no permissions at all, and a policy may have taken those of its
     own folders, so each gets them back on the way down. A policy may also have nested them deeper
     than a path can name, or a stack can follow: one is open at a time, and the way back is ``..``.
-    What another process removes meanwhile is passed over.
+    Entries that another process removes meanwhile are skipped.
     """
     with contextlib.suppress(OSError):
         here = _enter(folder)
@@ -33,7 +33,7 @@ def remove(folder: str) -> None:
 
 
 def _enter(name: str, parent: int | None = None) -> int:
-    with contextlib.suppress(PermissionError):  # somebody else's, who may let us in all the same
+    with contextlib.suppress(PermissionError):  # another user's, who may allow us in
         os.chmod(name, 0o700, dir_fd=parent)
     return os.open(name, _FLAGS, dir_fd=parent)
 

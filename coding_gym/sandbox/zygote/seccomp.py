@@ -105,7 +105,7 @@ def no_attributes(machine: str) -> bytes:
 
 
 def no_cutting(machine: str) -> bytes:
-    """Returns a filter that lets nobody cut down a file that may not be written.
+    """Returns a filter that refuses to truncate a file that may not be written.
 
     Landlock before its third version does not know that reading a file can empty it. The flags of
     openat2 are out of a filter's sight.
@@ -127,7 +127,7 @@ def _inspections() -> dict[str, _Block]:
     checks: dict[str, _Block] = {
         # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
         "clone3": [(_RETURN, 0, 0, _ENOSYS)],
-        # Who waits for a child as in vfork must share its memory: so the memory watch takes it.
+        # A parent that waits as in vfork must share its memory: so the memory watch takes it.
         "clone": [
             _argument(0),
             (_IF_BITS, 0, 1, _NAMESPACE_FLAGS),

@@ -79,7 +79,7 @@ def _prepare(config: dict[str, Any]) -> ShownFolders:
 def _become(uid: int, gid: int) -> None:
     """Takes the uid that sandboxes map, keeping capabilities in this user namespace.
 
-    They are what lets `ShownFolders` pass the private folders of the user who owns the zygote.
+    They let `ShownFolders` pass the private folders of the user who owns the zygote.
     """
     if os.getuid() == uid:
         return

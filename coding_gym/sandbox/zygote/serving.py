@@ -48,7 +48,7 @@ def main(
 
     Args:
         channel: To the owner.
-        planned: What to make.
+        planned: The sandbox.
         group: By which this process, and all that it starts, joins the sandbox's control group.
         bell: Its end of the way to its preloader.
     """
@@ -75,7 +75,7 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     Args:
         channel: To the owner.
         runner: Runs commands.
-        operations: What else this kind of sandbox can do, by name.
+        operations: Further operations of this kind of sandbox, by name.
     """
     try:
         while True:
@@ -88,12 +88,11 @@ def warm_up() -> int:
     """Answers requests of our own before there is any sandbox; returns how many commands ran.
 
     Python rewrites its instructions as it learns what they meet (PEP 659), and makes some objects
-    when they are first needed. All sandboxes share what was done before the first clone; what is
-    done in each of them costs each of them a quarter of a megabyte, and its first command some
-    time.
+    when they are first needed. All sandboxes share the work done before the first clone; work in
+    each of them costs each a quarter of a megabyte, and time in its first command.
 
     To be called in the first process of a pid namespace: there, what ends a command's leftovers
-    ends nobody else.
+    ends no other process.
     """
     count = 0
     owner, channel = socket.socketpair()

@@ -97,7 +97,7 @@ class PreparedShell:
 
         Args:
             command: Its text.
-            stdin: The beginning of what it will read.
+            stdin: The beginning of its standard input.
 
         Raises:
             OSError: bash could not be started.
@@ -112,7 +112,7 @@ class PreparedShell:
             raise
 
     def is_there(self) -> bool:
-        """Whether one is to be spared by other commands."""
+        """Whether one exists, which other commands must spare."""
         return self._bash is not None
 
     def take(self, command: bytes, stdin: bytes) -> Bash | None:
@@ -130,7 +130,7 @@ class PreparedShell:
         return bash.feed(*bash.feeds, Feed(self._writer, stdin[len(written) :]))
 
     def end(self) -> None:
-        """Ends it and all else that runs, where it is there."""
+        """Ends it and all other processes, if it exists."""
         bash, self._bash = self._bash, None
         if bash is not None:
             self._enclosure.processes.end()
@@ -139,7 +139,7 @@ class PreparedShell:
 
 
 class LastingShell:
-    """A bash that runs command after command, and what they left running in the background.
+    """A bash that runs command after command, and their background processes.
 
     It reads commands as a script on its standard input: in a loop of ours, a ``break`` of theirs
     would end it. The commands themselves have neither that nor the descriptor of the answers.
@@ -193,7 +193,7 @@ class LastingShell:
         bash.feed(Feed(self._writer, self._script(body, label), closes=False))
         answer = Answer(self._answers, label)
         outcome = command.wait(request["timeout_s"], self._channel, self._memory, answer)
-        # What it has not read would be taken for the beginning of the next command.
+        # Unread input would be run as the beginning of the next command.
         if outcome is Outcome.ANSWERED and not bash.feeds:
             self._last_exit_code = answer.exit_code or 0
             self._take_output(command)
@@ -205,7 +205,7 @@ class LastingShell:
         return command.reply(num_leftovers=num_leftovers, notice=f"[the shell {why}; {_GONE}]\n")
 
     def watch(self) -> None:
-        """Watches what runs in the background until the owner asks for something.
+        """Watches background processes until the owner's next request.
 
         The shell too: a command that forged its answer goes on in it.
         """
@@ -220,7 +220,7 @@ class LastingShell:
                 process_table.reap()
 
     def end(self, why: str) -> None:
-        """Ends it and all that runs in the background; the next command is told."""
+        """Ends it and all background processes; the next output reports that."""
         self._enclosure.processes.end()
         self._forget()
         self._notice = f"[the last shell {why}; {_GONE}]\n"
@@ -238,7 +238,7 @@ class LastingShell:
             raise
 
     def _script(self, command: bytes, label: bytes) -> bytes:
-        """Returns what it reads; it will answer ``label``, ``x``, the exit code, a line feed."""
+        """Returns its script; it will answer ``label``, ``x``, the exit code, a line feed."""
         text = b"eval -- " + spawn.quoted(command) + b" </dev/null %d>&-; " % _ANSWER_DESCRIPTOR
         # Without standard error `set -x` does not show this; a restricted shell may close only.
         text += b"{ builtin printf '%sx%%s\\n' \"$?\" >&%d; } 2>&-\n" % (label, _ANSWER_DESCRIPTOR)

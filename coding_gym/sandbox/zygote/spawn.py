@@ -1,4 +1,4 @@
-"""Starts bash in a kind of sandbox, with pipes for what it reads and prints."""
+"""Starts bash in a kind of sandbox, with pipes for its input and output."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from coding_gym.sandbox.zygote.files import Opener
 from coding_gym.sandbox.zygote.process_table import Processes, all_but_first
 
 BASH = "/bin/bash"
-# What $0 is, and complaints begin with.
+# The value of $0, with which error messages begin.
 NAME = b"bash"
 COMMAND_DESCRIPTOR = 9
 # One argument of exec may not be longer (MAX_ARG_STRLEN, 32 pages).
@@ -33,7 +33,7 @@ class Launcher(Protocol):
     def listeners(self) -> Mapping[int, Callable[[int], bool]]:
         """Descriptors on which the kernel asks for decisions, and the function that answers.
 
-        Whoever waits for a command polls them, and calls the function with the events of
+        `watch.Poller` polls them, and calls the function with the events of
         ``select.poll``; it returns False when the descriptor is closed.
         """
         ...
@@ -112,7 +112,7 @@ class Feed:
 
     Args:
         descriptor: The pipe's end to write to, not blocking.
-        data: What is to be written.
+        data: The bytes to write.
         closes: Whether nothing will follow.
     """
 
@@ -122,7 +122,7 @@ class Feed:
         self._closes = closes
 
     def write(self) -> bool:
-        """Writes what fits now; False when nothing is left to write, or nobody to read it."""
+        """Writes what fits now; False when nothing is left to write, or there is no reader."""
         try:
             while self._data:
                 self._data = self._data[os.write(self.descriptor, self._data) :]
@@ -146,7 +146,7 @@ class Bash:
     Attributes:
         pid: Its process id.
         reader: Where its output can be read, not blocking.
-        feeds: What is still to be written to it.
+        feeds: Data that is still to be written to it.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Bash:
             return False
 
     def feed(self, *feeds: Feed) -> "Bash":
-        """Writes what fits now; the rest is for whoever waits for it. Returns this."""
+        """Writes what fits now; the rest follows during the wait. Returns this."""
         self.feeds = [feed for feed in feeds if feed.write()]
         return self
 
@@ -222,7 +222,7 @@ def fresh(
         launcher: Starts it.
         command: Shell text of any length.
         env: All its environment variables.
-        stdin: What it reads, nothing when empty; or a descriptor to read from, closed here.
+        stdin: Its standard input, or a descriptor to read from, which is closed here.
 
     Raises:
         OSError: As `Bash`.
@@ -259,5 +259,5 @@ def quoted(text: bytes) -> bytes:
 
 
 def assignment(command: bytes) -> bytes:
-    """Returns what `LISTEN` reads."""
+    """Returns the assignment that `LISTEN` reads."""
     return b"BASH_EXECUTION_STRING=" + quoted(command)

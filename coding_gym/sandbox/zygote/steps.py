@@ -9,7 +9,7 @@ class SetupError(Exception):
     """A step of a set-up failed.
 
     Attributes:
-        step: What was tried, such as ``"mount the overlay"``.
+        step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number, 0 where there is none.
         reason: The system's words, one line.
     """

@@ -1,4 +1,4 @@
-"""The door to the kernel: the numbers of system calls, and those that Python lacks as functions.
+"""System calls: the numbers of all, and functions for those that Python lacks.
 
 Everything goes through ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is
 then as safe as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
@@ -138,11 +138,11 @@ class Calls:
     """System calls, each made at once; `plan.Plan` writes the same ones down instead."""
 
     def step(self, name: str) -> AbstractContextManager[None]:
-        """Names what the calls of the block are part of; a failure is then a `SetupError`."""
+        """Names the step of the calls of the block; a failure is then a `SetupError`."""
         return step(name)
 
     def do(self, function: Callable[[], object]) -> None:
-        """Calls a function, for what depends on the calls before it."""
+        """Calls a function that depends on the calls before it."""
         function()
 
     def call(self, name: str, *arguments: object, tolerates: int = 0) -> int:
@@ -204,11 +204,11 @@ class Calls:
         self.call("chdir", path)
 
     def chmod(self, path: str, mode: int) -> None:
-        """Sets the permissions of what is at a path."""
+        """Sets the permissions of a path."""
         self.call("fchmodat", AT_FDCWD, path, mode)
 
     def utime(self, path: str, time_ns: int) -> None:
-        """Dates what is at a path, be it a link."""
+        """Sets the times of a path; links are not followed."""
         times = struct.pack("4q", *divmod(time_ns, _SECOND_NS), *divmod(time_ns, _SECOND_NS))
         self.call("utimensat", AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW)
 
@@ -309,7 +309,7 @@ def clone_tree(path: str) -> int:
 
 
 def attach_tree(descriptor: int, target: str) -> None:
-    """Mounts what `clone_tree` gave."""
+    """Mounts a copy from `clone_tree`."""
     NOW.call("move_mount", descriptor, b"", AT_FDCWD, target, _MOVE_MOUNT_FROM_FD)
 
 
@@ -333,7 +333,7 @@ def personality(value: int) -> int:
 
 
 def drop_effective_capabilities() -> None:
-    """Empties the effective and inheritable sets; what is permitted stays permitted."""
+    """Empties the effective and inheritable sets; the permitted set stays."""
     header = struct.pack("Ii", CAPABILITY_VERSION, 0)
     sets = (ctypes.c_uint32 * 6)()
     NOW.call("capget", header, sets)
@@ -350,7 +350,7 @@ def filter_record(program: bytes) -> bytes:
 def install_filter(program: bytes, flags: int = 0) -> int:
     """Puts a seccomp program (8 bytes per instruction) on this process and all it starts.
 
-    Returns what the flags ask for, such as the descriptor of a listener.
+    Returns the result that the flags ask for, such as the descriptor of a listener.
     """
     return NOW.call("seccomp", SET_FILTER, flags, filter_record(program))
 

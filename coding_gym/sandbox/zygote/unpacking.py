@@ -1,4 +1,4 @@
-"""Makes files again from the tar of a snapshot, whoever wrote it."""
+"""Makes files from the tar of a snapshot, which is not trusted."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Waits for a command in a sandbox, and says what became of it."""
+"""Waits for a command in a sandbox, and reports its outcome."""
 
 import fcntl
 import os
@@ -70,15 +70,15 @@ class Poller:
 
 
 class Answer:
-    """The end of one command, as a shell that lives on says it.
+    """The end of one command, as a shell that lives on reports it.
 
     Args:
-        descriptor: Where the shell says it, not blocking.
-        label: What it begins with. Everything else on the descriptor is that of another command,
+        descriptor: Carries the shell's report, not blocking.
+        label: Its beginning. Everything else on the descriptor is that of another command,
             or forged.
 
     Attributes:
-        exit_code: What it said; None before that.
+        exit_code: The reported one; None before that.
     """
 
     def __init__(self, descriptor: int, label: bytes) -> None:
@@ -115,9 +115,9 @@ class Command:
 
     Attributes:
         shell: As given.
-        output: What it printed so far.
+        output: Its output so far.
         outcome: How the wait for it ended; None before that.
-        is_open: Whether somebody may still write output.
+        is_open: Whether a process may still write output.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Command:
             timeout_s: How long, from when it began.
             channel: The owner's; its end ends this process.
             memory: Looks at the sandbox's processes meanwhile.
-            answer: What a shell that lives on will say.
+            answer: The report of a shell that lives on.
         """
         deadline = self._started + timeout_s
         process = os.pidfd_open(self.shell.pid)
@@ -164,7 +164,7 @@ class Command:
         return self.outcome
 
     def _poller(self, process: int, channel: socket.socket, answer: Answer | None) -> Poller:
-        """Returns what waits for everything; the end of the shell comes first."""
+        """Returns the poller of all descriptors; the end of the shell comes first."""
         poller = Poller(self._enclosure.launcher)
         poller.add(process, lambda _: self._settle(Outcome.ENDED))
         poller.add(self.shell.reader, lambda _: self.read())
@@ -186,12 +186,12 @@ class Command:
         return len(chunk)
 
     def read_all(self) -> None:
-        """Takes the rest of the output, which nobody writes to any more."""
+        """Takes the rest of the output, which has no writer any more."""
         while self.is_open and self.read():
             pass
 
     def read_present(self) -> None:
-        """Takes what was printed until now, even if somebody goes on printing."""
+        """Takes the output until now, even if a process goes on printing."""
         size = fcntl.ioctl(self.shell.reader, _FIONREAD, b"\0\0\0\0")
         left = struct.unpack("i", size)[0]
         while left > 0 and (taken := self.read(min(left, _READ_BYTES))):
@@ -223,11 +223,11 @@ class Command:
     def reply(
         self, *, num_leftovers: int = 0, exit_code: int | None = None, notice: str = ""
     ) -> Reply:
-        """Returns what is said of it once nothing is left of it that should not be.
+        """Returns the reply to the command, after its leftovers were killed.
 
         Args:
             num_leftovers: How many processes it left and that were killed.
-            exit_code: What its shell said; by default what that ended with.
+            exit_code: As its shell reported; by default the shell's own.
             notice: A line that follows the output, whatever its bounds.
         """
         head, tail = self.output.parts()
@@ -287,7 +287,7 @@ class Command:
 
 
 def refused(reason: str, exit_code: int) -> Reply:
-    """Answers as bash does for what could not be started."""
+    """Replies as bash does to a command that could not be started."""
     text = f"bash: {reason}\n".encode()
     size = len(text)
     header = {"exit_code": exit_code, "duration_s": 0.0, "num_bytes": size, "head_bytes": size}
