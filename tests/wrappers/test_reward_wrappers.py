@@ -86,16 +86,6 @@ def test_bad_patches_add_nothing(make: Callable[..., Env], change: str, reason: 
     assert parts == {"resolved": 0.0, "patch_similarity": 0.0, "test_pass": 0.0}
 
 
-def test_changes_that_grading_left_out_do_not_count_as_likeness(make: Callable[..., Env]) -> None:
-    moved = shell("mv shapes.py test_moved.py; echo 'x = 1' > other.py")
-    env = make(PatchSimilarityReward)
-    _, parts, info = play(env, moved, SUBMIT)
-    core: Any = env.unwrapped
-    assert "shapes.py" in info["grade"].dropped_paths
-    assert patch_similarity(core.task.gold_patch, core.patch().text) > 0.2
-    assert parts["patch_similarity"] == 0
-
-
 def test_what_is_inside_does_not_see_the_part(make: Callable[..., Env]) -> None:
     seen: list[dict[str, Any]] = []
 
