@@ -6,11 +6,17 @@ from collections.abc import Callable, Collection, Mapping
 
 from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.protocol import Probe, Promise, Sandbox
+from coding_gym.sandbox.protocol import (
+    DEFAULT_MAX_OUTPUT_BYTES,
+    DEFAULT_TIMEOUT_S,
+    Probe,
+    Promise,
+    Sandbox,
+)
 from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxSpec
 
 _TIMEOUT_S = 10.0
-_UNKNOWN_REMEDY = "run it again; if it keeps failing, report it with this message"
+RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
 _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
@@ -31,10 +37,10 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
         if result.output != "works\n":
             raise SandboxError(f"a first command printed {result.output!r}")
     except SandboxUnavailableError as error:
-        remedy = error.remedy or _UNKNOWN_REMEDY
+        remedy = error.remedy or RUN_AGAIN
         return Probe(available=False, detail=error.problem, remedy=remedy)
     except SandboxError as error:
-        return Probe(available=False, detail=str(error), remedy=_UNKNOWN_REMEDY)
+        return Probe(available=False, detail=str(error), remedy=RUN_AGAIN)
     return None
 
 
@@ -84,12 +90,11 @@ def command_bytes(command: str) -> bytes:
 
 def prepare_run(
     command: str,
-    *,
-    timeout_s: float,
-    max_output_bytes: int,
-    cwd: str | None,
-    env: Mapping[str, str] | None,
-    stdin: bytes,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
 ) -> tuple[bytes, str, dict[str, str]]:
     """Returns a command's text, folder and variables, from the arguments of `Sandbox.run`.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import CodingGymError, SandboxError
+from coding_gym.sandbox.backend_checks import RUN_AGAIN
 from coding_gym.sandbox.cgroups import delegation
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.protocol import Probe, Promise, Sandbox, SandboxBackend
@@ -271,7 +272,7 @@ def _step_remedy(name: str) -> str:
         return f"use Linux 6.6 or later (this is {os.uname().release}), or another backend"
     if "network" in name or "host files" in name:
         return "do not use this backend for policies that you do not trust, and report this"
-    return "run it again; if it keeps failing, report it with this message"
+    return RUN_AGAIN
 
 
 def shortages(num_episodes: int) -> tuple[Shortage, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.host.network import settings
 from coding_gym.sandbox import cgroups
-from coding_gym.sandbox.backend_checks import failed_probe
+from coding_gym.sandbox.backend_checks import RUN_AGAIN, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, fill, open_sandbox, variables
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import make_folder, remove_folder
@@ -48,7 +48,6 @@ _NO_HOST_SETTINGS = {
     "GIT_ATTR_NOSYSTEM": "1",
     "PIP_CONFIG_FILE": "/dev/null",
 }
-_PATIENCE = "run it again; if it keeps failing, report it with this message"
 _NO_LANDLOCK = (
     "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's command line"
 )
@@ -209,7 +208,7 @@ def _remedy(failure: SetupError) -> str:
         return "run with CAP_SETUID and CAP_SETGID, or as an ordinary user"
     if "Landlock" in failure.step:
         return "allow landlock_create_ruleset and its kin in the container's seccomp profile"
-    return _PATIENCE
+    return RUN_AGAIN
 
 
 @cache

@@ -3,7 +3,6 @@
 import posixpath
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Any, Self
 
 from coding_gym.calls import ExecResult
@@ -104,14 +103,7 @@ class ServedSandbox:
         source: str | None = None,
     ) -> ExecResult:
         """Runs a command; a preloaded interpreter may run its Python ``source`` instead."""
-        text, _, variables = prepare_run(
-            command,
-            timeout_s=timeout_s,
-            max_output_bytes=max_output_bytes,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-        )
+        text, _, variables = prepare_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         here = self.workdir
         request = {
             "op": "run",
@@ -137,14 +129,7 @@ class ServedSandbox:
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Starts a command ahead; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
-        text, _, _ = prepare_run(
-            command,
-            timeout_s=DEFAULT_TIMEOUT_S,
-            max_output_bytes=DEFAULT_MAX_OUTPUT_BYTES,
-            cwd=None,
-            env=None,
-            stdin=stdin,
-        )
+        text, _, _ = prepare_run(command, stdin=stdin)
         self._call({"op": "prepare", "stdin_bytes": len(stdin)}, text + stdin)
 
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
@@ -212,12 +197,7 @@ class ServedSandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(

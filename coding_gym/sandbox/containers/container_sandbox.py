@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
-from types import TracebackType
 from typing import Self
 
 from coding_gym.calls import ExecResult
@@ -99,14 +98,7 @@ class ContainerSandbox(OwnerHandle):
         stdin: bytes = b"",
     ) -> ExecResult:
         """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        text, folder, variables = prepare_run(
-            command,
-            timeout_s=timeout_s,
-            max_output_bytes=max_output_bytes,
-            cwd=cwd,
-            env=env,
-            stdin=stdin,
-        )
+        text, folder, variables = prepare_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
         kept = BoundedOutput(max_output_bytes)
         result = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
         output, truncated = render_output(*kept.parts(), kept.num_bytes)
@@ -197,12 +189,7 @@ class ContainerSandbox(OwnerHandle):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _put(self, snapshot: Snapshot) -> None:
