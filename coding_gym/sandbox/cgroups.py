@@ -231,7 +231,7 @@ def _step_down(here: Path) -> None:
 
 
 def _ancestry(pid: str) -> Iterator[str]:
-    """Gives a process and those above it."""
+    """Yields a process and those above it."""
     while pid != "0":
         yield pid
         pid = (proc_stat.fields(pid) or "00")[proc_stat.PARENT]

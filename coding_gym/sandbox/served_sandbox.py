@@ -125,7 +125,7 @@ class ServedSandbox:
         try:
             return _result(header, body)
         except (KeyError, TypeError) as error:
-            raise self._channel.give_up(f"the sandbox answered nonsense: {error!r}") from error
+            raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
     def prepare(self, command: str, *, stdin: bytes = b"") -> None:
         """Starts a command ahead; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""

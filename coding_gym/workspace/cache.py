@@ -176,7 +176,7 @@ def collect_garbage(
 def _doomed(
     entries: Sequence[CacheEntry], unused_for_s: float | None, max_bytes: int | None
 ) -> Iterator[CacheEntry]:
-    """Gives those of the entries, the least recently used of which is first, that are to go."""
+    """Yields the entries to remove; the least recently used ones come first in ``entries``."""
     now = datetime.now(UTC)
     left = sum(entry.num_bytes for entry in entries)
     for entry in entries:

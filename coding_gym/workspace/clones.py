@@ -143,7 +143,7 @@ def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) ->
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(
             f"task {task.task_id}: field {field!r} names {commit}, which "
-            f"{without_password(tree.repository)} does not have; fetch it there, or mend the row"
+            f"{without_password(tree.repository)} does not have; fetch it there, or fix the row"
         )
     damaged = "index-pack" in str(error) or "early EOF" in str(error)
     hint = "; it lacks objects of its history: run git fetch --refetch there" if damaged else ""

@@ -91,7 +91,7 @@ class Answer:
         """Takes the next bytes.
 
         Raises:
-            ValueError: The last line is nonsense.
+            ValueError: The last line is malformed.
         """
         text = self._pending + data
         if not self._has_begun:

@@ -94,7 +94,7 @@ class _TarContent:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Content]:
-    """Gives the files of an image.
+    """Yields the files of an image.
 
     Raises:
         InvalidArgumentError: There is nothing at the path, or it is no folder and no tar.

@@ -68,7 +68,7 @@ def read_manifest(content: Content, reference: str = "") -> Manifest:
 
     Raises:
         InvalidArgumentError: It is malformed, a digest is wrong, it is for another kind of machine,
-            or it is not clear which of several images is meant.
+            or the reference does not choose exactly one image.
     """
     for name, find in (("manifest.json", _find_docker), ("index.json", _find_oci)):
         if (file := content.open(name)) is None:

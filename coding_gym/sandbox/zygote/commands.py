@@ -167,7 +167,7 @@ class Commands:
             return self._watch(self._start(request, body), request, started, kept)
 
     def _are_too_many(self, kept: Set[int]) -> bool:
-        """Whether processes leave too little room for a command beside them."""
+        """Whether so many processes run that a command beside them may not start."""
         room = min(_NUM_OWN_PROCESSES, self._num_processes // 2)
         return num_threads(kept) > self._num_processes - room
 

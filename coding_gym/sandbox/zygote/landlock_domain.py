@@ -141,13 +141,13 @@ class DomainLauncher:
         self, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Mapping[int, int]
     ) -> int:
         """Starts bash; see `coding_gym.sandbox.zygote.spawn.Launcher.start`."""
-        told, tell = socket.socketpair()
-        with told, tell:
+        receiver, sender = socket.socketpair()
+        with receiver, sender:
             pid = os.fork()
             if pid == 0:
-                self._become_bash(arguments, env, descriptors, tell)
-            tell.close()
-            listener = _hear(told, pid)
+                self._become_bash(arguments, env, descriptors, sender)
+            sender.close()
+            listener = _hear(receiver, pid)
             self.listeners[listener] = partial(self._attend, listener)
         self._num_tasks += 1
         return pid
@@ -167,7 +167,7 @@ class DomainLauncher:
         arguments: list[bytes],
         env: Mapping[bytes, bytes],
         descriptors: Mapping[int, int],
-        tell: socket.socket,
+        sender: socket.socket,
     ) -> None:
         """Replaces a forked process by bash; never returns."""
         try:
@@ -179,16 +179,16 @@ class DomainLauncher:
             landlock_rights.enforce(self._ruleset)
             sc.install_filter(seccomp.no_attributes(sc.machine()))
             asks = seccomp.ask_init(sc.machine(), (*_CALLS, *_FORKS))
-            socket.send_fds(tell, [b"+"], [sc.install_filter(asks, _NEW_LISTENER)])
+            socket.send_fds(sender, [b"+"], [sc.install_filter(asks, _NEW_LISTENER)])
             # Out of the way of the numbers that bash gets.
-            tell = socket.socket(fileno=fcntl.fcntl(tell, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN))
+            sender = socket.socket(fileno=fcntl.fcntl(sender, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN))
             for there, here in descriptors.items():
                 os.dup2(here, there)
                 os.set_inheritable(there, True)  # where both are the same
             resource.setrlimit(resource.RLIMIT_NOFILE, (self._num_open_files,) * 2)
             os.execve(BASH, arguments, env)  # noqa: S606 - a shell is wanted
         except OSError as error:
-            tell.sendall(b"-%d" % (error.errno or errno.EIO))
+            sender.sendall(b"-%d" % (error.errno or errno.EIO))
         finally:
             os._exit(126)
 
@@ -233,10 +233,10 @@ class DomainLauncher:
             os.close(target)
 
 
-def _hear(told: socket.socket, pid: int) -> int:
+def _hear(receiver: socket.socket, pid: int) -> int:
     """Returns the listener that a forked process sends before it becomes bash."""
-    mark, listeners = wire.receive_descriptors(told, 1, 1)
-    reason = told.recv(16).lstrip(b"-")
+    mark, listeners = wire.receive_descriptors(receiver, 1, 1)
+    reason = receiver.recv(16).lstrip(b"-")
     if mark == b"+" and listeners and not reason:
         return listeners[0]
     os.waitpid(pid, 0)

@@ -1,6 +1,6 @@
 """Watches how much memory the processes of a sandbox hold, where no cgroup bounds it.
 
-Init looks from time to time while a command runs, more often the less room there is. A look adds
+Init looks from time to time while a command runs, more often as less memory is left. A look adds
 up what every process holds in private memory, shared memory, swap and page tables. Where that, or
 the address space, surpasses the limit, memory is counted closely: once where several share it, and
 by the size of its mapping where it is shared and anonymous, since such pages can be kept out of
