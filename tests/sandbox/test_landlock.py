@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from coding_gym.sandbox import (
     SandboxLimits,
     SandboxSpec,
     default_interpreter,
+    zygotes,
 )
 from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
@@ -240,6 +242,19 @@ def test_parked_descriptors_keep_no_other_sandbox_from_working(sandbox: Sandbox)
             for _ in range(5):
                 assert sandbox.run("echo on").output == "on\n"
             assert not running.done()
+
+
+def test_more_descriptors_are_sent_for_a_sandbox_than_commands_can_park() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    stop_zygotes()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard // 4), hard))
+    try:
+        with _BACKEND.open(SandboxSpec()):
+            zygote = zygotes.zygote("folder", os.geteuid(), os.getegid())
+            assert resource.prlimit(zygote.pid, resource.RLIMIT_NOFILE)[0] == hard
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        stop_zygotes()
 
 
 def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:

@@ -119,8 +119,6 @@ def _confine(
         sc.personality(_ADDR_NO_RANDOMIZE)
         sc.drop_effective_capabilities()
     _restrain(limits)
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with step("enforce the Landlock rules"):
         landlock_rights.enforce(outer)
         os.close(outer)

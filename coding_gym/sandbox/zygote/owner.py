@@ -1,6 +1,7 @@
 """The owner's side of a zygote: its orders and requests, and the watch over its end."""
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -51,6 +52,9 @@ def serve(
             for the owner: its end of the channel and, where it has to be killed if it hangs, the
             process.
     """
+    # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()
     poller.register(owner, select.POLLIN)
     poller.register(control, select.POLLIN)

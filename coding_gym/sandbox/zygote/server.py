@@ -2,7 +2,6 @@
 
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -34,9 +33,6 @@ def main(control: socket.socket, owner: int, config: dict[str, Any]) -> None:
         os._exit(1)
     # The kernel reaps the ended sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     plans, preloaders = PlanCache(shown, control), Preloaders()
     # Everything is loaded, and the folders that modules came from may, in a sandbox, be those of
     # whoever runs there.
