@@ -38,6 +38,8 @@ _CHUNK_BYTES = 1 << 18
 # Bounds on what one layer may unpack to: the size of the tar, and of all its files, holes included;
 # and the number of its entries of any kind.
 MAX_BYTES, MAX_ENTRIES = 64 << 30, 2_000_000
+# The paths of removals stay in memory up to the end of the layer.
+MAX_REMOVAL_CHARS = 64 << 20
 # No header of a real archive comes near: a path and some attributes.
 _MAX_HEADER_BYTES = 4 << 20
 # No program in a sandbox could open a longer path; no real image nests folders deeper.
@@ -217,7 +219,8 @@ class _Unpacker:
         self._has_removals = has_removals
         self._num_bytes = 0
         self._num_entries = 0
-        self._removals: list[Parts] = []
+        self._removals: list[str] = []
+        self._num_removal_chars = 0
         self.skipped: list[str] = []
 
     def unpack(self, stream: _LayerStream) -> None:
@@ -225,8 +228,9 @@ class _Unpacker:
             self._place(member, stream)
             self._check_count()
         # The entries of the layer itself stay, whether they come before or after a removal.
-        for parts in self._removals:
-            self._remove(parts)
+        # A removal below another one's name needs a folder there, and comes first.
+        for path in sorted(self._removals, key=lambda path: path.count("/"), reverse=True):
+            self._remove(tuple(path.split("/")))
             self._check_count()
 
     def _members(self, stream: _LayerStream) -> Iterator[tarfile.TarInfo]:
@@ -317,7 +321,12 @@ class _Unpacker:
                 raise InvalidArgumentError(f"{shown(parts)!r} removes something and is not empty")
             if name.removeprefix(_REMOVAL) in {"", ".", ".."}:
                 raise InvalidArgumentError(f"{shown(parts)!r} removes no name")
-            self._removals.append(parts)
+            self._removals.append("/".join(parts))
+            self._num_removal_chars += len(self._removals[-1])
+            if self._num_removal_chars > MAX_REMOVAL_CHARS:
+                raise InvalidArgumentError(
+                    f"the paths that it removes have more than {MAX_REMOVAL_CHARS} characters"
+                )
 
     def _remove(self, parts: Parts) -> None:
         """Has an overlay hide the entries of lower layers that an entry removes."""

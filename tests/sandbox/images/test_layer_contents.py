@@ -124,7 +124,8 @@ def test_what_a_layer_removes_and_has_is_new(root: Path, unpack: Unpack, *, swap
     assert os.getxattr(root / "d", "user.overlay.opaque") == b"y"
     unpack(entry(".wh.e"), entry("e", "x"), folder("e"))
     unpack(entry("f", "x"), entry(".wh.f"), folder("f"))
-    for name in ("e", "f"):
+    unpack(entry(".wh.g"), entry("g/.wh.below"), entry("g/.wh.h"), entry("g/h/.wh..wh..opq"))
+    for name in ("e", "f", "g"):
         assert os.getxattr(root / name, "user.overlay.opaque") == b"y"
 
 
