@@ -6,8 +6,10 @@ engine has left the host's namespaces; the one of sandboxes in folders of the ho
 
 import atexit
 import contextlib
+import errno
 import os
 import platform
+import resource
 import select
 import signal
 import socket
@@ -107,7 +109,7 @@ class Zygote:
         with self._lock, _entrance(group) as entrance:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                socket.send_fds(self._control, [b"+" if entrance else b"-"], entrance)
+                self._send_entrance(entrance)
                 self._control.sendall(wire.pack(request))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
@@ -198,6 +200,24 @@ class Zygote:
         except ValueError:  # another thread closed it just now
             return True
         return bool(poll.poll(0))
+
+    def _send_entrance(self, entrance: list[int]) -> None:
+        """Sends the byte before a request, with the descriptor by which a process joins a group.
+
+        Those that commands of this user have parked count too, up to this process's own limit.
+        """
+        mark = [b"+" if entrance else b"-"]
+        try:
+            socket.send_fds(self._control, mark, entrance)
+        except OSError as error:
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            if error.errno != errno.ETOOMANYREFS or soft == hard:
+                raise
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            try:
+                socket.send_fds(self._control, mark, entrance)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S

@@ -6,12 +6,15 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -255,6 +258,26 @@ def test_more_descriptors_are_sent_for_a_sandbox_than_commands_can_park() -> Non
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         stop_zygotes()
+
+
+def test_parked_descriptors_keep_no_sandbox_from_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    send = socket.send_fds
+
+    def send_few(*arguments: Any) -> int:
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < hard:
+            raise OSError(errno.ETOOMANYREFS, "parked")
+        return send(*arguments)
+
+    monkeypatch.setattr(socket, "send_fds", send_few)
+    group: Any = SimpleNamespace(open_entrance=lambda: os.open(os.devnull, os.O_WRONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
+    try:
+        with ExitStack() as undo:
+            zygotes.zygote("folder", os.geteuid(), os.getegid()).open({}, group, undo).close()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard // 2, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_packages_of_the_interpreter_are_not_found_rather_than_refused(sandbox: Sandbox) -> None:
