@@ -41,7 +41,7 @@ class _FolderContent:
     def open(self, name: str) -> IO[bytes] | None:
         try:
             path = (self._folder / name).resolve()
-        except ValueError:  # no name that a file can have
+        except (ValueError, RuntimeError):  # no name that a file can have; links in a circle
             return None
         if not path.is_relative_to(self._folder) or not path.is_file():
             return None

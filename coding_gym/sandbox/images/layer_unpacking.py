@@ -247,7 +247,8 @@ class _Unpacker:
             stream.bound(_MAX_HEADER_BYTES)
 
     def _check_count(self) -> None:
-        if self._num_entries + self._placer.num_implied > MAX_ENTRIES:
+        # An entry that is left out counts twice; each of its attributes may be.
+        if self._num_entries + self._placer.num_implied + len(self.skipped) > MAX_ENTRIES:
             raise InvalidArgumentError(f"it has more than {MAX_ENTRIES} entries")
 
     def _place(self, member: tarfile.TarInfo, stream: _LayerStream) -> None:

@@ -149,6 +149,12 @@ def test_too_many_entries_are_refused(refused_layer: RefusedLayer) -> None:
     assert "more than 3 entries" in refused_layer(*(entry(str(n)) for n in range(4)), MAX_ENTRIES=3)
 
 
+def test_attributes_that_are_left_out_count_as_entries(refused_layer: RefusedLayer) -> None:
+    file, content = entry("file")
+    file.pax_headers = {f"SCHILY.xattr.security.{n}": "x" for n in range(4)}
+    assert "more than 3 entries" in refused_layer((file, content), MAX_ENTRIES=3)
+
+
 def test_too_long_paths_of_removals_are_refused(refused_layer: RefusedLayer) -> None:
     removals = (entry(f"{'folder/' * 9}.wh.{n}") for n in range(4))
     assert "more than 200 characters" in refused_layer(*removals, MAX_REMOVAL_CHARS=200)
