@@ -189,6 +189,8 @@ _HUGE = (1 << 63) - 1
         ((_PLACE, Record(FIFO, b"x", num_shared=-1)), "more than there is"),
         ((_PLACE, encode(_FOLDER).replace(b"atime=0", b"atime=z")), "literal"),
         ((_PLACE, encode(_FOLDER).replace(b"40 atime", b"-4 atime")), "cannot be"),
+        ((_PLACE, encode(_FOLDER).replace(b"40 atime=0", b"40 atime=9")), "a time"),
+        ((_PLACE, encode(_FOLDER)[:124] + b"-0000001000" + encode(_FOLDER)[135:]), "of -512 bytes"),
         ((_PLACE, _with_attribute("trusted.x")), "named"),
         ((_PLACE, _with_attribute("user.\0"), END), "null"),
     ],

@@ -79,6 +79,8 @@ def read(reader: ChunkReader) -> Record | None:
     keywords: dict[bytes, bytes] = {}
     if block[_KIND] == _KEYWORDS:
         size = int(block[_SIZE], 8)
+        if size < 0:
+            raise ValueError(f"keywords of {size} bytes")
         data = reader.read(size + -size % BLOCK_BYTES + BLOCK_BYTES)
         keywords, block = _parsed_keywords(data[:size]), data[-BLOCK_BYTES:]
     if block == _EMPTY:
@@ -164,7 +166,10 @@ def _extents(text: bytes, size: int) -> Extents:
 
 
 def _nanoseconds(keywords: dict[bytes, bytes], name: bytes) -> int:
-    return int(keywords.get(name, b"0").replace(b".", b""))
+    found = int(keywords.get(name, b"0").replace(b".", b""))
+    if abs(found) > _MAX_SIZE * 10**9:
+        raise ValueError("a time that no file can have")
+    return found
 
 
 def _xattr_keyword(name: str) -> bytes:
