@@ -1,5 +1,6 @@
 """The owner's handle of a sandbox with an inner server."""
 
+import logging
 import posixpath
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -21,6 +22,7 @@ from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapsho
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 from coding_gym.sandbox.zygote import wire
 
+_log = logging.getLogger(__name__)
 # Time for a reply beyond the command's own time limit.
 _ANSWER_TIMEOUT_S = 30.0
 _RESTORE_TIMEOUT_S = 60.0
@@ -114,7 +116,7 @@ class ServedSandbox:
             "stdin_bytes": len(stdin),
             "is_plain": cwd is None and not env and not stdin,
         }
-        if source is not None:
+        if source is not None and self._spec.preload:
             request["source"] = source
         header, body = self._call(
             request,
@@ -122,6 +124,8 @@ class ServedSandbox:
             timeout_s=float(timeout_s) + _ANSWER_TIMEOUT_S,
             max_body_bytes=max_output_bytes + _SLACK_BYTES,
         )
+        if header.get("is_cold"):
+            _log.debug("a Python run started cold, without %s", ", ".join(self._spec.preload))
         try:
             return _result(header, body)
         except (KeyError, TypeError) as error:

@@ -11,11 +11,12 @@ from typing import Any
 
 from coding_gym.sandbox.zygote import spawn
 from coding_gym.sandbox.zygote.memory import MemoryWatch
-from coding_gym.sandbox.zygote.preloaders import PreloadedLauncher
+from coding_gym.sandbox.zygote.preloaders import PreloadedLauncher, PreloadedPython
 from coding_gym.sandbox.zygote.process_table import num_threads
 from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
 from coding_gym.sandbox.zygote.spawn import NAMESPACE, Enclosure
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, Reply, refused
+from coding_gym.sandbox.zygote.wire import header_text, parse
 
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
 _WORKSPACE = "/workspace"
@@ -200,7 +201,10 @@ class Commands:
             num_leftovers = self._finish(command, outcome, kept)
         finally:
             shell.close()
-        return command.reply(num_leftovers=num_leftovers)
+        header, body = command.reply(num_leftovers=num_leftovers)
+        if "source" in request and not isinstance(shell, PreloadedPython):
+            header = header_text(parse(header) | {"is_cold": True})
+        return header, body
 
     def _finish(self, command: Command, outcome: Outcome, kept: Set[int]) -> int:
         """Ends all that is left, takes the rest of the output, returns how many were killed."""

@@ -110,7 +110,7 @@ class PlanCache:
     def _plan(self, request: dict[str, Any]) -> PlannedSandbox:
         request["names"] = [self._shown.place(item) for item in request["show"]]
         preload = preloaders.planned(request)
-        plan = Plan(CHANNEL + 1 if preload is None else preloaders.BELL + 1)
+        plan = Plan(CHANNEL + 1 if preload is None else preloaders.REQUESTS + 1)
         changed = _plan_sandbox(plan, request, self._channel)
         keys = map(self._shown.key, request["show"])
         return PlannedSandbox(

@@ -2,10 +2,14 @@
 
 It runs as ``python -s -S -c`` under the interpreter of a task's environment (Python 3.6 or later),
 in a root without anything of a sandbox. Until a fork is sealed it runs nothing but the standard
-library and the modules that it was told to import. It never reads the request of a run: it sees a
-byte of the first process, forks, and the fork asks the first process for the request itself.
+library and the modules that it was told to import. The preloader never reads the request of a run:
+it receives a byte of the first process and forks, and the fork reads the request.
 
-Arguments: the modules as JSON, and the folders that they are in.
+A fork copies every page of memory that it writes to, and counting references is writing. So what
+all forks need is computed before, and they touch few objects before the source runs.
+
+Arguments: a JSON object (``modules``, ``filter``, ``num_capabilities``), and the folders that the
+modules are in.
 """
 
 import array
@@ -13,7 +17,9 @@ import ctypes
 import gc
 import json
 import linecache
+import marshal
 import os
+import resource
 import select
 import signal
 import socket
@@ -22,22 +28,24 @@ import sys
 
 TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 _CONTROL = 3
 _IDLE_MS = 300 * 1000
 _NEW_PID = 0x20000000
-_RLIMIT_DATA = 2
 _NUM_NAMESPACES = 7
 _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 22, 24, 28
-_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _SECCOMP_FILTER = 2
 _SECUREBITS_LOCKED = 0xEF
 _CAPABILITY_VERSION = 0x20080522
 _CLOSE_RANGE = 436  # its number on every architecture
 
 libc = ctypes.PyDLL(None, use_errno=True)
+libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+libc.syscall.argtypes = [ctypes.c_long] * 4
+libc.capset.argtypes = [ctypes.c_char_p] * 2
+ctypes.pythonapi.Py_IncRef.argtypes = [ctypes.py_object]
 
 
 def require(result: int) -> None:
@@ -49,8 +57,90 @@ def require(result: int) -> None:
 
 def prctl(option: int, first: int = 0, second: int = 0) -> None:
     """Sets an attribute of this process."""
-    longs = [ctypes.c_ulong(value) for value in (first, second, 0, 0)]
-    require(libc.prctl(option, *longs))
+    require(libc.prctl(option, first, second, 0, 0))
+
+
+def stream(descriptor: int) -> socket.socket:
+    """Returns the socket of a descriptor."""
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
+
+
+def fork() -> int:
+    """Forks without calling what modules registered for that; returns 0 in the child."""
+    pid: int = libc.fork()
+    require(pid)
+    return pid
+
+
+def import_all(modules: "Iterable[str]") -> "list[Callable[[], object]]":
+    """Imports modules; returns the functions that they want to be called in every fork.
+
+    Those of `threading` and `logging` are left out: they renew locks that other threads may hold,
+    and there are no other threads. Python before 3.7 has no such functions.
+    """
+    functions = []
+    register: Any = getattr(os, "register_at_fork", None)
+
+    def record(**given: "Callable[[], object]") -> None:
+        register(**given)
+        function = given.get("after_in_child")
+        if function is not None and function.__module__ not in ("threading", "logging"):
+            functions.append(function)
+
+    if register is not None:
+        vars(os)["register_at_fork"] = record
+    for module in modules:
+        __import__(module)
+    if register is not None:
+        vars(os)["register_at_fork"] = register
+    if "threading" in sys.modules:
+        thread = sys.modules["threading"].main_thread()
+        functions.append(getattr(thread, "_set_native_id", int))  # from Python 3.8 on
+    if len(sys._current_frames()) > 1:
+        os._exit(1)  # a module started a thread, which no fork would have
+    return functions
+
+
+class Seal:
+    """Gives up, for good, all that a command of a sandbox lacks.
+
+    Args:
+        num_capabilities: How many the kernel knows.
+        code: The filter on system calls.
+    """
+
+    def __init__(self, num_capabilities: int, code: bytes) -> None:
+        # All that is the same in each fork.
+        self.capabilities = range(num_capabilities)
+        self.header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+        self.no_capabilities = bytes(24)
+        self.code = ctypes.create_string_buffer(code, len(code))
+        record = struct.pack("H6xQ", len(code) // 8, ctypes.addressof(self.code))
+        self.filter = ctypes.create_string_buffer(record, len(record))
+        self.filter_at = ctypes.addressof(self.filter)
+
+    def apply(self, limits: "list[tuple[int, int]]") -> None:
+        """Seals this process, which has just entered the user namespace of a sandbox.
+
+        The kernel gave it all capabilities there, none of them ambient. The preloader has given up
+        gaining privileges by an exec.
+
+        Args:
+            limits: Pairs of a resource and its limit.
+        """
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        for kind, value in limits:
+            resource.setrlimit(kind, (value, value))
+        prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+        for capability in self.capabilities:
+            prctl(_PR_CAPBSET_DROP, capability)
+        require(libc.capset(self.header, self.no_capabilities))
+        prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, self.filter_at)
+        # Last: from here on other processes of the sandbox can read and write its memory.
+        prctl(_PR_SET_DUMPABLE, 1)
 
 
 def receive(channel: socket.socket, most: int) -> "tuple[bytes, list[int]]":
@@ -68,10 +158,14 @@ class Scene:
 
     Its first message brings its namespaces: pid first, then user, then the others; and, where it
     has a control group, the file by which a process joins that.
+
+    Args:
+        bell: Brings that message, and one for each run.
+        requests: Brings the requests of the runs; only forks read them.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self.bell = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptor)
+    def __init__(self, bell: int, requests: int) -> None:
+        self.bell, self.requests = stream(bell), stream(requests)
         self.descriptors: list[int] = []
 
     def attend(self) -> "bool | None":
@@ -86,14 +180,14 @@ class Scene:
             self.descriptors = found
             return True
         require(libc.setns(self.descriptors[0], _NEW_PID))
-        if os.fork():
+        if fork():
             return True
         try:
             self.enter()
-            if os.fork():
+            if fork():
                 os._exit(0)  # so that the sandbox's first process adopts the fork
         except BaseException:  # noqa: BLE001 - nothing may go on in the copy of the preloader
-            os._exit(1)
+            self.fail()
         return None
 
     def enter(self) -> None:
@@ -103,9 +197,17 @@ class Scene:
         for descriptor in self.descriptors[1:_NUM_NAMESPACES]:
             require(libc.setns(descriptor, 0))
 
+    def fail(self) -> None:
+        """Ends this fork; the first process does not wait for it."""
+        try:
+            self.requests.shutdown(socket.SHUT_RDWR)
+        finally:
+            os._exit(1)
+
     def end(self) -> None:
         """Lets go of the sandbox's namespaces."""
         self.bell.close()
+        self.requests.close()
         for descriptor in self.descriptors:
             os.close(descriptor)
 
@@ -113,6 +215,9 @@ class Scene:
 def serve(control: socket.socket) -> Scene:
     """Forks on request; returns the scene of the run in a fork, ends the process when idle."""
     scenes: dict[int, Scene] = {}
+    # Neither is ever freed: in a fork, their sockets would close descriptors that the run opened.
+    ctypes.pythonapi.Py_IncRef(control)
+    ctypes.pythonapi.Py_IncRef(scenes)
     poller = select.poll()
     poller.register(control, select.POLLIN)
     while True:
@@ -121,12 +226,11 @@ def serve(control: socket.socket) -> Scene:
             os._exit(0)
         for descriptor, _ in ready:
             if descriptor == control.fileno():
-                data, found = receive(control, 1)
+                data, found = receive(control, 2)
                 if not data:
                     os._exit(0)
-                for bell in found:
-                    scenes[bell] = Scene(bell)
-                    poller.register(bell, select.POLLIN)
+                scenes[found[0]] = Scene(*found)
+                poller.register(found[0], select.POLLIN)
                 continue
             scene = scenes[descriptor]
             try:
@@ -142,54 +246,22 @@ def serve(control: socket.socket) -> Scene:
 
 def ask(scene: Scene) -> "dict[str, Any]":
     """Tells the first process who runs and how to reach it; returns the request of the run."""
-    ours, theirs = socket.socketpair()
     stdin, feed = os.pipe()
     reader, output = os.pipe()
-    parts = array.array("i", [theirs.fileno(), reader, output, feed])
+    parts = array.array("i", [reader, output, feed])
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, parts)]
-    scene.bell.sendmsg([struct.pack("<I", os.getpid())], ancillary)
-    theirs.close()
-    data = b""
-    while True:
-        chunk = ours.recv(1 << 16)
-        if not chunk:
-            break
-        data += chunk
-    request: dict[str, Any] = json.loads(data.decode())
+    scene.requests.sendmsg([struct.pack("<I", os.getpid())], ancillary)
+    (size,) = struct.unpack("<I", scene.requests.recv(4, socket.MSG_WAITALL))
+    text = scene.requests.recv(size, socket.MSG_WAITALL)
+    request: dict[str, Any] = marshal.loads(text)  # noqa: S302 - of the first process
     os.dup2(stdin, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    require(libc.syscall(*(ctypes.c_long(word) for word in (_CLOSE_RANGE, 3, 0x7FFFFFFF, 0))))
+    require(libc.syscall(_CLOSE_RANGE, 3, 0x7FFFFFFF, 0))
     return request
 
 
-def seal(request: "dict[str, Any]") -> None:
-    """Gives up, for good, all that a command of the sandbox lacks."""
-    import resource
-
-    os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, hard = resource.getrlimit(_RLIMIT_DATA)
-    resource.setrlimit(_RLIMIT_DATA, (hard, hard))
-    for kind, value in request["limits"]:
-        resource.setrlimit(kind, (value, value))
-    prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
-    prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
-    for capability in range(request["num_capabilities"]):
-        prctl(_PR_CAPBSET_DROP, capability)
-    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
-    require(libc.capset(header, bytes(24)))
-    prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    prctl(_PR_SET_DUMPABLE, 1)
-    code = ctypes.create_string_buffer(bytes.fromhex(request["filter"]))
-    record = struct.pack("H6xQ", (len(code) - 1) // 8, ctypes.addressof(code))
-    filter_at = ctypes.create_string_buffer(record)
-    prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, ctypes.addressof(filter_at))
-    while os.getppid() != 1:  # the process between, which ends just now
-        select.select([], [], [], 0.0001)
-
-
-def is_shadowed(folders: "Iterable[str]", known: "set[str]") -> bool:
+def is_shadowed(folders: "Iterable[str]", known: "frozenset[str]") -> bool:
     """Whether a folder has a module of a name that the preloader has imported already."""
     for folder in folders:
         try:
@@ -201,16 +273,25 @@ def is_shadowed(folders: "Iterable[str]", known: "set[str]") -> bool:
     return False
 
 
-def run(request: "dict[str, Any]", base: "list[str]", preloaded: "list[str]") -> None:
-    """Runs the source as ``__main__``; returns as it ends, or begins cold in this process."""
+def run(
+    request: "dict[str, Any]", base: "list[str]", preloaded: "list[str]", known: "frozenset[str]"
+) -> None:
+    """Runs the source as ``__main__``; returns as it ends, or begins cold in this process.
+
+    Args:
+        request: ``source``, ``cwd``, ``env``.
+        base: The search path of a cold start.
+        preloaded: The folders of the modules that were imported ahead.
+        known: The first parts of the names of all modules that were imported.
+    """
     os.chdir(request["cwd"])
     # As from the bash that starts it cold.
     own = dict(request["env"], PWD=request["cwd"], SHLVL="0")
-    os.environ.clear()
-    os.environ.update(own)
+    for name in own:
+        os.environ[name] = own[name]
     where = [folder for folder in own.get("PYTHONPATH", "").split(os.pathsep) if folder]
     where = [os.getcwd()] + [folder for folder in where if folder not in preloaded]
-    if is_shadowed(where, {name.split(".")[0] for name in sys.modules}):
+    if is_shadowed(where, known):
         command = [sys.executable, "-I", "-S", "-c", request["source"]]
         os.execve(sys.executable, command, os.environ)  # noqa: S606 - no shell is wanted
     sys.argv[:] = ["-c"]
@@ -241,18 +322,23 @@ if __name__ == "__main__":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     paths = [path for path in sys.path if path]
     sys.path[:] = paths + sys.argv[2:]
-    for module in json.loads(sys.argv[1]):
-        __import__(module)
-    import resource  # noqa: F401 - for every fork
-
+    config = json.loads(sys.argv[1])
+    after_fork = import_all(config["modules"])
+    names = frozenset(name.split(".")[0] for name in sys.modules)
+    seal = Seal(config["num_capabilities"], bytes.fromhex(config["filter"]))
+    os.environ.clear()
     gc.collect()
     gc.disable()
     if hasattr(gc, "freeze"):
         gc.freeze()
-    asked = serve(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CONTROL))
+    asked = serve(stream(_CONTROL))
     try:
         order = ask(asked)
-        seal(order)
+        seal.apply(order["limits"])
     except BaseException:  # noqa: BLE001 - unsealed, it must not go on
-        os._exit(1)
-    run(order, paths, sys.argv[2:])
+        asked.fail()
+    while os.getppid() != 1:  # the process between, which ends just now
+        select.select([], [], [], 0.0001)
+    for function in after_fork:
+        function()
+    run(order, paths, sys.argv[2:], names)

@@ -5,15 +5,16 @@ the server's user and pid namespaces, from where a fork can enter those of a san
 mount namespace of its own with the host's system folders, the interpreter and the folders of the
 modules, at the paths that they have in sandboxes. A sandbox reaches its preloader by the *bell*, a
 socket over which its first process sends its namespaces once, and then a byte for every fork.
+The fork reads its request from another socket, and says there which process it is.
 """
 
+import contextlib
 import json
+import marshal
 import os
 import resource
-import select
 import socket
 import struct
-import time
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
@@ -31,8 +32,9 @@ from coding_gym.sandbox.zygote.host_folders import (
 )
 from coding_gym.sandbox.zygote.spawn import Bash, Feed
 
-# In a first process that has one: its end of the bell.
-BELL = 4
+# In a first process that has a preloader: its end of the bell, and of the socket for requests. The
+# server has descriptors of these numbers that a sandbox does not need.
+BELL, REQUESTS = 4, 5
 _MAX_PRELOADERS = 4
 _MAX_DATA_BYTES = 1 << 30
 # A fork that is not there by then does not come: the run starts cold.
@@ -42,10 +44,11 @@ _PROGRAM = Path(__file__).with_name("preload_program.py").read_text(encoding="ut
 # No PYTHONPATH and no other variable that Python reads: with -s and -S that isolates as -I does,
 # which would ignore the seed.
 _ENV = {"PATH": "/sandbox/bin:/usr/bin:/bin", "LC_CTYPE": "C.UTF-8", "TZ": "UTC"}
-_ENV |= {"PYTHONHASHSEED": "0", "HOME": "/"}
+_ENV |= {"PYTHONHASHSEED": "0", "HOME": "/", "LD_BIND_NOW": "1"}
 _CAPABILITIES = (18, 21)  # CAP_SYS_CHROOT and CAP_SYS_ADMIN
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_MARSHAL_VERSION = 2  # every Python reads it
 _KIND = socket.AF_UNIX, socket.SOCK_STREAM
 
 
@@ -54,14 +57,14 @@ class Preload:
     """An interpreter with modules that is to be preloaded.
 
     Attributes:
-        modules: The modules, as JSON.
+        modules: The modules.
         folders: Where they are found.
         shown: Identities of the folders that are mounted, which names are not: they are reused.
         mounts: Names of these below `SHOWN`, and paths at which they are needed.
         links: The links that name the interpreter, by their paths.
     """
 
-    modules: str
+    modules: tuple[str, ...]
     folders: tuple[str, ...]
     shown: tuple[Hashable, ...]
     mounts: tuple[tuple[str, str], ...] = field(compare=False)
@@ -74,7 +77,7 @@ def planned(request: dict[str, Any]) -> Preload | None:
     if asked is None:
         return None
     return Preload(
-        modules=json.dumps(asked["modules"]),
+        modules=tuple(asked["modules"]),
         folders=tuple(asked["folders"]),
         shown=tuple((ShownFolders.key(request["show"][i]), at) for i, at in asked["mounts"]),
         mounts=tuple((request["names"][index], target) for index, target in asked["mounts"]),
@@ -88,25 +91,28 @@ class Preloaders:
     def __init__(self) -> None:
         self._controls: OrderedDict[Preload, socket.socket] = OrderedDict()
 
-    def bell(self, preload: Preload) -> int:
-        """Returns the descriptor of a new sandbox's end of the bell.
+    def connect(self, preload: Preload) -> tuple[int, int]:
+        """Returns the descriptors of a new sandbox's ends of the bell and of the other socket.
 
-        It is at its end where no preloader could be started.
+        They are at their end where no preloader could be started.
         """
-        ours, theirs = socket.socketpair(*_KIND)
-        with theirs:
-            for _ in range(2):  # one that ended when idle is started anew
-                control = self._controls.get(preload) or self._start(preload)
-                self._controls[preload] = control
-                self._controls.move_to_end(preload)
-                try:
-                    socket.send_fds(control, [b"+"], [theirs.fileno()], socket.MSG_DONTWAIT)
-                    break
-                except OSError:
-                    self._controls.pop(preload).close()
+        bell, their_bell = sc.socket_pair()
+        requests, their_requests = sc.socket_pair()
+        for _ in range(2):  # one that ended when idle is started anew
+            control = self._controls.get(preload) or self._start(preload)
+            self._controls[preload] = control
+            self._controls.move_to_end(preload)
+            try:
+                given = [their_bell, their_requests]
+                socket.send_fds(control, [b"+"], given, socket.MSG_DONTWAIT)
+                break
+            except OSError:
+                self._controls.pop(preload).close()
+        os.close(their_bell)
+        os.close(their_requests)
         while len(self._controls) > _MAX_PRELOADERS:
             self._controls.popitem(last=False)[1].close()
-        return ours.detach()
+        return bell, requests
 
     def _start(self, preload: Preload) -> socket.socket:
         ours, theirs = socket.socketpair(*_KIND)
@@ -141,7 +147,12 @@ def _become_preloader(preload: Preload, control: int) -> None:
     for capability in _CAPABILITIES:
         sc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
     sc.prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    command = ["python", "-s", "-S", "-c", _PROGRAM, preload.modules, *preload.folders]
+    config = {
+        "modules": preload.modules,
+        "filter": lockdown.FILTER.hex(),
+        "num_capabilities": lockdown.num_capabilities(),
+    }
+    command = ["python", "-s", "-S", "-c", _PROGRAM, json.dumps(config), *preload.folders]
     os.execve("/sandbox/bin/python", command, _ENV)  # noqa: S606 - no shell is wanted
 
 
@@ -164,22 +175,24 @@ def _build_root(preload: Preload) -> None:
     calls.restrict("/", mounts.QUIET | sc.READ_ONLY, recursive=False)
 
 
-def offer(bell: int, group: int | None) -> None:
+def offer(sockets: tuple[int, int], group: int | None) -> None:
     """Gives the preloader this process's namespaces, and the way into its control group.
 
-    To be called in a first process before it gives anything up.
+    To be called in a first process before it gives anything up; its plan begins by closing every
+    descriptor above `REQUESTS`.
+
+    Args:
+        sockets: From `Preloaders.connect`; also `BELL` and `REQUESTS` afterwards.
+        group: By which a process joins the sandbox's control group.
     """
+    for descriptor, number in zip(sockets, (BELL, REQUESTS), strict=True):
+        os.dup2(descriptor, number, inheritable=False)
     paths = [f"/proc/self/ns/{name}" for name in _NAMESPACES]
-    opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
-    channel = socket.socket(*_KIND, 0, bell)
-    try:
-        socket.send_fds(channel, [b"n"], opened if group is None else [*opened, group])
-    except OSError:  # it has ended: runs start cold
-        pass
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-        channel.detach()
+    sent = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
+    channel = socket.socket(*_KIND, 0, BELL)
+    with contextlib.suppress(OSError):  # it has ended: runs start cold
+        socket.send_fds(channel, [b"n"], sent if group is None else [*sent, group])
+    channel.detach()
 
 
 class PreloadedPython(Bash):
@@ -201,12 +214,8 @@ class PreloadedLauncher:
     """
 
     def __init__(self, limits: dict[str, int]) -> None:
-        self._seal = {
-            "limits": lockdown.limit_values(limits),
-            "filter": lockdown.FILTER.hex(),
-            "num_capabilities": lockdown.num_capabilities(),
-        }
-        self._bell: socket.socket | None = None
+        self._limits = lockdown.limit_values(limits)
+        self._channels: tuple[socket.socket, socket.socket] | None = None
         self._is_over = False
 
     def start(
@@ -221,31 +230,27 @@ class PreloadedLauncher:
         """
         if self._is_over:
             return None
-        if self._bell is None:
-            self._bell = socket.socket(*_KIND, 0, BELL)
-        order = self._seal | {
-            "source": request["source"],
-            "cwd": request["cwd"],
-            "env": {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()},
-        }
+        if self._channels is None:
+            bell, requests = (socket.socket(*_KIND, 0, number) for number in (BELL, REQUESTS))
+            requests.settimeout(_PATIENCE_S)
+            self._channels = bell, requests
+        bell, requests = self._channels
         try:
-            return self._start(self._bell, json.dumps(order).encode(), stdin)
-        except (OSError, EOFError, struct.error):
+            bell.send(b"r")
+            order = {
+                "limits": self._limits,
+                "source": request["source"],
+                "cwd": request["cwd"],
+                "env": {os.fsdecode(name): os.fsdecode(value) for name, value in env.items()},
+            }
+            text = marshal.dumps(order, _MARSHAL_VERSION)
+            requests.sendall(struct.pack("<I", len(text)) + text)
+            data, found, _, _ = socket.recv_fds(requests, 4, 3, socket.MSG_CMSG_CLOEXEC)
+            (pid,) = struct.unpack("<I", data)
+            reader, writer, feed = found
+            return PreloadedPython(pid, reader, writer, feed, stdin)
+        except (OSError, ValueError, struct.error):  # a fork that comes later ends by its message
             self._is_over = True
-            self._bell.close()
+            bell.close()
+            requests.close()
             return None
-
-    def _start(self, bell: socket.socket, order: bytes, stdin: bytes) -> Bash:
-        bell.send(b"r")
-        deadline = time.monotonic() + _PATIENCE_S
-        poller = select.poll()
-        poller.register(bell, select.POLLIN)
-        if not poller.poll((deadline - time.monotonic()) * 1000):
-            raise TimeoutError
-        data, found = wire.receive_descriptors(bell, 4, 4)
-        (pid,) = struct.unpack("<I", data)
-        channel, reader, writer, feed = found
-        with socket.socket(*_KIND, 0, channel) as asked:
-            asked.settimeout(_PATIENCE_S)
-            asked.sendall(order)
-        return PreloadedPython(pid, reader, writer, feed, stdin)

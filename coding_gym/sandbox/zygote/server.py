@@ -98,14 +98,14 @@ def _open(
 ) -> tuple[int]:
     """Clones a sandbox's init and returns the owner's end of its channel."""
     planned = plans.get(text)
-    bell = None
+    preloader = None
     theirs = its = -1
     try:
         if planned.preload is not None:
-            bell = preloaders.bell(planned.preload)
+            preloader = preloaders.connect(planned.preload)
         theirs, its = sc.socket_pair()
         if sc.clone(planned.namespaces) == 0:
-            _become_init(its, control, planned, group, bell)
+            _become_init(its, control, planned, group, preloader)
         plans.tidy()
     except (OSError, SetupError) as error:
         if theirs >= 0:
@@ -116,8 +116,8 @@ def _open(
     finally:
         if its >= 0:
             os.close(its)
-        if bell is not None:
-            os.close(bell)
+        for descriptor in preloader or ():
+            os.close(descriptor)
     return (theirs,)
 
 
@@ -126,12 +126,12 @@ def _become_init(
     control: socket.socket,
     planned: PlannedSandbox,
     group: int | None,
-    bell: int | None,
+    preloader: tuple[int, int] | None,
 ) -> NoReturn:
     """Runs the cloned process, where ``control`` becomes its own; never returns."""
     try:
         os.dup2(its, CHANNEL, inheritable=False)
-        serving.main(control, planned, group, bell)
+        serving.main(control, planned, group, preloader)
     except BaseException as error:  # noqa: BLE001 - nothing may unwind into the server's code in this process
         failure = SetupError("serve the sandbox", 0, repr(error))
         os.write(CHANNEL, wire.pack(failure.to_json()))

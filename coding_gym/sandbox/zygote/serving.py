@@ -42,7 +42,10 @@ _WARM_UP_REQUEST = {
 
 
 def main(
-    channel: socket.socket, planned: "PlannedSandbox", group: int | None, bell: int | None
+    channel: socket.socket,
+    planned: "PlannedSandbox",
+    group: int | None,
+    preloader: tuple[int, int] | None,
 ) -> None:
     """Makes a sandbox of which this is pid 1, and serves until the owner closes the channel.
 
@@ -50,16 +53,15 @@ def main(
         channel: To the owner.
         planned: The sandbox.
         group: By which this process, and all that it starts, joins the sandbox's control group.
-        bell: Its end of the way to its preloader.
+        preloader: Its sockets to its preloader, if it has one.
     """
     try:
         if group is not None:
             with step("join the sandbox's control group"):
                 os.write(group, b"0")
-        if bell is not None:
+        if preloader is not None:
             with step("offer the preloader its namespaces"):
-                preloaders.offer(bell, group)
-                os.dup2(bell, preloaders.BELL, inheritable=False)
+                preloaders.offer(preloader, group)
         planned.program.run()
     except SetupError as error:
         channel.sendall(wire.pack(error.to_json()))
