@@ -1,6 +1,8 @@
 """The attacks from inside a fork of the preloaded interpreter, and attacks on its mechanism."""
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +17,7 @@ from sentinels import Host
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Mount, Sandbox
 from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.testing import debug
 
 _TIMEOUT_S = 20.0
 _ATTACKS = [attack for table in TABLES.values() for attack in table]
@@ -74,6 +77,29 @@ print(counts[0] <= counts[1])
 _SECRET = b"needle-of-one-run-of-a-run"
 
 
+_BACKGROUND = b"""
+import os, signal
+open("ready", "w").close()
+top, found = os.getpid(), set()
+while not os.path.exists("stop"):
+    for pid in range(top + 1, top + 9):
+        try:
+            os.kill(pid, signal.SIGSTOP)  # a fork advances a few instructions per round
+            for name in ("mem", "fd/0", "root"):
+                os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
+                with open(f"/proc/{pid}/status") as file:
+                    found.add(name + file.read().partition("Seccomp:")[2][:2])
+                top = pid
+        except OSError:
+            pass
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except OSError:
+            pass
+print(*sorted(found))
+"""
+
+
 class ForkArena(Arena):
     """Runs the scripts of attacks as sources of `run_python`, in forks of a preloader."""
 
@@ -114,6 +140,30 @@ def test_a_fork_meets_nothing_of_earlier_runs_and_poisons_none(forks: ForkArena)
             assert sandbox.run_python(_LOOK).output == expected
 
 
+def test_a_background_process_reaches_no_unsealed_fork(forks: ForkArena) -> None:
+    done = threading.Event()
+    with forks.backend.open(replace(forks.spec, shell="persistent")) as attacker:
+        attacker.write_file("attack.py", _BACKGROUND)
+        assert attacker.run("python attack.py >found & until test -e ready; do :; done").ok
+        (bash,) = _children(debug.first_pid(attacker))
+        (background,) = _children(bash)
+
+        def wake() -> None:  # a call stops all that runs in the background
+            while not done.wait(0.0001):
+                os.kill(background, signal.SIGCONT)
+
+        waker = threading.Thread(target=wake)
+        waker.start()
+        try:
+            for _ in range(20):
+                attacker.run_python("pass")
+        finally:
+            done.set()
+            waker.join()
+        assert attacker.run("touch stop; wait; cat found").output == "fd/0\t2 mem\t2 root\t2\n"
+        assert attacker.run_python("print(1)").output == "1\n"
+
+
 def test_no_file_of_a_sandbox_acts_before_the_seal(forks: ForkArena) -> None:
     with forks.backend.open(forks.spec) as attacker:
         for name in ("sitecustomize.py", "usercustomize.py", "x.pth", "encodings.py"):
@@ -121,3 +171,8 @@ def test_no_file_of_a_sandbox_acts_before_the_seal(forks: ForkArena) -> None:
             attacker.write_file(f"/home/agent/.local/lib/{name}", b"import os; os._exit(9)")
         env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
         assert attacker.run_python("print('only this')", env=env).output == "only this\n"
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in text.split()]

@@ -1,8 +1,11 @@
 """Python runs as forks of an interpreter that has imported modules already."""
 
 import os
+import socket
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from repositories import write_files
 from sandbox_scene import BACKEND
 
 from coding_gym.errors import SandboxUnavailableError
-from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, find_interpreter
+from coding_gym.sandbox import Mount, SandboxLimits, SandboxSpec, cgroups, find_interpreter
 from coding_gym.sandbox.spec import Interpreter
 from coding_gym.testing import debug
 
@@ -45,6 +48,9 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
         "import sys; sys.path.append('/opt/site'); import ahead; print(ahead.COUNT, sys.path)",
         "import os, sys; print(sys.argv, sys.stdin.read(), sorted(os.environ.items()))",
         "import sys; print('é☂'); sys.exit('words')",
+        "print(open('/proc/self/cgroup').read())",
+        "import os, threading; print(threading.main_thread().native_id == os.getpid())"
+        " if hasattr(threading, 'get_native_id') else None",
         "def f():\n    raise ValueError('x')\nf()",
         "import subprocess as s; print(s.run(['false']).returncode, s.run(['pwd']).returncode)",
         "import os, threading; t = threading.Thread(target=print, args=(1,)); t.start()",
@@ -64,12 +70,37 @@ def test_a_run_leaves_nothing_to_the_next(make_spec: Callable[..., SandboxSpec])
             assert sandbox.run_python(count).output == "[1] None\n"
 
 
-def test_specs_with_other_modules_are_not_mixed_up(make_spec: Callable[..., SandboxSpec]) -> None:
-    specs = [make_spec(text=f"NUMBER = {number}\n") for number in range(6)]
-    show = "import ahead; print(ahead.NUMBER)"
-    for number, spec in [*enumerate(specs), *enumerate(specs)]:
-        with BACKEND.open(spec) as sandbox:
-            assert sandbox.run_python(show).output == f"{number}\n"
+def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., SandboxSpec]) -> None:
+    specs = [make_spec(text=f"import os\nWHO = {n}, os.getpid()\n") for n in range(5)]
+    order, seen = (0, 1, 2, 3, 0, 4, 0, 1), []
+    for number in order:
+        with BACKEND.open(specs[number]) as sandbox:
+            seen.append(sandbox.run_python("import ahead; print(*ahead.WHO)").output.split())
+    assert [int(number) for number, _ in seen] == [*order]
+    assert seen[0] == seen[4] == seen[6]
+    assert seen[1] != seen[7]
+
+
+def test_an_idle_preloader_ends() -> None:
+    program = (files("coding_gym.sandbox.zygote") / "preload_program.py").read_text("utf-8")
+    config = '{"modules": [], "filter": "", "num_capabilities": 0}'
+    argv = [str(find_interpreter("3.11").executable), "-s", "-S", "-c"]
+    argv += [program.replace("300 * 1000", "1"), config]
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ended = subprocess.run(["/bin/bash", "-c", 'exec "$@" 3<&0', "-", *argv], stdin=theirs)
+        assert ended.returncode == 0
+
+
+def test_a_fork_joins_the_control_group(
+    make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    group = cgroups.Group(tmp_path / "group", {"cgroup.procs": ""})
+    monkeypatch.setattr(cgroups, "make_group", lambda _: group)
+    with BACKEND.open(make_spec()) as sandbox:
+        for number in (1, 2, 3):  # the first process, then forks
+            assert (group.path / "cgroup.procs").read_text("ascii") == "0" * number
+            assert sandbox.run_python(_IS_WARM).output == "True\n"
 
 
 @pytest.mark.parametrize("name", ["ahead.py", "json/__init__.py"])
@@ -86,14 +117,22 @@ def test_a_module_of_that_name_on_the_path_makes_runs_cold(
 
 
 @pytest.mark.parametrize(
-    "text", ["import os; os._exit(1)", "raise ValueError", "x = bytearray(3 << 30)"]
+    "text",
+    [
+        "import os; os._exit(1)",
+        "raise ValueError",
+        "x = bytearray(3 << 30)",
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
+    ],
 )
 def test_runs_are_cold_where_a_preloader_cannot_start(
-    text: str, make_spec: Callable[..., SandboxSpec]
+    text: str, make_spec: Callable[..., SandboxSpec], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("DEBUG", "coding_gym.sandbox")
     with BACKEND.open(make_spec(text=text)) as sandbox:
         for _ in range(2):
             assert sandbox.run_python(_IS_WARM).output == "False\n"
+    assert caplog.messages == ["a Python run started cold, without ahead"] * 2
 
 
 def test_runs_are_cold_after_the_death_of_the_preloader(

@@ -331,12 +331,11 @@ if __name__ == "__main__":
     gc.disable()
     if hasattr(gc, "freeze"):
         gc.freeze()
-    asked = serve(stream(_CONTROL))
     try:
-        order = ask(asked)
+        order = ask(serve(stream(_CONTROL)))
         seal.apply(order["limits"])
     except BaseException:  # noqa: BLE001 - unsealed, it must not go on
-        asked.fail()
+        os._exit(1)
     while os.getppid() != 1:  # the process between, which ends just now
         select.select([], [], [], 0.0001)
     for function in after_fork:
