@@ -32,6 +32,7 @@ BENCHES: dict[str, Bench] = {
     "resets": sandbox_resets.resets,
     "docker-clone": sandbox_resets.docker_clone,
     "docker": sandbox_docker.docker,
+    "preloaded": sandbox_steps.preloaded,
     "bubblewrap": sandbox_steps.bubblewrap,
     "throughput": sandbox_steps.throughput,
     "snapshots": sandbox_resets.snapshots,

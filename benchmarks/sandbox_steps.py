@@ -4,21 +4,29 @@ import json
 import shutil
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import gymnasium as gym
-from figures import Figure, in_blocks, interleaved, ratio
+from figures import Figure, in_blocks, interleaved, median, ratio
 from making import tool
 
-from coding_gym.sandbox import Sandbox, SandboxSpec, open_sandbox
+from coding_gym.sandbox import Sandbox, SandboxSpec, default_interpreter, open_sandbox
+from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.namespace import NamespaceBackend
+from coding_gym.workspace.pytest_layer import PytestLayers
 
 BARE = ["bash", "-c", "true"]
 TRUE = json.dumps({"name": "shell", "arguments": {"cmd": "true"}})
 # What a policy takes at the very least to say the next command.
 _THINKING_S = 0.004
+_STAMP = "import time; print(time.monotonic())"
 _BWRAP = ["--ro-bind", "/", "/", "--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108 - inside
 _BWRAP += ["--unshare-all", "--new-session"]
 _WAITING = SandboxSpec(shell="waiting")
@@ -68,6 +76,35 @@ def steps(rounds: int) -> list[Figure]:
         ratio('sandbox.run("true") / bare subprocess', took["fresh"], took["bare"], 1.05),
         ratio("the same, a bash waiting, 4 ms between", took["waiting"], took["bare"], 0.4),
         ratio('env.step(shell("true")) / bare subprocess', took["step"], took["bare"], 1.5),
+    ]
+
+
+def preloaded(rounds: int) -> list[Figure]:
+    """Times Python to its first line in fresh sandboxes: forked with pytest, and cold."""
+    backend, took = NamespaceBackend(), defaultdict[str, list[float]](list)
+    with TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        tree.mkdir()
+        layers = PytestLayers(FolderCache(Path(folder, "layers")), backend)
+        _, spec = layers.get(default_interpreter())
+        spec = replace(spec, layers=(tree,))
+        warm = replace(spec, preload=("pytest",))
+        site = str(default_interpreter().site_packages)
+        imports = f"import sys; sys.path.append({site!r}); import pytest; {_STAMP}"
+        works = {"forked": (warm, imports), "python": (spec, _STAMP), "pytest": (spec, imports)}
+        for number in range(rounds + 1):
+            for name, (wanted, source) in works.items():
+                with backend.open(wanted) as sandbox:
+                    sandbox.run("true")
+                    began = time.monotonic()
+                    ended = float(sandbox.run_python(source).output)
+                if number:  # the first one starts the preloader
+                    took[name].append((ended - began) * 1e3)
+    name = "preloaded interpreter with pytest to its first line"
+    return [
+        median(name, took["forked"], "ms", 4),
+        ratio("the same / a cold python", took["forked"], took["python"]),
+        ratio("the same / a cold python that imports pytest", took["forked"], took["pytest"]),
     ]
 
 

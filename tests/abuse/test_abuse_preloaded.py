@@ -12,6 +12,7 @@ import pytest
 from arena import Arena
 from attack import IMPORTS, Attack
 from attack_tables import TABLES
+from processes import children
 from sentinels import Host
 
 from coding_gym.calls import ExecResult
@@ -145,8 +146,8 @@ def test_a_background_process_reaches_no_unsealed_fork(forks: ForkArena) -> None
     with forks.backend.open(replace(forks.spec, shell="persistent")) as attacker:
         attacker.write_file("attack.py", _BACKGROUND)
         assert attacker.run("python attack.py >found & until test -e ready; do :; done").ok
-        (bash,) = _children(debug.first_pid(attacker))
-        (background,) = _children(bash)
+        (bash,) = children(debug.first_pid(attacker))
+        (background,) = children(bash)
 
         def wake() -> None:  # a call stops all that runs in the background
             while not done.wait(0.0001):
@@ -171,8 +172,3 @@ def test_no_file_of_a_sandbox_acts_before_the_seal(forks: ForkArena) -> None:
             attacker.write_file(f"/home/agent/.local/lib/{name}", b"import os; os._exit(9)")
         env = {"PYTHONSTARTUP": "/workspace/sitecustomize.py", "PYTHONHOME": "/tmp"}
         assert attacker.run_python("print('only this')", env=env).output == "only this\n"
-
-
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [int(child) for child in text.split()]

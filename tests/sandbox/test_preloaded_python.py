@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from processes import children
 from repositories import write_files
 from sandbox_scene import BACKEND
 
@@ -141,8 +142,8 @@ def test_runs_are_cold_after_the_death_of_the_preloader(
     spec = make_spec(text="import os, signal\nPID = os.getpid()\n")
     with BACKEND.open(spec) as sandbox:
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-        server = _children(debug.helper_pid(BACKEND))[0]
-        for pid in _children(server):
+        server = children(debug.helper_pid(BACKEND))[0]
+        for pid in children(server):
             if b"The preloader" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 os.kill(pid, 9)
         assert sandbox.run_python(_IS_WARM).output == "False\n"
@@ -159,8 +160,3 @@ def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
         assert warm.run_python(_IS_WARM).output == "True\n"
         assert warm.run_python(show).output == cold.run_python(show).output
         assert "(64, 64)" in warm.run_python(show).output
-
-
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    return [int(child) for child in text.split()]
