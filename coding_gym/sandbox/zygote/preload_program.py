@@ -245,14 +245,18 @@ def serve(control: socket.socket) -> Scene:
 
 
 def ask(scene: Scene) -> "dict[str, Any]":
-    """Tells the first process who runs and how to reach it; returns the request of the run."""
+    """Returns the request of the run; tells the first process who runs and how to reach it.
+
+    In this order: where a fork is killed before it has read all, the first process hears of none,
+    and sends no request that the next fork would take the rest for.
+    """
+    (size,) = struct.unpack("<I", scene.requests.recv(4, socket.MSG_WAITALL))
+    text = scene.requests.recv(size, socket.MSG_WAITALL)
     stdin, feed = os.pipe()
     reader, output = os.pipe()
     parts = array.array("i", [reader, output, feed])
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, parts)]
     scene.requests.sendmsg([struct.pack("<I", os.getpid())], ancillary)
-    (size,) = struct.unpack("<I", scene.requests.recv(4, socket.MSG_WAITALL))
-    text = scene.requests.recv(size, socket.MSG_WAITALL)
     request: dict[str, Any] = marshal.loads(text)  # noqa: S302 - of the first process
     os.dup2(stdin, 0)
     os.dup2(output, 1)
