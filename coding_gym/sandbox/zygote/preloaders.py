@@ -245,7 +245,7 @@ class PreloadedLauncher:
             }
             text = marshal.dumps(order, _MARSHAL_VERSION)
             requests.sendall(struct.pack("<I", len(text)) + text)
-            data, found, _, _ = socket.recv_fds(requests, 4, 3, socket.MSG_CMSG_CLOEXEC)
+            data, found = wire.receive_descriptors(requests, 4, 3)
             (pid,) = struct.unpack("<I", data)
             reader, writer, feed = found
             return PreloadedPython(pid, reader, writer, feed, stdin)
