@@ -54,6 +54,7 @@ def test_every_python_forks_with_the_result_of_a_cold_start(
         " if hasattr(threading, 'get_native_id') else None",
         "def f():\n    raise ValueError('x')\nf()",
         "import subprocess as s; print(s.run(['false']).returncode, s.run(['pwd']).returncode)",
+        "import os, signal; signal.signal(12, lambda *_: print('heard')); os.kill(os.getpid(), 12)",
         "import os, threading; t = threading.Thread(target=print, args=(1,)); t.start()",
     )
     with BACKEND.open(spec) as warm, BACKEND.open(replace(spec, preload=())) as cold:

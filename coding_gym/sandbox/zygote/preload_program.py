@@ -93,11 +93,15 @@ def import_all(modules: "Iterable[str]") -> "list[Callable[[], object]]":
         __import__(module)
     if register is not None:
         vars(os)["register_at_fork"] = register
+    if len(sys._current_frames()) > 1:
+        os._exit(1)  # a module started a thread, which no fork would have
+    if sys.version_info < (3, 8):  # noqa: UP036 - the interpreter is the environment's
+        # These versions remember the process whose signal handlers they call. It calls the others.
+        python = ctypes.pythonapi
+        return [getattr(python, "PyOS_AfterFork_Child", None) or python.PyOS_AfterFork]
     if "threading" in sys.modules:
         thread = sys.modules["threading"].main_thread()
         functions.append(getattr(thread, "_set_native_id", int))  # from Python 3.8 on
-    if len(sys._current_frames()) > 1:
-        os._exit(1)  # a module started a thread, which no fork would have
     return functions
 
 
