@@ -26,6 +26,7 @@ from coding_gym.sandbox.cgroups import Group
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
 from coding_gym.sandbox.remedies import unavailable
 from coding_gym.sandbox.zygote import wire
+from coding_gym.sandbox.zygote.owner import STOP
 from coding_gym.sandbox.zygote.steps import SetupError
 
 Engine = Literal["namespace", "folder"]
@@ -141,6 +142,7 @@ class Zygote:
             return
         self._stopped = True
         with contextlib.suppress(OSError):  # it hung up first
+            self._control.send(STOP, socket.MSG_DONTWAIT)
             self._control.shutdown(socket.SHUT_RDWR)
         # The server saw its channel end. Should it hang, its parent's end is its end.
         try:

@@ -18,6 +18,7 @@ from sandbox_scene import BACKEND, make_sandbox
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
 from coding_gym.sandbox.spec import Shell
+from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
 from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.debug import first_pid, helper_pid
@@ -178,7 +179,7 @@ def test_an_interrupted_call_spoils_its_sandbox_and_no_other(beacon: Beacon) -> 
 def test_an_interrupted_open_leaves_open_sandboxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with make_sandbox() as before:
         with monkeypatch.context() as patch:
-            patch.setattr("socket.recv_fds", raising(_Interruption()))
+            patch.setattr(wire, "receive_descriptors", raising(_Interruption()))
             with pytest.raises(_Interruption):
                 make_sandbox()
         with make_sandbox(env={"A": "right"}) as after:

@@ -11,7 +11,10 @@ from typing import Any
 from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygote.steps import SetupError, step
 
+# In place of a request: the owner lives on.
+STOP = b"."
 _CHANNEL = 3  # as `plan.CHANNEL`
+_PATIENCE_S = 2.0
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
@@ -63,9 +66,14 @@ def serve(
             if descriptor == owner:
                 return
         try:
-            group = _receive_entrance(control)
+            mark, found = wire.receive_descriptors(control, 1, 1)
+            if mark == STOP:
+                return
+            group = found[0] if found else None
             text, _ = wire.receive_text(control, max_body_bytes=0)
         except EOFError:
+            # A killed owner closes its files before it ends. Its end decides what is removed.
+            has_ended(owner, _PATIENCE_S)
             return
         try:
             descriptors = open_sandbox(text, group)
@@ -78,14 +86,6 @@ def serve(
         socket.send_fds(control, [b"+"], descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def _receive_entrance(control: socket.socket) -> int | None:
-    """Returns the descriptor by which the next sandbox joins its control group, if it has one."""
-    mark, found = wire.receive_descriptors(control, 1, 1)
-    if not mark:
-        raise EOFError("the channel was closed")
-    return found[0] if found else None
 
 
 def wait_for_either(owner: int, child: int) -> None:
