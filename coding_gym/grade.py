@@ -31,6 +31,16 @@ class GradeReason(StrEnum):
     NOT_GRADED = "not_graded"  # the env was made with grading="none": no test has run
 
 
+class Level(StrEnum):
+    """How a test can be negated, so that a correct program must fail it; the strongest first."""
+
+    VALUE = "value"  # it asks for another value
+    ERROR = "error"  # it expects another error
+    POLARITY = "polarity"  # a check is reversed
+    END = "end"  # a failing statement is added
+    STRUCTURE = "structure"  # it cannot be negated
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grade(JsonRecord):
     """The verdict on one patch.

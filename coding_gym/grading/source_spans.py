@@ -6,12 +6,12 @@ from collections.abc import Sequence
 Place = tuple[int, int]  # the number of a line, and a column in bytes
 
 
-def start_of(node: ast.expr) -> Place:
+def start_of(node: ast.expr | ast.stmt) -> Place:
     """Returns where an expression begins."""
     return node.lineno, node.col_offset
 
 
-def end_of(node: ast.expr) -> Place:
+def end_of(node: ast.expr | ast.stmt) -> Place:
     """Returns where an expression ends."""
     return node.end_lineno or node.lineno, node.end_col_offset or 0
 

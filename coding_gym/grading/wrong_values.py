@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from coding_gym import syntax
-from coding_gym.grading.source_spans import end_of, rewrite, start_of, text_of
+from coding_gym.grading.source_spans import Place, end_of, rewrite, start_of, text_of
 
 _WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
 # Calls whose value differs wherever their arguments do.
@@ -28,14 +28,33 @@ def make_wrong(lines: Sequence[str], expected: ast.expr, rng: Random) -> list[st
         expected: The expected value, as parsed from them.
         rng: Decides which value.
     """
-    literals = list(_literals(expected))
+    found = wrong_literal(lines, list(_literals(expected)), rng)
+    return rewrite(lines, *(found or wrong_expression(expected, rng)))
+
+
+def wrong_literal(
+    lines: Sequence[str], literals: Sequence[ast.Constant], rng: Random
+) -> tuple[Place, Place, str] | None:
+    """Returns where one of some literals stands, and another literal for its place.
+
+    None where no other literal is found.
+    """
     for _ in range(_NUM_TRIES if literals else 0):
         literal = rng.choice(literals)
-        text = text_of(lines, literal)
-        changed = _changed(literal.value, text, rng)
+        changed = _changed(literal.value, text_of(lines, literal), rng)
         if _is_other(changed, literal.value):
-            return rewrite(lines, start_of(literal), end_of(literal), changed)
-    return rewrite(lines, start_of(expected), end_of(expected), _out_of_nowhere(expected, rng))
+            return start_of(literal), end_of(literal), changed
+    return None
+
+
+def wrong_expression(expected: ast.expr, rng: Random) -> tuple[Place, Place, str]:
+    """Returns where an expression stands, and a literal that it hardly equals."""
+    return start_of(expected), end_of(expected), _out_of_nowhere(expected, rng)
+
+
+def literals_of(expected: ast.expr) -> list[ast.Constant]:
+    """Returns the literals of which any change changes the value of the whole expression."""
+    return list(_literals(expected))
 
 
 def has_literal(expected: ast.expr) -> bool:

@@ -1,0 +1,162 @@
+"""The challenge: each unit of tests is negated in one of two runs, drawn in secret.
+
+A correct program passes a unit in the run where it is plain and fails it in the other. A program
+that reports what it likes has to guess every draw, even if the two runs tell each other what they
+see.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.negation import Candidate, Choice, TestFile
+
+Unit = frozenset[str]
+Draw = tuple[frozenset[str], frozenset[str]]
+Statuses = Callable[[str], TestStatus]
+
+MIN_COINS = 6
+"""A program that guesses every draw is resolved once in two to this power."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negation:
+    """How one function is negated.
+
+    Attributes:
+        number: Which of its `TestFile.candidates`.
+        errors: Names of the errors that it may ask for; empty where it asks for none.
+        digest: Of the function's syntax, for which this holds.
+    """
+
+    number: int
+    errors: tuple[str, ...] = ()
+    digest: str = ""
+
+
+class Suite:
+    """The test files of a task, and where in them its expected tests are defined.
+
+    A *place* is a path and a function in it, ``tests/test_x.py::TestA::test_b``; tests of derived
+    classes share the place of the class that defines them.
+
+    Args:
+        files: Content by path, with the hidden tests and the patch applied.
+        functions: For each expected test the ids, without parameters, of its test functions.
+    """
+
+    def __init__(
+        self, files: Mapping[str, bytes], functions: Mapping[str, Collection[str]]
+    ) -> None:
+        self._files: dict[str, TestFile] = {}
+        for path, data in files.items():
+            if path.endswith(".py"):
+                try:
+                    self._files[path] = _test_file(path, data)
+                except (SyntaxError, ValueError, RecursionError, LookupError):
+                    continue  # another Python's syntax, or no text at all
+        self.places: dict[str, Unit] = {}
+        for test, names in functions.items():
+            found = [self._place(name) for name in names]
+            self.places[test] = frozenset(found) if all(found) else frozenset()
+
+    def candidates(self, place: str) -> tuple[Candidate, ...]:
+        """Returns the ways to negate the function at a place, the strongest first."""
+        path, _, name = place.partition("::")
+        return self._files[path].candidates(name) if path in self._files else ()
+
+    def digest(self, place: str) -> str:
+        """Returns a digest of the function at a place."""
+        path, _, name = place.partition("::")
+        return self._files[path].digest(name) if path in self._files else ""
+
+    def rewritten(
+        self, negations: Mapping[str, Negation], negated: Collection[str], rng: Random
+    ) -> dict[str, bytes]:
+        """Returns the new content of the files that hold some functions.
+
+        Args:
+            negations: How functions are negated, by place; all of them get that shape.
+            negated: The places of those that are negated.
+            rng: Decides what they ask for; no policy may foresee it.
+        """
+        choices: dict[str, dict[str, Choice]] = {}
+        for place, negation in negations.items():
+            path, _, name = place.partition("::")
+            choice = Choice(negation.number, place in negated, negation.errors)
+            choices.setdefault(path, {})[name] = choice
+        return {path: self._files[path].rewritten(found, rng) for path, found in choices.items()}
+
+    def _place(self, function: str) -> str:
+        path, _, name = function.partition("::")
+        found = self._files[path].place(name) if path in self._files and name else ""
+        return f"{path}::{found}" if found else ""
+
+
+def units_of(places: Iterable[Collection[str]]) -> tuple[Unit, ...]:
+    """Returns places in units: those that stand in one collection are in one unit."""
+    units: list[Unit] = []
+    for together in places:
+        merged = frozenset(together)
+        if merged:
+            touched = [unit for unit in units if unit & merged]
+            units = [unit for unit in units if not unit & merged]
+            units.append(merged.union(*touched))
+    return tuple(sorted(units, key=min))
+
+
+def draw(units: Sequence[Unit], rng: Random) -> Draw:
+    """Returns the places that are negated in each of two runs: every unit in exactly one."""
+    drawn: tuple[set[str], set[str]] = (set(), set())
+    for unit in units:
+        drawn[rng.getrandbits(1)].update(unit)
+    return frozenset(drawn[0]), frozenset(drawn[1])
+
+
+def num_coins(units: Iterable[Unit], places: Iterable[Unit]) -> int:
+    """Returns how many independent draws a program has to guess for tests at some places."""
+    wanted = frozenset[str]().union(*places)
+    return sum(bool(unit & wanted) for unit in units)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What two runs at the same time say of tests that passed before.
+
+    Attributes:
+        forged: Tests that passed where they are negated.
+        failed: Tests that did not pass where they are plain.
+    """
+
+    forged: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+def judge_round(
+    tests: Mapping[str, Unit], drawn: Draw, statuses: tuple[Statuses, Statuses]
+) -> Answers:
+    """Returns what a round says.
+
+    A negated test that is missing, or that ends in an error, counts as failed.
+
+    Args:
+        tests: The places of each test, all of one unit.
+        drawn: The places that were negated in each run.
+        statuses: Gives the status of a test in each run.
+    """
+    forged, failed = [], []
+    for test, places in tests.items():
+        negated, plain = statuses if drawn[0] & places else statuses[::-1]
+        if negated(test) is TestStatus.PASSED:
+            forged.append(test)
+        if plain(test) is not TestStatus.PASSED:
+            failed.append(test)
+    return Answers(forged=tuple(forged), failed=tuple(failed))
+
+
+# Every run of a grade needs the same ones, and so do most tasks of a project.
+@lru_cache(maxsize=64)
+def _test_file(path: str, data: bytes) -> TestFile:
+    return TestFile(path, data)

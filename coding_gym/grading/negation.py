@@ -1,0 +1,576 @@
+"""Negated tests: under its own name and on its own lines, a test asks for what must not be.
+
+A correct program fails a negated test. Only statements that every path through the test executes
+are changed, an early ``return`` fails as well, all lines keep their numbers, and what a test does
+after its checks still happens. Whatever changes the shape of a test is written into the plain
+version too, where it asks for what is right, so that the shape does not tell the two apart.
+"""
+
+import ast
+import builtins
+import hashlib
+import io
+import re
+import tokenize
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from coding_gym import syntax
+from coding_gym.grade import Level
+from coding_gym.grading.source_spans import Place, between, end_of, start_of, text_of
+from coding_gym.grading.wrong_comparison import expected_side, may_match_anything
+from coding_gym.grading.wrong_values import (
+    is_literal,
+    literals_of,
+    wrong_expression,
+    wrong_literal,
+)
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Edit = tuple[Place, Place, str]
+Editing = Callable[[Random, Collection[str]], list[Edit]]
+
+_LEVELS = tuple(Level)
+_OPPOSITE_OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Lt: ("<", ">="),
+    ast.LtE: ("<=", ">"),
+    ast.Gt: (">", "<="),
+    ast.GtE: (">=", "<"),
+    ast.Is: (r"\bis\b", "is not"),
+    ast.IsNot: (r"\bis\s+not\b", "is"),
+    ast.In: (r"\bin\b", "not in"),
+    ast.NotIn: (r"\bnot\s+in\b", "in"),
+}
+_PAIRS = (
+    ("assertTrue", "assertFalse"),
+    ("assertIn", "assertNotIn"),
+    ("assertIs", "assertIsNot"),
+    ("assertIsNone", "assertIsNotNone"),
+    ("assertIsInstance", "assertNotIsInstance"),
+    ("assertGreater", "assertLessEqual"),
+    ("assertLess", "assertGreaterEqual"),
+    ("assertRegex", "assertNotRegex"),
+    ("assertEqual", "assertNotEqual"),
+    ("assertAlmostEqual", "assertNotAlmostEqual"),
+    ("assert_called", "assert_not_called"),
+)
+_OPPOSITE_CALLS = {
+    **dict(_PAIRS),
+    **{two: one for one, two in _PAIRS},
+    "assert_called_once": "assert_not_called",
+}
+_EQUALITIES = {
+    *("assertEqual", "assertAlmostEqual", "assertCountEqual", "assertMultiLineEqual"),
+    *("assertListEqual", "assertTupleEqual", "assertSetEqual", "assertDictEqual"),
+    *("assertSequenceEqual", "assert_equal", "assert_allclose", "assert_almost_equal"),
+    *("assert_array_equal", "assert_array_almost_equal"),
+}
+_CALLED_WITH = {"assert_called_with", "assert_called_once_with", "assert_any_call"}
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
+_WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
+_ERRORS = (
+    *("ValueError", "KeyError", "TypeError", "IndexError", "RuntimeError", "AttributeError"),
+    *("ZeroDivisionError", "OverflowError", "PermissionError", "BufferError"),
+)
+_WARNINGS = ("DeprecationWarning", "FutureWarning", "RuntimeWarning", "BytesWarning")
+_CHECKING = re.compile(r"assert|check|verif|expect|same|equal", re.IGNORECASE)
+_SPARING = re.compile(r"suppress|raises|warns", re.IGNORECASE)
+_ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to negate a test.
+
+    Attributes:
+        level: How strong it is.
+        edits: Gives the edits that make the test fail, by a source of draws and the names of the
+            errors that may be asked for, where these are known.
+        errors: Names of the errors that can be asked for.
+        rest: Statements after the check, which must still be executed.
+        check: The check that is changed; None where a failing statement is added.
+        is_sure: Whether it fails whatever the gold patch shows.
+    """
+
+    level: Level
+    edits: Editing
+    errors: tuple[str, ...] = ()
+    rest: tuple[ast.stmt, ...] = ()
+    check: ast.stmt | None = None
+    is_sure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is done to one function of a test file.
+
+    Attributes:
+        number: Which of its candidates.
+        is_negated: Whether it is negated; if not, only its shape is that of the negated one.
+        errors: Names of the errors that may be asked for; empty for all of the candidate's.
+    """
+
+    number: int
+    is_negated: bool
+    errors: tuple[str, ...] = ()
+
+
+class TestFile:
+    """A test file, whose functions can be negated. It always says the same; threads may share it.
+
+    Args:
+        path: Where it lies.
+        data: Its content.
+
+    Raises:
+        SyntaxError, ValueError, LookupError, RecursionError: It cannot be read as Python.
+    """
+
+    __test__ = False  # pytest collects classes called Test*
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self._encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(self._encoding)
+        self._has_crlf = "\r\n" in text
+        text = text.replace("\r\n", "\n")
+        if "\r" in text:
+            raise ValueError("a bare carriage return is a line end to the parser")
+        self.tree = syntax.parse(text)
+        self._lines = _split(text)
+        self._candidates: dict[str, tuple[Candidate, ...]] = {}
+
+    def place(self, name: str) -> str:
+        """Returns where the function of a test is defined: in its class, or in one of its bases.
+
+        Args:
+            name: Names of the classes and of the function, ``::`` between them.
+
+        Returns:
+            The place in the same form; "" where this file does not hold exactly one.
+        """
+        *classes, function = name.split("::")
+        body: list[ast.stmt] = self.tree.body
+        for depth, class_name in enumerate(classes):
+            found = [n for n in body if isinstance(n, ast.ClassDef) and n.name == class_name]
+            if len(found) != 1:
+                return ""
+            outer = "::".join(classes[:depth])
+            inherited = self._inherited(found[0], function) if depth == len(classes) - 1 else ""
+            if inherited:
+                return f"{outer}::{inherited}::{function}".removeprefix("::")
+            body = found[0].body
+        return name if len(_functions(body, function)) == 1 else ""
+
+    def candidates(self, place: str) -> tuple[Candidate, ...]:
+        """Returns the ways to negate a function, the strongest first; none for a place of "".
+
+        Args:
+            place: From `place`.
+        """
+        if place not in self._candidates:
+            node = self._node(place)
+            found = [] if node is None or _yields(node) else list(self._ways(node))
+            found.sort(key=lambda one: (_LEVELS.index(one.level), bool(one.rest)))
+            self._candidates[place] = tuple(
+                one for one in found if self._is_sound(place, found, one)
+            )
+        return self._candidates[place]
+
+    def digest(self, place: str) -> str:
+        """Returns a digest of a function's syntax, "" where there is none."""
+        node = self._node(place)
+        return hashlib.sha256(ast.dump(node).encode()).hexdigest()[:16] if node else ""
+
+    def rewritten(self, choices: Mapping[str, Choice], rng: Random) -> bytes:
+        """Returns the file with some functions negated.
+
+        Args:
+            choices: What is done, by place.
+            rng: Decides what negated functions ask for; no policy may foresee it.
+
+        Raises:
+            SyntaxError: The change would leave no Python, which no candidate does by itself.
+        """
+        edits: list[Edit] = []
+        for place, choice in choices.items():
+            node = self._node(place)
+            if node is not None:
+                edits += self._edits(node, self.candidates(place)[choice.number], choice, rng)
+        text = _applied(self._lines, edits)
+        syntax.parse(text)
+        return (text.replace("\n", "\r\n") if self._has_crlf else text).encode(self._encoding)
+
+    def _edits(
+        self, node: Function, candidate: Candidate, choice: Choice, rng: Random
+    ) -> list[Edit]:
+        """Edits of one function: those of its shape, and those that negate it."""
+
+        def failing() -> str:
+            one, two = rng.sample(range(2, 400), 2)
+            return f"assert {one} == {two if choice.is_negated else one}"
+
+        edits = [
+            (start_of(one), start_of(one), f"{failing()}; ")
+            for one in own_nodes(node)
+            if isinstance(one, ast.Return)
+        ]
+        if candidate.check is None:
+            return edits + self._end(node, failing())
+        if candidate.rest:
+            edits += self._kept(candidate.check, candidate.rest)
+        if choice.is_negated:
+            edits += candidate.edits(rng, choice.errors or candidate.errors)
+        return edits
+
+    def _kept(self, check: ast.stmt, rest: Sequence[ast.stmt]) -> list[Edit]:
+        """Makes statements the clean-up of the check before them."""
+        segments = "; ".join(between(self._lines, start_of(s), end_of(s)) for s in rest)
+        return [
+            (start_of(check), start_of(check), "try: "),
+            (start_of(rest[0]), end_of(rest[-1]), f"finally: {segments}"),
+        ]
+
+    def _end(self, node: Function, text: str) -> list[Edit]:
+        """Adds a statement at the end of a function; none where there is no room for it."""
+        last = node.body[-1]
+        while isinstance(last, ast.With | ast.AsyncWith) and not _spares(last):
+            last = last.body[-1]
+        if isinstance(last, ast.Return):
+            return []
+        if not isinstance(last, _COMPOUND):
+            return [(end_of(last), end_of(last), f"; {text}")]
+        line = (node.end_lineno or node.lineno) + 1
+        indent = " " * node.body[0].col_offset
+        if line > len(self._lines):
+            place = (line - 1, len(self._lines[-1].rstrip("\n").encode()))
+            return [(place, place, f"\n{indent}{text}")]
+        if self._lines[line - 1].strip():
+            return []
+        return [((line, 0), (line, len(self._lines[line - 1].rstrip("\n"))), f"{indent}{text}")]
+
+    def _is_sound(self, place: str, found: Sequence[Candidate], one: Candidate) -> bool:
+        """Whether both versions of a function are Python, and differ."""
+        node = self._node(place)
+        texts = []
+        for is_negated in (False, True):
+            edits = self._edits(node, one, Choice(found.index(one), is_negated), Random(0))  # type: ignore[arg-type]  # noqa: S311 — no secret
+            texts.append(_applied(self._lines, edits))
+            try:
+                syntax.parse(texts[-1])
+            except SyntaxError:
+                return False
+        return texts[0] != texts[1]
+
+    def _ways(self, node: Function) -> Iterator[Candidate]:
+        helpers = {n.name for n in ast.walk(self.tree) if isinstance(n, Function)}
+        for statement, rest in _checks(node.body, ()):
+            clean_up = () if all(_is_check(s) for s in rest) else tuple(rest)
+            if clean_up and (isinstance(statement, _COMPOUND) or not _are_simple(clean_up)):
+                continue
+            for way in _negations(self._lines, statement, helpers):
+                yield Candidate(**way._asdict(), rest=clean_up, check=statement)
+        yield Candidate(level=Level.END, edits=lambda *_: [])
+
+    def _node(self, place: str) -> Function | None:
+        *classes, name = place.split("::")
+        body: list[ast.stmt] = self.tree.body
+        for class_name in classes:
+            found = [n for n in body if isinstance(n, ast.ClassDef) and n.name == class_name]
+            body = found[0].body if len(found) == 1 else []
+        functions = _functions(body, name)
+        return functions[0] if len(functions) == 1 else None
+
+    def _inherited(self, owner: ast.ClassDef, function: str) -> str:
+        """The base class of the file that a class has a function from; "" for its own."""
+        known = {n.name: n for n in self.tree.body if isinstance(n, ast.ClassDef)}
+        seen = {owner.name}
+        waiting = [owner]
+        while waiting:
+            one = waiting.pop(0)
+            if _functions(one.body, function):
+                return "" if one is owner else one.name
+            names = [base.id for base in one.bases if isinstance(base, ast.Name)]
+            waiting += [known[name] for name in names if name in known and name not in seen]
+            seen.update(names)
+        return ""
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Walks what belongs to a function itself, without functions and classes defined in it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from own_nodes(child)
+
+
+_COMPOUND = (
+    Function
+    | ast.ClassDef
+    | ast.If
+    | ast.For
+    | ast.AsyncFor
+    | ast.While
+    | ast.With
+    | ast.AsyncWith
+    | ast.Try
+    | ast.TryStar
+    | ast.Match
+)
+
+
+def _split(text: str) -> list[str]:
+    """Splits at line feeds only, as the parser counts lines."""
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def _functions(body: Sequence[ast.stmt], name: str) -> list[Function]:
+    return [n for n in body if isinstance(n, Function) and n.name == name]
+
+
+def _yields(node: Function) -> bool:
+    return any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node))
+
+
+def _applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
+    """Returns a text with edits, the lines after each of them under their numbers as before."""
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line.encode()))
+    data = "".join(lines).encode()
+    for start, end, text in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
+        first, last = starts[start[0] - 1] + start[1], starts[end[0] - 1] + end[1]
+        missing = data[first:last].count(b"\n") - text.count("\n")
+        after = data[last:]
+        line_end = after.find(b"\n") + 1 or len(after)
+        filling = b"\n" * max(missing, 0)
+        data = data[:first] + text.encode() + after[:line_end] + filling + after[line_end:]
+    return data.decode()
+
+
+def _checks(
+    body: Sequence[ast.stmt], outer: Sequence[ast.stmt]
+) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    """Yields the statements that are executed whenever a body is, with what comes after them.
+
+    The last one comes first.
+    """
+    for at in reversed(range(len(body))):
+        statement, rest = body[at], [*body[at + 1 :], *outer]
+        yield statement, rest
+        match statement:
+            case ast.With(body=inner) | ast.AsyncWith(body=inner) if not _spares(statement):
+                yield from _checks(inner, rest)
+            case ast.Try(body=inner, handlers=[]):
+                yield from _checks(inner, rest)
+            case ast.For(iter=iterable, body=inner, orelse=[]) if _runs(iterable, statement):
+                yield from _checks(inner, rest)
+
+
+def _spares(statement: ast.stmt) -> bool:
+    """Whether a block may swallow a failure in it."""
+    items = statement.items if isinstance(statement, ast.With | ast.AsyncWith) else []
+    return any(_SPARING.search(ast.unparse(item.context_expr)) for item in items)
+
+
+def _runs(iterable: ast.expr, loop: ast.For) -> bool:
+    """Whether a loop surely comes to the end of its body once."""
+    match iterable:
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            is_filled = any(not isinstance(one, ast.Starred) for one in elements)
+        case _:
+            is_filled = False
+    jumps = (isinstance(one, ast.Break | ast.Continue) for one in own_nodes(loop))
+    return is_filled and not any(jumps)
+
+
+def _is_check(statement: ast.stmt) -> bool:
+    """Whether nothing is missed where a statement is not executed."""
+    match statement:
+        case ast.Assert() | ast.Pass() | ast.Return() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name))):
+            return _CHECKING.search(name) is not None or name in _RAISES | _WARNS
+        case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=body):
+            return _called(call) in _RAISES | _WARNS or all(map(_is_check, body))
+        case ast.For(body=body):
+            return all(map(_is_check, body))
+    return False
+
+
+def _are_simple(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements can stand on one line, one after the other."""
+    return (
+        not any(isinstance(one, _COMPOUND) for one in statements)
+        and len({one.col_offset for one in statements}) == 1
+    )
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+class _Way(NamedTuple):
+    """A way to make a statement fail; see `Candidate`."""
+
+    level: Level
+    edits: Editing
+    errors: tuple[str, ...] = ()
+    is_sure: bool = True
+
+
+def _negations(
+    lines: Sequence[str], statement: ast.stmt, helpers: Collection[str]
+) -> Iterator[_Way]:
+    """Yields the ways to make a statement fail."""
+    match statement:
+        case ast.Assert(test=test):
+            yield from _values(lines, test)
+            yield _Way(Level.POLARITY, lambda rng, _: [_reversed(lines, test, rng)])
+        case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
+            yield from _calls(lines, call, helpers)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for expression in (item.context_expr for item in items):
+                if (
+                    isinstance(expression, ast.Call)
+                    and expression.args
+                    and _called(expression) in _RAISES | _WARNS
+                ):
+                    yield from _other_errors(expression)
+
+
+def _literal(lines: Sequence[str], literals: Sequence[ast.Constant]) -> Editing:
+    def edits(rng: Random, _: Collection[str]) -> list[Edit]:
+        found = wrong_literal(lines, literals, rng)
+        return [found] if found else []
+
+    return edits
+
+
+def _of(lines: Sequence[str], expected: ast.expr) -> Iterator[_Way]:
+    """Yields ways to ask for another value than an expected one, where it has literals.
+
+    A literal inside of a call comes by itself: whether it counts is for the gold patch to show.
+    """
+    plain = literals_of(expected)
+    if plain:
+        yield _Way(Level.VALUE, _literal(lines, plain))
+    known = {id(one) for one in plain}
+    for one in _constants(expected):
+        if id(one) not in known:
+            yield _Way(Level.VALUE, _literal(lines, [one]), is_sure=False)
+
+
+def _constants(node: ast.AST) -> Iterator[ast.Constant]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bytes):
+        yield node
+    elif not isinstance(node, ast.JoinedStr | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _constants(child)
+
+
+def _values(lines: Sequence[str], test: ast.expr) -> Iterator[_Way]:
+    """Yields ways to ask a condition for another value."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            for part in reversed(parts):
+                yield from _values(lines, part)
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            if not may_match_anything(left, right):
+                yield from _of(lines, expected_side(left, right))
+        case ast.Compare(ops=[*operators], comparators=[*_, right]) if len(operators) > 1:
+            if all(isinstance(one, ast.Eq) for one in operators):
+                yield from _of(lines, right)
+        case ast.Compare(left=left, ops=[ast.In()]) if is_literal(left):
+            yield from _of(lines, left)
+        case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=bool()) as right]):
+            yield from _of(lines, right)
+        case ast.Call(func=ast.Attribute(attr="startswith" | "endswith"), args=[wanted]):
+            yield from _of(lines, wanted)
+
+
+def _reversed(lines: Sequence[str], test: ast.expr, rng: Random) -> Edit:
+    match test:
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            # A value out of nowhere finds out what claims to equal everything.
+            is_equality = isinstance(operator, ast.Eq) and not may_match_anything(left, right)
+            if is_equality and rng.random() < 0.5:
+                return wrong_expression(expected_side(left, right), rng)
+            pattern, opposite = _OPPOSITE_OPERATORS[type(operator)]
+            start, end = end_of(left), start_of(right)
+            return start, end, re.sub(pattern, opposite, between(lines, start, end), count=1)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return start_of(test), end_of(test), _grouped(lines, operand)
+    return start_of(test), end_of(test), f"not {_grouped(lines, test)}"
+
+
+def _grouped(lines: Sequence[str], node: ast.expr) -> str:
+    text = text_of(lines, node)
+    return text if isinstance(node, _ATOMS) and "\n" not in text else f"({text})"
+
+
+def _calls(lines: Sequence[str], call: ast.Call, helpers: Collection[str]) -> Iterator[_Way]:
+    """Yields ways to make a call fail that checks something."""
+    name = _called(call)
+    plain = [one for one in call.args if not isinstance(one, ast.Starred)]
+    is_plain = len(plain) == len(call.args)
+    if name in _RAISES | _WARNS:
+        if len(plain) > 1 and is_plain:
+            yield from _other_errors(call)
+        return
+    if name in _EQUALITIES and is_plain and len(plain) > 1:
+        yield from _of(lines, expected_side(*plain[:2]))
+    elif name in _CALLED_WITH or _is_helper(name, helpers):
+        for one in reversed([*plain, *(keyword.value for keyword in call.keywords)]):
+            for way in _of(lines, one):
+                yield way._replace(is_sure=name in _CALLED_WITH and way.is_sure)
+    elif name == "assertIn" and is_plain and is_literal(plain[0]):
+        yield from _of(lines, plain[0])
+    if name in _OPPOSITE_CALLS:
+        line, column = end_of(call.func)
+        start = (line, column - len(name))
+        yield _Way(Level.POLARITY, lambda *_: [(start, (line, column), _OPPOSITE_CALLS[name])])
+
+
+def _is_helper(name: str, helpers: Collection[str]) -> bool:
+    """Whether a function that is called seems to check what it is given."""
+    if name in helpers:
+        return True
+    is_known = name in _OPPOSITE_CALLS or name.startswith("assert")
+    return not is_known and _CHECKING.search(name) is not None
+
+
+def _other_errors(call: ast.Call) -> Iterator[_Way]:
+    """Asks for an error, or a warning, that is none of the expected ones, and no kind of them.
+
+    A name that is none of Python's own may stand for any of them: which of the others it is not,
+    the gold patch shows.
+    """
+    expected = call.args[0]
+    wanted = expected.elts if isinstance(expected, ast.Tuple) else [expected]
+    names = [one.id if isinstance(one, ast.Name) else "" for one in wanted]
+    known = [one for name in names if isinstance(one := vars(builtins).get(name), type)]
+    pool = _WARNINGS if _called(call) in _WARNS else _ERRORS
+    fit = tuple(
+        name
+        for name in pool
+        if not any(
+            issubclass(getattr(builtins, name), k) or issubclass(k, getattr(builtins, name))
+            for k in known
+        )
+    )
+    if fit:
+        yield _Way(
+            Level.ERROR,
+            lambda rng, errors: [(start_of(expected), end_of(expected), rng.choice([*errors]))],
+            fit,
+            is_sure=len(known) == len(names),
+        )

@@ -1,0 +1,198 @@
+"""Negated tests fail where the tests pass, on the same lines, and clean up as they do."""
+
+import unittest
+import warnings
+from random import Random
+from unittest import mock
+
+import pytest
+
+from coding_gym.grade import Level
+from coding_gym.grading.negation import Candidate, Choice, TestFile
+
+# What a test says, and the level of its strongest negation.
+CHECKS = {
+    "assert f(3) == 4": "value",
+    "assert 4 == f(3)": "value",
+    "assert f(3) == found + 0": "value",
+    "assert f(3) is not None and f(3) == 4": "value",
+    "assert f(3) == f(3) == 4": "value",
+    "assert 4 in [f(3)]": "value",
+    "assert (f(3) == 4) is True": "value",
+    "assert str(f(3)).startswith('4')": "value",
+    "assert f(3) == f(int('3'))": "value",
+    "assert f(3) == (4\n        + 0), 'said'": "value",
+    "for x, y in [(3, 4), (1, 2)]:\n        assert f(x) == y": "polarity",
+    "with open('/dev/null'):\n        assert f(3) == 4\n        f(3)": "value",
+    "try:\n        assert f(3) == 4\n    finally:\n        log.append(1)": "value",
+    "self.assertEqual(f(3), 4, 'said')": "value",
+    "self.assertIn('a', ['a'])": "value",
+    "same(f(3), 4)": "value",
+    "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
+    "with pytest.raises(TypeError):\n        f(None)": "error",
+    "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "error",
+    "self.assertRaises(TypeError, f, None)": "error",
+    "with pytest.warns(UserWarning):\n        warnings.warn('x')": "error",
+    "assert f(3) == found": "polarity",
+    "assert f(3) != 5": "polarity",
+    "assert f(3) < 5": "polarity",
+    "assert f(3) not in {5}": "polarity",
+    "assert not (f(-1) or\n        f(-1))": "polarity",
+    "assert 3 < f(3) < 5": "polarity",
+    "assert f(3)": "polarity",
+    "self.assertTrue(f(3))": "polarity",
+    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
+    "if found:\n        return\n    assert f(3) == 4": "value",
+    "for x in range(f(1)):\n        assert f(x) < 5": "end",
+    "for x in [3]:\n        if x:\n            continue\n        assert f(x) == 4": "end",
+    "with contextlib.suppress(ValueError):\n        assert f(3) == 4": "end",
+    "print(found)": "end",
+}
+HEAD = "def same(one, two):\n    assert one == two\n\n\n"
+TAIL = "\n\ndef test_b():\n    assert f(1) == 2\n"
+
+
+def f(x: int) -> int:
+    return max(x + 1, 0)
+
+
+def run(source: str) -> list[int]:
+    """Runs the test of a source, which may use what tests use; returns what it logged."""
+    import contextlib
+
+    log: list[int] = []
+    space = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
+    space |= {"log": log, "warnings": warnings, "contextlib": contextlib}
+    exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
+    try:
+        space["test_a"]()  # type: ignore[operator]
+    finally:
+        space["log"] = tuple(log)
+    return log
+
+
+def read(body: str, head: str = "def test_a():") -> tuple[TestFile, str]:
+    source = f"{HEAD}{head}\n    found = 4\n    {body}\n{TAIL}"
+    return TestFile("test_x.py", source.encode()), source
+
+
+def versions(file: TestFile, number: int, seed: int) -> tuple[str, str]:
+    """The plain and the negated version of a test."""
+    plain, negated = (
+        file.rewritten({"test_a": Choice(number, is_negated)}, Random(seed)).decode()
+        for is_negated in (False, True)
+    )
+    return plain, negated
+
+
+@pytest.mark.filterwarnings("ignore:x")
+@pytest.mark.parametrize(("body", "level"), CHECKS.items(), ids=CHECKS.keys())
+def test_a_negated_test_fails_where_the_plain_one_passes(body: str, level: str) -> None:
+    file, source = read(body)
+    candidates = file.candidates("test_a")
+    assert candidates[0].level == level
+    errors = (AssertionError, TypeError, Warning, pytest.fail.Exception)
+    for seed in range(12):
+        plain, negated = versions(file, 0, seed)
+        assert negated.count("\n") == plain.count("\n") == source.count("\n")
+        assert negated.endswith(TAIL)
+        if "return" not in body:
+            run(plain)
+        with pytest.raises(errors):
+            run(negated)
+
+
+def test_what_a_test_does_after_its_check_still_happens() -> None:
+    bodies = (
+        "assert f(3) == 4\n    log.append(1)",
+        "assert f(3) == 4\n    log.append(\n        1)\n    # said\n    log.append(2)",
+        "with pytest.raises(TypeError):\n        f(None)\n    log.append(1)",
+    )
+    for body in bodies:
+        file, source = read(body)
+        for number, candidate in enumerate(file.candidates("test_a")):
+            plain, negated = versions(file, number, number)
+            assert plain.count("\n") == source.count("\n")
+            log = run(plain)
+            logged: list[int] = []
+            with pytest.raises(AssertionError):
+                exec_logging(negated, logged)
+            assert logged == log, (candidate.level, negated)
+
+
+def exec_logging(source: str, log: list[int]) -> None:
+    space = {"f": f, "log": log, "pytest": pytest}
+    exec(compile(source, "test_x.py", "exec"), space)  # noqa: S102 — source of this file
+    space["test_a"]()  # type: ignore[operator]
+
+
+def test_the_shape_of_a_test_does_not_tell_that_it_is_negated() -> None:
+    for body in (
+        "assert f(3) == 4\n    log.append(1)",
+        "print(found)",
+        "if not found:\n        return\n    assert f(3) == 4",
+    ):
+        file, _ = read(body)
+        plain, negated = versions(file, 0, 1)
+        lines = zip(plain.split("\n"), negated.split("\n"), strict=True)
+        for one, two in lines:
+            assert one.partition("==")[0] == two.partition("==")[0]
+
+
+def test_a_test_is_found_in_the_class_that_defines_it() -> None:
+    source = (
+        "class Base:\n    def test_a(self):\n        assert f(1) == 2\n\n\n"
+        "class TestOne(Base):\n    pass\n\n\n"
+        "class TestTwo(TestOne):\n    def test_a(self):\n        assert f(2) == 3\n\n\n"
+        "def test_b():\n    pass\n\n\ndef test_b():\n    pass\n"
+    )
+    file = TestFile("test_x.py", source.encode())
+    wanted = {
+        "TestOne::test_a": "Base::test_a",
+        "TestTwo::test_a": "TestTwo::test_a",
+        "Base::test_a": "Base::test_a",
+        "test_b": "",
+        "Gone::test_a": "",
+    }
+    assert {name: file.place(name) for name in wanted} == wanted
+    assert file.candidates("") == ()
+    assert file.digest("Base::test_a") != file.digest("TestTwo::test_a") != ""
+
+
+def test_line_ends_encodings_and_other_tests_stay() -> None:
+    data = "# coding: latin-1\r\ndef test_a():\r\n    assert g('é') == 'é1'\r\n".encode("latin-1")
+    file = TestFile("test_x.py", data)
+    changed = file.rewritten({"test_a": Choice(0, is_negated=True)}, Random(0))
+    assert changed.startswith(data[: data.index(b"==")])
+    assert b"\n" not in changed.replace(b"\r\n", b"")
+    assert changed != data
+
+
+@pytest.mark.parametrize("source", ["print 'x'\n", "\0", "# coding: unknown\n", "x = 1\r"])
+def test_what_cannot_be_read_is_refused(source: str) -> None:
+    with pytest.raises((SyntaxError, ValueError, LookupError)):
+        TestFile("test_x.py", source.encode())
+
+
+def test_a_generator_is_not_negated_and_a_coroutine_is() -> None:
+    assert read("yield\n    assert f() == 3")[0].candidates("test_a") == ()
+    file, _ = read("assert await f() == 3", "async def test_a():")
+    assert file.candidates("test_a")[0].level is Level.VALUE
+
+
+def test_errors_of_a_project_may_be_of_any_kind() -> None:
+    """Which ones they are not is for the gold patch to show; Python's own tell it themselves."""
+
+    def names(error: str) -> tuple[str, ...]:
+        file, _ = read(f"with pytest.raises({error}):\n        f(1)")
+        found: list[Candidate] = [
+            one for one in file.candidates("test_a") if one.level is Level.ERROR
+        ]
+        return found[0].errors if found else ()
+
+    assert {"ValueError", "ZeroDivisionError"} <= set(names("decimal.DivisionByZero"))
+    assert set(names("ArithmeticError")).isdisjoint({"ZeroDivisionError", "OverflowError"})
+    assert names("Exception") == ()
+    file, _ = read("with pytest.raises(Odd):\n        f(1)")
+    choice = Choice(0, is_negated=True, errors=("BufferError",))
+    assert b"raises(BufferError)" in file.rewritten({"test_a": choice}, Random(0))
