@@ -77,7 +77,7 @@ def _bare(sandbox: Sandbox) -> None:
 
 
 def grades(template: Template, rounds: int) -> list[Figure]:
-    """Measures whole grades: sandboxes, patch, canaries, verdict."""
+    """Measures whole grades: sandboxes, patch, challenge, verdict."""
     figures = []
     for what, source in (("half a repair", _HALF), ("a repair, run three times", _FIXED)):
         patch = Patch.between({"squares.py": _BROKEN}, {"squares.py": source})

@@ -50,7 +50,11 @@ class Grade(JsonRecord):
         reason: Why.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
         pass_to_pass: Status by test id, for the tests that worked before.
-        num_canaries: Canaries that ran and gave no sign of forgery.
+        levels: How many tests of ``fail_to_pass`` are negated at each `Level`; empty where no plan
+            was looked at.
+        is_verified: Whether the tests that passed were challenged, as far as the plan can.
+        is_calibrated: Whether the gold patch has shown how the tests are negated.
+        plan: Digest of the plan of the challenge; "" where none was looked at.
         dropped_paths: Files of the patch that were not graded (tests, test configuration).
         detail: One line for people: what failed, and how.
         duration_s: Wall time of grading in seconds.
@@ -60,7 +64,10 @@ class Grade(JsonRecord):
     reason: GradeReason
     fail_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     pass_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
-    num_canaries: int = 0
+    levels: Mapping[str, int] = field(default_factory=dict)
+    is_verified: bool = False
+    is_calibrated: bool = False
+    plan: str = ""
     dropped_paths: tuple[str, ...] = ()
     detail: str = ""
     duration_s: float = 0.0

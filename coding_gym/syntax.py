@@ -5,6 +5,8 @@ import os
 import threading
 from typing import Any
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 _lock = threading.RLock()  # a finaliser or signal handler may parse in the middle of a parse
 
 
@@ -36,6 +38,12 @@ def literal_eval(source: str) -> Any:
     """Returns the value of a literal, as `ast.literal_eval` does."""
     with _lock:
         return ast.literal_eval(source)
+
+
+def first_line(node: ast.stmt) -> int:
+    """Returns the number of a statement's first line, its decorators included."""
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
+    return min([node.lineno, *(d.lineno for d in decorators)])
 
 
 def _new_lock() -> None:

@@ -52,7 +52,7 @@ SUITES = {
     "tests/workspace/test_workspace_garbage.py": "slow",
     "tests/workspace/test_workspace_patching.py": "slow",
     # Grading: pure parts, one grade of each outcome, one cheat per mechanism.
-    "tests/grading/test_confirmation.py": "slow",
+    "tests/grading/test_challenge.py": "slow",
     "tests/grading/test_django_runner.py": "slow",
     "tests/grading/test_runners_of_languages.py": "slow",
     "tests/grading/test_timeouts.py": "slow",

@@ -20,7 +20,7 @@ def grade() -> Grade:
         reason=GradeReason.TESTS_FAILED,
         fail_to_pass={"t::a": TestStatus.PASSED, "t::b": TestStatus.FAILED},
         pass_to_pass={"t::c": TestStatus.PASSED, "t::d": TestStatus.MISSING},
-        num_canaries=2,
+        levels={"value": 2},
         dropped_paths=("conftest.py",),
         detail="t::b failed",
         duration_s=0.5,

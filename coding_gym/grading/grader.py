@@ -1,26 +1,45 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
 from time import perf_counter
 
-from coding_gym.arguments import MAX_SECONDS
+from coding_gym.arguments import MAX_SECONDS, unknown_name
 from coding_gym.errors import (
     GradingError,
     InvalidArgumentError,
+    PatchError,
     SandboxError,
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.grade import Grade
+from coding_gym.grade import Grade, GradeReason, Level, TestStatus
+from coding_gym.grading.challenge import (
+    MIN_COINS,
+    Negation,
+    Suite,
+    Unit,
+    draw,
+    judge_round,
+    num_coins,
+)
+from coding_gym.grading.plan import Plan, make_plan, read_plan, stored_plan
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.tries import Grading
+from coding_gym.grading.tree import Run, TestTree
+from coding_gym.grading.verdict import judge
 from coding_gym.grading.warm_start import WarmStart
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
+CHALLENGES = ("resolved", "passed")
+"""What is challenged: patches with which all tests pass, or every test that passes."""
+
 _GOLD_FACTOR = 10.0
+_UNSTEADY = "it passed in one run, and not in another that asked the same"
+_CHANGED = "the patch changes the test itself"
 
 
 def grade(
@@ -29,8 +48,8 @@ def grade(
     patch: Patch,
     *,
     backend: str = "auto",
+    challenge: str = "passed",
     warm: WarmStart | None = None,
-    is_gold: bool = False,
     rng: Random | None = None,
 ) -> Grade:
     """Returns what a patch is worth.
@@ -43,48 +62,40 @@ def grade(
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
     is more. One that takes longer is repeated only if it hardly got any CPU time.
 
-    Code under test shares a process with the tests and can forge what that process reports. Forgery
-    that makes failures pass is found out by canaries, and so are objects that claim to equal all
-    others. A patch that seems to repair anything runs twice more, at the same time, in one of the
-    two with the tests of the bug turned against themselves: what passes there was forged, whatever
-    it spared, and what fails in the other was not repaired. Where the gold patch with the same test
-    files would be suspected too, the tests are at fault, and the patch is graded without that
-    evidence. ``docs/grading.md`` says what remains.
+    Code under test shares a process with the tests and can forge what that process reports. So a
+    patch that seems to repair anything is challenged: two more runs at the same time, in which each
+    unit of tests is negated in exactly one, drawn in secret. There it must fail, and in the other
+    it must pass. ``docs/grading.md`` says what remains.
 
     Args:
         task: The task.
         template: Its template.
         patch: The change to grade, against the base tree.
         backend: Name of the sandbox backend.
+        challenge: ``"resolved"`` challenges only patches with which all expected tests pass, which
+            is enough where nothing else earns anything; ``"passed"`` all with which a test of the
+            bug passes.
         warm: What `start_ahead` gave for this task, template and backend; closed in any case. It
             makes the first run of the tests start sooner, and changes nothing else.
-        is_gold: Whether nobody who wants a reward wrote the patch: it cannot know which run is the
-            first, so one run more is enough.
-        rng: Source of the grader's draws: which tests are copied or negated, and the values that
-            they expect. The default is a new `random.SystemRandom`, which code under test cannot
+        rng: Source of the grader's draws: which tests are negated in which run, and the values that
+            they ask for. The default is a new `random.SystemRandom`, which code under test cannot
             predict. A seeded `random.Random` makes a test of the grader repeatable; never use one
             where a policy is rewarded.
 
     Raises:
         GradingError: The machinery failed, or the task cannot be graded.
         SandboxUnavailableError: This machine cannot run the backend.
+        UnknownNameError: There is no such challenge.
     """
     start = perf_counter()
+    if challenge not in CHALLENGES:
+        raise unknown_name("challenge", challenge, CHALLENGES)
     _check(task)
     timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
     timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
+    tree = TestTree(task, template, backend, timeout_s)
     try:
-        grading = Grading(
-            task,
-            template,
-            patch,
-            backend,
-            timeout_s,
-            warm,
-            is_gold=is_gold,
-            rng=rng or SystemRandom(),
-        )
-        verdict = grading.verdict()
+        verdict = _graded(task, template, tree, patch, challenge, warm, rng or SystemRandom())
     except SandboxUnavailableError:
         raise
     except SandboxError as error:
@@ -106,3 +117,167 @@ def _check(task: Task) -> None:
         problem = str(error)
     if problem:
         raise GradingError(f"task {task.task_id}: {problem}")
+
+
+def _graded(
+    task: Task,
+    template: Template,
+    tree: TestTree,
+    patch: Patch,
+    challenge: str,
+    warm: WarmStart | None,
+    rng: Random,
+) -> Grade:
+    """Returns the grade, but for its duration."""
+    dropped: tuple[str, ...] = ()
+    try:
+        selection = tree.select(patch)
+        dropped = selection.dropped_paths
+        if selection.patch.is_empty:
+            said = "nothing but tests or their configuration was changed"
+            return _refusal(
+                GradeReason.EMPTY_PATCH, said if dropped else "nothing was changed", dropped
+            )
+        first = tree.run(selection.patch, {}, warm.take() if warm else None)
+    except PatchError as error:
+        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
+    verdict = judge(task, first)
+    claimed = task.fail_to_pass or task.pass_to_pass
+    has_repaired = any(first.status(test) is TestStatus.PASSED for test in claimed)
+    if first.has_ended and not first.forgery and has_repaired:
+        plan = stored_plan(task, template, lambda: _new_plan(task, tree))
+        verdict = _Challenge(task, tree, selection.patch, first, plan, rng).verdict(challenge)
+    return replace(verdict, dropped_paths=dropped)
+
+
+def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
+    return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
+
+
+def _new_plan(task: Task, tree: TestTree) -> Plan:
+    """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
+    runner = get_runner(task.runner)
+    try:
+        gold = tree.select(Patch(task.gold_patch)).patch
+        first = None if gold.is_empty else tree.run(gold, {})
+    except PatchError:
+        first = None
+    if first is None or not first.has_ended:
+        return Plan()
+
+    def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
+        return tree.run_all(gold, changes)
+
+    suite = Suite(first.files, runner.functions(task, first.files))
+    return make_plan(task, suite, first, run_all, SystemRandom())
+
+
+@dataclass(slots=True)
+class _Challenge:
+    """The challenge of one patch."""
+
+    task: Task
+    tree: TestTree
+    patch: Patch
+    first: Run
+    plan: Plan
+    rng: Random
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def verdict(self, challenge: str) -> Grade:
+        """Returns the grade, after as many rounds as it takes."""
+        task, plan = self._task(), self.plan
+        suite = Suite(self.first.files, get_runner(task.runner).functions(task, self.first.files))
+        if not plan.is_calibrated:
+            plan = self.plan = read_plan(task, suite)
+        self._refuse_changed(suite)
+        passed = {t for t in task.expected_tests if self._passes(t) or t in plan.unstable}
+        if challenge == "resolved" and passed < set(task.expected_tests):
+            return self._finished(task, self.first, is_verified=False)
+        tests = {
+            test: suite.places[test]
+            for test in task.expected_tests
+            if test in passed and plan.level(test) is not Level.STRUCTURE
+        }
+        bug = {test: tests[test] for test in task.fail_to_pass if test in tests}
+        coins = num_coins(plan.units, bug.values())
+        answer = self._round(suite, tests, plan.units, is_short=False)
+        won = coins
+        while answer is None and coins and won < MIN_COINS and not self._fails(task):
+            near = [unit for unit in plan.units if any(unit & p for p in bug.values())]
+            answer = self._round(suite, bug, near, is_short=True)
+            won += coins
+        return answer or self._finished(task, self.first, is_verified=True)
+
+    def _task(self) -> Task:
+        """The task without the tests that the plan leaves out."""
+        if not self.plan.excluded:
+            return self.task
+        kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
+        return replace(self.task, pass_to_pass=kept)
+
+    def _passes(self, test: str) -> bool:
+        return self.first.status(test) is TestStatus.PASSED and test not in self.failed
+
+    def _fails(self, task: Task) -> bool:
+        return any(not self._passes(t) and t not in self.plan.unstable for t in task.expected_tests)
+
+    def _refuse_changed(self, suite: Suite) -> None:
+        """Fails tests that lie in a file which is repaired, and that the patch changes."""
+        for test, places in suite.places.items():
+            known = [self.plan.negations[p].digest for p in places if p in self.plan.negations]
+            if known and known != [suite.digest(p) for p in places if p in self.plan.negations]:
+                self.failed[test] = _CHANGED
+
+    def _round(
+        self, suite: Suite, tests: Mapping[str, Unit], units: Sequence[Unit], *, is_short: bool
+    ) -> Grade | None:
+        """Makes two runs at the same time; a grade where they settle it."""
+        if not tests:
+            return None
+        drawn = draw(units, self.rng)
+        files = [suite.rewritten(self._negations(suite), one, self.rng) for one in drawn]
+        only = {place.partition("::")[0] for unit in units for place in unit}
+        runs = self.tree.run_all(
+            self.patch, files, only=only if is_short else (), together=self.plan.is_paired
+        )
+        for run in runs:
+            if run.forgery or not run.has_ended:
+                return self._finished(self.task, run, is_verified=True)
+        answers = judge_round(tests, drawn, (runs[0].status, runs[1].status))
+        if answers.forged:
+            said = f"a test passed that asked for what must not be: {answers.forged[0]}"
+            return replace(
+                self._finished(self.task, self.first, is_verified=True),
+                resolved=False,
+                reason=GradeReason.TAMPERED,
+                detail=said,
+            )
+        for test in answers.failed:
+            if test not in self.plan.unstable or not self._passes(test):
+                self.failed[test] = _UNSTEADY
+        return None
+
+    def _negations(self, suite: Suite) -> dict[str, Negation]:
+        """The plan's, of functions that are as they were when it was made."""
+        return {
+            place: negation
+            for place, negation in self.plan.negations.items()
+            if suite.digest(place) == negation.digest
+        }
+
+    def _finished(self, task: Task, run: Run, *, is_verified: bool) -> Grade:
+        unstable = {
+            test
+            for test in self.plan.unstable
+            if is_verified and test not in self.failed and not self._passes(test)
+        }
+        verdict = judge(task, run, failed=self.failed, passed=unstable)
+        counts = Counter(str(self.plan.level(test)) for test in task.fail_to_pass)
+        return replace(
+            verdict,
+            levels=dict(counts),
+            is_verified=is_verified,
+            is_calibrated=self.plan.is_calibrated,
+            plan=self.plan.digest,
+        )

@@ -20,15 +20,14 @@ from typing import NamedTuple
 from coding_gym import syntax
 from coding_gym.grade import Level
 from coding_gym.grading.source_spans import Place, between, end_of, start_of, text_of
-from coding_gym.grading.wrong_comparison import expected_side, may_match_anything
 from coding_gym.grading.wrong_values import (
     is_literal,
     literals_of,
     wrong_expression,
     wrong_literal,
 )
+from coding_gym.syntax import Function
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Edit = tuple[Place, Place, str]
 Editing = Callable[[Random, Collection[str]], list[Edit]]
 
@@ -484,8 +483,8 @@ def _values(lines: Sequence[str], test: ast.expr) -> Iterator[_Way]:
             for part in reversed(parts):
                 yield from _values(lines, part)
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            if not may_match_anything(left, right):
-                yield from _of(lines, expected_side(left, right))
+            if not _may_match_anything(left, right):
+                yield from _of(lines, _expected_side(left, right))
         case ast.Compare(ops=[*operators], comparators=[*_, right]) if len(operators) > 1:
             if all(isinstance(one, ast.Eq) for one in operators):
                 yield from _of(lines, right)
@@ -501,9 +500,9 @@ def _reversed(lines: Sequence[str], test: ast.expr, rng: Random) -> Edit:
     match test:
         case ast.Compare(left=left, ops=[operator], comparators=[right]):
             # A value out of nowhere finds out what claims to equal everything.
-            is_equality = isinstance(operator, ast.Eq) and not may_match_anything(left, right)
+            is_equality = isinstance(operator, ast.Eq) and not _may_match_anything(left, right)
             if is_equality and rng.random() < 0.5:
-                return wrong_expression(expected_side(left, right), rng)
+                return wrong_expression(_expected_side(left, right), rng)
             pattern, opposite = _OPPOSITE_OPERATORS[type(operator)]
             start, end = end_of(left), start_of(right)
             return start, end, re.sub(pattern, opposite, between(lines, start, end), count=1)
@@ -527,7 +526,7 @@ def _calls(lines: Sequence[str], call: ast.Call, helpers: Collection[str]) -> It
             yield from _other_errors(call)
         return
     if name in _EQUALITIES and is_plain and len(plain) > 1:
-        yield from _of(lines, expected_side(*plain[:2]))
+        yield from _of(lines, _expected_side(*plain[:2]))
     elif name in _CALLED_WITH or _is_helper(name, helpers):
         for one in reversed([*plain, *(keyword.value for keyword in call.keywords)]):
             for way in _of(lines, one):
@@ -574,3 +573,23 @@ def _other_errors(call: ast.Call) -> Iterator[_Way]:
             fit,
             is_sure=len(known) == len(names),
         )
+
+
+def _may_match_anything(left: ast.expr, right: ast.expr) -> bool:
+    """Whether the side that is not expected looks like a matcher (``ANY``, ``IsInt()``)."""
+    actual = right if _expected_side(left, right) is left else left
+    called = actual.func if isinstance(actual, ast.Call) else actual
+    match called:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name[0].isupper() or name == "approx"
+    return isinstance(called, ast.Starred)
+
+
+def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
+    """The side that is expected: the right one, unless only the left one is a literal."""
+    match right:
+        case ast.Call(
+            func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
+        ):
+            return value  # its own way to compare stays in use
+    return left if is_literal(left) and not is_literal(right) else right

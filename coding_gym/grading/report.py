@@ -1,12 +1,11 @@
 """What a grading run reported, and how that is judged."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.pytest_ids import log_spellings
-from coding_gym.grading.suite_file import Canary
 
 _PHASES = ("setup", "call", "teardown")
 # A run that used less of one core than this was waiting: for its turn, or for ever.
@@ -85,14 +84,6 @@ class RunReport:
         """Whether the test framework could not be started, and nothing of the tree is to blame."""
         return not (self.ready or self.timed_out or self.is_forged)
 
-    def without(self, names: Collection[str]) -> Self:
-        """Returns the report where no spelling stands for the given node ids."""
-        kept = {
-            spelling: tuple(name for name in found if name.partition("[")[0] not in names)
-            for spelling, found in self.spellings.items()
-        }
-        return replace(self, spellings=kept)
-
     def status(self, test_id: str) -> TestStatus:
         """Status of an expected test.
 
@@ -118,73 +109,12 @@ class RunReport:
         named = (test_id, *self.spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
-    def failing(self, names: Collection[str], message: str) -> Self:
-        """Returns the report with some tests as failed, for a reason."""
-        failed = dict.fromkeys(names, TestStatus.FAILED)
-        said = dict.fromkeys(names, message)
+    def failing(self, said: Mapping[str, str]) -> Self:
+        """Returns the report with some tests as failed, by node id and reason."""
+        failed = dict.fromkeys(said, TestStatus.FAILED)
         return replace(
             self, statuses={**self.statuses, **failed}, messages={**self.messages, **said}
         )
-
-    def instances(self, node_id: str) -> dict[str, TestStatus]:
-        """Statuses of a test function by parameters: ``""``, or ``"[…]"`` for each set."""
-        return {
-            name[len(node_id) :]: status
-            for name, status in self.statuses.items()
-            if name == node_id or name.startswith(f"{node_id}[")
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanaryVerdict:
-    """What the canaries of a run say.
-
-    Attributes:
-        num_held: Canaries that ran and failed, as they must.
-        passed: Node ids of canaries that were reported as passed.
-        lost: Canaries that did not end as tests that fail, while their originals passed.
-    """
-
-    num_held: int = 0
-    passed: tuple[str, ...] = ()
-    lost: tuple[Canary, ...] = ()
-
-
-def check_canaries(report: RunReport, canaries: Iterable[Canary]) -> CanaryVerdict:
-    """Judges the canaries of a run that came to its own end.
-
-    A canary whose original did not pass either (its file could not be collected, its fixture
-    fails) says nothing: that test is not passed anyway.
-    """
-    num_held = 0
-    passed: list[str] = []
-    lost: list[Canary] = []
-    for canary in canaries:
-        seen = report.instances(canary.node_id)
-        originals = report.instances(canary.original_id)
-        # Where the original did not pass, the copy may ask for what a wrong repair happens to give.
-        forged = [
-            canary.node_id + p
-            for p, s in seen.items()
-            if s is TestStatus.PASSED and originals.get(p, s) is TestStatus.PASSED
-        ]
-        passed += forged
-        proven = {p for p, s in originals.items() if s is TestStatus.PASSED}
-        if any(seen.get(parameters) is not TestStatus.FAILED for parameters in proven):
-            lost.append(canary)
-        elif seen and not forged:
-            num_held += 1
-        elif not seen and _file_passed(report, canary.path):
-            lost.append(canary)
-    return CanaryVerdict(num_held=num_held, passed=tuple(passed), lost=tuple(lost))
-
-
-def _file_passed(report: RunReport, path: str) -> bool:
-    """Whether any test of a file was reported as passed."""
-    return any(
-        status is TestStatus.PASSED and name.startswith(f"{path}::")
-        for name, status in report.statuses.items()
-    )
 
 
 def _by_spelling(spelt: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
@@ -205,7 +135,9 @@ def _status(seen: Sequence[tuple[str, str, bool]]) -> TestStatus:
     outcomes: dict[str, str] = {}
     is_expected = subtest_failed = False
     for when, outcome, expected in seen:
-        if when == "subtest":
+        if outcome == "rerun":  # by a marker of pytest-rerunfailures: all begins anew
+            outcomes, is_expected, subtest_failed = {}, False, False
+        elif when == "subtest":
             subtest_failed |= outcome == "failed" and not expected
         elif when in outcomes or when not in _PHASES:
             return TestStatus.ERROR

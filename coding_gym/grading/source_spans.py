@@ -26,16 +26,3 @@ def between(lines: Sequence[str], start: Place, end: Place) -> str:
     text = "".join(lines[start[0] - 1 : end[0]]).encode()
     skipped = sum(len(line.encode()) for line in lines[start[0] - 1 : end[0] - 1])
     return text[start[1] : skipped + end[1]].decode()
-
-
-def rewrite(lines: Sequence[str], start: Place, end: Place, text: str) -> list[str]:
-    """Returns a file's lines with something else between two places.
-
-    Lines that the change swallows are "", so that all others keep their numbers. Line ends in
-    ``text`` become part of its first line.
-    """
-    first, last = start[0], end[0]
-    before = lines[first - 1].encode()[: start[1]].decode()
-    after = lines[last - 1].encode()[end[1] :].decode()
-    swallowed = [""] * (last - first)
-    return [*lines[: first - 1], f"{before}{text}{after}", *swallowed, *lines[last:]]

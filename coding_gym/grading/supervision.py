@@ -15,7 +15,7 @@ from coding_gym.sandbox.protocol import Sandbox
 
 # What a run may take beyond the tests' own limit: starting Python twice, sending the report.
 _MARGIN_S = 20.0
-_MAX_OUTPUT_BYTES = 64 << 20
+_MAX_OUTPUT_BYTES = 256 << 20
 _PYTEST_PROGRAM = "pytest_program.py"
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
 # program nor what it is told is ever in a file, an argument or the environment.

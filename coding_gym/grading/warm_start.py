@@ -4,7 +4,7 @@ import os
 import threading
 
 from coding_gym.errors import MachineryError
-from coding_gym.grading.room import roomier
+from coding_gym.grading.grading_files import roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Preparing
 from coding_gym.sandbox import get_backend, open_sandbox

@@ -12,24 +12,12 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from coding_gym import syntax
-from coding_gym.grading.source_spans import Place, end_of, rewrite, start_of, text_of
+from coding_gym.grading.source_spans import Place, end_of, start_of, text_of
 
 _WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
 # Calls whose value differs wherever their arguments do.
 _FAITHFUL = {"list", "tuple", "dict", "Decimal", "date", "datetime", "timedelta", "Path"}
 _NUM_TRIES = 20
-
-
-def make_wrong(lines: Sequence[str], expected: ast.expr, rng: Random) -> list[str]:
-    """Returns a file's lines with a value in the place of an expected one that is not equal to it.
-
-    Args:
-        lines: The file's lines, with their line ends.
-        expected: The expected value, as parsed from them.
-        rng: Decides which value.
-    """
-    found = wrong_literal(lines, list(_literals(expected)), rng)
-    return rewrite(lines, *(found or wrong_expression(expected, rng)))
 
 
 def wrong_literal(
@@ -55,11 +43,6 @@ def wrong_expression(expected: ast.expr, rng: Random) -> tuple[Place, Place, str
 def literals_of(expected: ast.expr) -> list[ast.Constant]:
     """Returns the literals of which any change changes the value of the whole expression."""
     return list(_literals(expected))
-
-
-def has_literal(expected: ast.expr) -> bool:
-    """Whether a change of one literal in it makes a value another."""
-    return next(_literals(expected), None) is not None
 
 
 def is_literal(value: ast.expr) -> bool:

@@ -65,6 +65,7 @@ class Builder:
 
         git = HostGit(folder / "git-settings")
         self._backend = backend
+        self._plans = folder / "plans"
         self._templates = cache("templates")
         self._images = ImageTrees(cache("image-trees"), backend)
         self._image_pythons = ImagePythons(cache("image-pythons"), backend)
@@ -111,6 +112,7 @@ class Builder:
             key=key,
             spec=replace(final, env={**final.env, **dates}),
             base_commit=known["base_commit"],
+            plans=self._plans,
         )
 
     def _ground_in_image(self, task: Task) -> tuple[str, SandboxSpec]:

@@ -1,6 +1,7 @@
 """A task's checkout and environment, ready to be opened as often as one likes."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -23,8 +24,10 @@ class Template:
         spec: ``open_sandbox(spec)`` gives a clean checkout at ``/workspace``, on branch ``main``.
         base_commit: Sha of the commit that the checkout is at. For trees without history it is that
             of a commit made here, the same on every machine.
+        plans: Folder for what grading finds out about tasks of this template; None to keep nothing.
     """
 
     key: str
     spec: SandboxSpec
     base_commit: str
+    plans: Path | None = None

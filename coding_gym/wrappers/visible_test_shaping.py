@@ -12,7 +12,7 @@ from coding_gym.arguments import is_number
 from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
-from coding_gym.grading.room import read_files, roomier
+from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
 from coding_gym.patch import Patch
@@ -160,7 +160,7 @@ def _potential(task: Task, template: Template, patch: Patch, backend: str) -> fl
     """Returns how many more of the visible tests pass with a patch, as a share of all, -1 to 1.
 
     The patch is graded as the hidden tests grade it (`coding_gym.grading.grade`): in a clean
-    sandbox, without its changes of tests and of their configuration, and with canaries.
+    sandbox, without its changes of tests and of their configuration, and challenged.
 
     Raises:
         GradingError, SandboxError: The machinery failed.

@@ -19,7 +19,9 @@ def grade_patch(store: TemplateStore, patch: Patch, task: Task = TASK) -> Grade:
 def test_the_gold_patch_resolves_every_time(store: TemplateStore) -> None:
     grades = [grade_patch(store, Patch(TASK.gold_patch)) for _ in range(2)]
     assert [g.reason for g in grades] == [GradeReason.RESOLVED] * 2
-    assert all(g.resolved and g.pass_fraction == 1.0 and g.num_canaries == 3 for g in grades)
+    assert all(
+        g.resolved and g.pass_fraction == 1.0 and g.is_verified and g.is_calibrated for g in grades
+    )
 
 
 def test_an_empty_patch_is_not_run(store: TemplateStore) -> None:
@@ -125,7 +127,7 @@ def test_a_test_that_cannot_run_twice_is_not_taken_for_tampering(store: Template
     )
     task = with_hidden(hidden, "test_once", "test_often")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert (verdict.resolved, verdict.num_canaries) == (True, 2), verdict.detail
+    assert verdict.resolved, verdict.detail
 
 
 @pytest.mark.parametrize(
@@ -147,11 +149,11 @@ def test_a_task_that_cannot_be_graded_is_our_fault(
         grade(task, store.get(TASK), Patch(TASK.gold_patch))
 
 
-def test_unparsable_files_are_graded_without_canaries(store: TemplateStore) -> None:
+def test_unparsable_files_are_graded_by_structure_alone(store: TemplateStore) -> None:
     odd = "from cart import total\r\n\r\n\r\ndef test_odd():\r    assert total([1], 1) == 0\r\n"
     task = with_hidden(odd, "test_odd")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert (verdict.resolved, verdict.num_canaries) == (True, 0), verdict.detail
+    assert (verdict.resolved, verdict.levels) == (True, {"structure": 1}), verdict.detail
 
 
 def test_supervisor_memory_and_output_are_out_of_reach_of_the_tests(grade_tree: GradeTree) -> None:
@@ -182,12 +184,12 @@ MISSPELT = {
 @pytest.mark.parametrize("names", [list(MISSPELT)[:3], list(MISSPELT)[3:]], ids=["near", "far"])
 def test_a_misspelt_test_is_told_what_is_near(store: TemplateStore, names: list[str]) -> None:
     task = replace(TASK, pass_to_pass=tuple(names))
-    verdict = grade(task, store.get(task), Patch(task.gold_patch), is_gold=True)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
     said = ", ".join(f"{name} {MISSPELT[name]}" for name in names)
     assert verdict.detail == f"{len(names)} of {4 + len(names)} expected tests did not pass: {said}"
 
 
 def test_a_test_that_is_expected_anyway_is_not_what_was_meant(store: TemplateStore) -> None:
     task = replace(TASK, pass_to_pass=(*TASK.pass_to_pass, "tests/test_cart.py::test_counts"))
-    verdict = grade(task, store.get(task), Patch(task.gold_patch), is_gold=True)
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.detail.endswith("tests/test_cart.py::test_counts (missing)")

@@ -1,16 +1,11 @@
 """What each format makes of a text, and what it takes for incomplete."""
 
-from random import Random
-
-from language_tasks import C_HIDDEN, C_TASK
-
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.cargo import read_cargo
 from coding_gym.grading.formats.go_json import read_go
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, read_log
 from coding_gym.grading.formats.tap import read_tap
-from coding_gym.grading.runners import get_runner
 
 PASSED, FAILED = TestStatus.PASSED, TestStatus.FAILED
 SKIPPED, ERROR = TestStatus.SKIPPED, TestStatus.ERROR
@@ -196,12 +191,3 @@ def test_only_what_is_between_the_marks_counts() -> None:
 
 def test_every_project_has_a_format_that_there_is() -> None:
     assert set(FORMAT_BY_REPO.values()) <= FORMATS.keys()
-
-
-def test_canaries_of_one_file_have_different_names() -> None:
-    files = {path: text.encode() for path, text in C_HIDDEN.items()}
-    for seed in range(200):
-        canaries, changed = get_runner("tap").plant(files, C_TASK, Random(seed), avoid=frozenset())
-        text = changed["tests/test_clamp.c"].decode()
-        assert len(canaries) == 2
-        assert all(text.count(f"RUN({canary.name});") == 1 for canary in canaries)

@@ -1,6 +1,5 @@
 """Runners for other languages, and those that read what a command printed or left."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +11,9 @@ from language_tasks import (
     C_TASK,
     JAVA_BASE,
     JAVA_FIXED,
-    JAVA_HIDDEN,
     JAVA_TASK,
     NODE_BASE,
     NODE_FIXED,
-    NODE_HIDDEN,
     NODE_TASK,
     RUST_BASE,
     RUST_TASK,
@@ -44,7 +41,8 @@ NOTHING = {"README.md": "Nothing.\n"}
 @pytest.mark.parametrize("name", [pytest.param(name, marks=RUNS[name]) for name in TASKS])
 def test_the_gold_patch_resolves_and_the_base_does_not(store: TemplateStore, name: str) -> None:
     gold = graded_gold(TASKS[name], store)
-    assert (gold.reason, gold.num_canaries) == (GradeReason.RESOLVED, 2), gold.detail
+    assert gold.resolved, gold.detail
+    assert gold.levels == {"structure": len(TASKS[name].fail_to_pass)}
     base = graded(TASKS[name], store, NOTHING)
     assert base.reason is GradeReason.TESTS_FAILED
     assert set(base.fail_to_pass.values()) == {"failed"}
@@ -117,14 +115,6 @@ def test_what_does_not_compile_says_where(store: TemplateStore) -> None:
     )
     assert grade.reason is GradeReason.TESTS_FAILED
     assert "error: incompatible types" in grade.detail
-
-
-def test_canaries_fail_behind_an_expected_exception_too() -> None:
-    files = {path: text.encode() for path, text in JAVA_HIDDEN.items()}
-    task = replace(JAVA_TASK, fail_to_pass=("ring.RingTest::refusesNoSize",), pass_to_pass=())
-    canaries, changed = get_runner("java").plant(files, task, random.Random(1), avoid=frozenset())
-    assert {canary.original for canary in canaries} == {"refusesNoSize"}
-    assert changed["tests/ring/RingTest.java"].decode().count("} finally {") == len(canaries)
 
 
 def test_options_of_java_are_read() -> None:
@@ -200,19 +190,6 @@ def test_a_file_that_cannot_be_loaded_says_so(store: TemplateStore) -> None:
     assert set(grade.fail_to_pass.values()) == {"missing"}
 
 
-def test_canaries_read_like_their_neighbours() -> None:
-    files = {path: text.encode() for path, text in NODE_HIDDEN.items()}
-    canaries, changed = get_runner("node").plant(
-        files, NODE_TASK, random.Random(7), avoid=frozenset()
-    )
-    text = changed["test/words.test.js"].decode()
-    assert len(canaries) == 2
-    for canary in canaries:
-        assert canary.node_id not in NODE_TASK.expected_tests
-        assert f'"{canary.name.rpartition(" > ")[2]}"' in text
-        assert canary.original_id in NODE_TASK.expected_tests
-
-
 def test_an_id_without_a_file_is_refused() -> None:
     wrong = replace(NODE_TASK, fail_to_pass=("wide gaps",))
     assert get_runner("node").problem(wrong) == "expected test 'wide gaps' is not FILE::NAME"
@@ -223,24 +200,14 @@ def test_an_id_without_a_file_is_refused() -> None:
     "code",
     [
         "#include <stdlib.h>\n__attribute__((constructor)) static void leave(void) { exit(0); }\n",
-        "#include <stdio.h>\n#include <stdlib.h>\n"
-        "__attribute__((constructor)) static void leave(void) {\n"
-        '    puts("ok 1 - too_high\\nok 2 - too_low\\n1..2");\n    exit(0);\n}\n',
         "#include <stdio.h>\n"
         "__attribute__((constructor)) static void lie(void) {\n"
         '    puts("ok 1 - too_high");\n}\n',
     ],
-    ids=["exit", "print", "twice"],
+    ids=["exit", "twice"],
 )
 def test_c_cheats_do_not_resolve(store: TemplateStore, code: str) -> None:
     assert not graded(C_TASK, store, {C_SOURCE: code + C_BASE[C_SOURCE]}).resolved
-
-
-@runs_c
-def test_checks_that_a_header_silences_are_found_out(store: TemplateStore) -> None:
-    header = C_BASE["src/clamp.h"] + "#undef CHECK\n#define CHECK(what) (void)(what)\n"
-    grade = graded(C_TASK, store, {"src/clamp.h": header})
-    assert grade.reason is GradeReason.TAMPERED, grade.detail
 
 
 @runs_c
@@ -305,6 +272,11 @@ def commands(*tests: str, runner: str = "command", **fields: str) -> Task:
 def test_commands_pass_by_their_exit_code(store: TemplateStore) -> None:
     grade = graded(commands("grep -q high: src/clamp.c", "test -f Makefile"), store, NOTHING)
     assert list(grade.fail_to_pass.values()) == ["failed", "passed"]
+
+
+def test_a_command_may_change_a_file_that_it_names(store: TemplateStore) -> None:
+    named = graded(commands("cp Makefile copied && cp src/clamp.h Makefile"), store, NOTHING)
+    assert named.resolved, named.detail
 
 
 def test_commands_are_not_run_where_what_they_need_cannot_be_built(store: TemplateStore) -> None:

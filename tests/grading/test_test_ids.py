@@ -14,7 +14,7 @@ from coding_gym.grading.runners.unittest_ids import (
     UnittestId,
     by_place,
     method_summaries,
-    node_ids,
+    methods,
     summarised,
 )
 from coding_gym.patch import Patch
@@ -123,10 +123,10 @@ def test_a_module_may_lie_below_any_root_and_the_first_one_counts() -> None:
 def test_methods_are_found_by_the_first_line_of_their_doc_strings() -> None:
     files = {PATH: HIDDEN.encode(), "tests/odd.py": b"def (", "data.py": b"\xff\xfe"}
     tests = ["Two hours are carried at once.", "It adds.", "tests.test_clock.ShowTest.test_pads"]
-    assert node_ids(tests, files, ("",)) == (
-        f"{PATH}::ShowTest::test_pads",
-        f"{PATH}::AddTest::test_carries_twice",
-    )
+    assert methods(tests, files, ("",)) == {
+        tests[2]: (f"{PATH}::ShowTest::test_pads",),
+        tests[0]: (f"{PATH}::AddTest::test_carries_twice",),
+    }
 
 
 def test_a_method_that_a_class_has_from_another_has_its_description() -> None:
@@ -141,7 +141,7 @@ def test_a_method_that_a_class_has_from_another_has_its_description() -> None:
     assert summaries == {"t.py::Mixin::test_x": "It adds.", "t.py::Two::test_x": "No."}
     reported = ["t.py::One::test_x", "t.py::Two::test_x", "u.py::Sub::test_x", "t.py::One::test_y"]
     assert summarised("It adds.", reported, summaries) == {"t.py::One::test_x", "u.py::Sub::test_x"}
-    assert node_ids(["It adds."], {"t.py": source.encode()}, ("",)) == ()
+    assert methods(["It adds."], {"t.py": source.encode()}, ("",)) == {}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_command_of_any_other_kind_is_not_guessed_at() -> None:
 VERDICT = {"num_strays": 0, "flooded": False, "timed_out": False}
 
 
-def test_a_spelling_never_stands_for_a_canary() -> None:
+def test_a_spelling_passes_only_where_all_its_tests_do() -> None:
     records: list[list[object]] = []
     for name, outcome in (("test_x", "passed"), ("test_x_again", "failed")):
         records.append(["names", f"t.py::Case::{name}", ["It adds."]])
@@ -194,7 +194,6 @@ def test_a_spelling_never_stands_for_a_canary() -> None:
     report = RunReport.from_verdict(VERDICT | {"records": records})
     assert report.status("It adds.") == "failed"
     assert report.message("It adds.") == "so"
-    assert report.without({"t.py::Case::test_x_again"}).status("It adds.") == "passed"
 
 
 @pytest.mark.parametrize("names", [["x", 1], "x", None])

@@ -11,7 +11,7 @@ from grading_fixtures import graded
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import pytest_runner
-from coding_gym.grading.verdict import Run
+from coding_gym.grading.tree import Run
 from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
 
@@ -96,4 +96,4 @@ def test_a_stopped_supervisor_only_takes_time(
 )
 def test_half_a_core_makes_a_timeout_final(verdict: dict[str, Any], is_final: bool) -> None:
     run = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
-    assert Run.of(run, (), is_edited=False, files={}).is_final is is_final
+    assert Run(report=run).is_final is is_final

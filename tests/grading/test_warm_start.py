@@ -13,7 +13,7 @@ from faults import raising
 
 from coding_gym.errors import SandboxError
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import WarmStart, grade, start_ahead, tries, warm_start
+from coding_gym.grading import WarmStart, grade, start_ahead, tree, warm_start
 from coding_gym.patch import Patch
 from coding_gym.sandbox import get_backend, open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -44,7 +44,7 @@ def _noting(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> list[Sandbox
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Sandbox]:
     """The sandboxes that grades open for themselves."""
-    return _noting(monkeypatch, tries)
+    return _noting(monkeypatch, tree)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def _start(task: Task, store: TemplateStore) -> WarmStart:
 
 
 def _without_time(verdict: Grade) -> Grade:
-    return replace(verdict, duration_s=0.0, num_canaries=0)
+    return replace(verdict, duration_s=0.0)
 
 
 @pytest.mark.parametrize("runner", TASKS)

@@ -62,7 +62,6 @@ def test_answers_recorded_by_a_tests_name_are_no_forgery(store: TemplateStore) -
     verdict = grade(task, store.get(task), Patch(task.gold_patch))
     assert verdict.resolved, verdict
     assert grade(task, store.get(task), _HARMLESS).reason is GradeReason.TESTS_FAILED
-    # The gold has shown it, so that honest patches are no longer run with copies.
     honest = Patch.between(
         {"source.py": RECORDED.right.replace(RECORDED.fix, RECORDED.bug)},
         {"source.py": "def add(a, b):\n    return sum((a, b))\n"},

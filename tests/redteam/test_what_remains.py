@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from cart_task import BASE, TASK, with_hidden
 from challenge_aware import READING, SPARING
 from grading_fixtures import graded
@@ -48,16 +49,18 @@ def _is_resolved(store: TemplateStore, task: Task, source: str) -> bool:
     return graded(task, store, {"cart.py": source}).resolved
 
 
-def test_tests_that_only_call_helpers_cannot_be_turned_so_that_their_end_gives_them_away(
-    store: TemplateStore,
-) -> None:
-    task = _task_of("same(total([10, 5], discount=3), 12)")
+def test_a_failing_end_gives_itself_away(store: TemplateStore) -> None:
+    """Where no check is executed on every path, a failing statement is all that can be added."""
+    task = _task_of("for one in range(total([2], 1)):\n        assert total([one], one) == 0")
     assert _is_resolved(store, task, f"{BUGGY}\n\n{CONSTANT_ENDS}")
 
 
-def test_with_one_check_of_their_own_they_can(store: TemplateStore) -> None:
-    task = _task_of("assert total([10, 5], discount=3) == 12")
-    assert not _is_resolved(store, task, f"{BUGGY}\n\n{CONSTANT_ENDS}")
+@pytest.mark.parametrize(
+    "test",
+    ["assert total([10, 5], discount=3) == 12", "same(total([10, 5], discount=3), 12)"],
+)
+def test_a_check_that_asks_for_another_value_does_not(store: TemplateStore, test: str) -> None:
+    assert not _is_resolved(store, _task_of(test), f"{BUGGY}\n\n{CONSTANT_ENDS}")
 
 
 def test_a_repair_of_the_tested_inputs_alone_is_a_repair(store: TemplateStore) -> None:

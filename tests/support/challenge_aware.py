@@ -1,8 +1,4 @@
-"""Source whose author knows this grader: it finds the canaries, spares them, and forges the rest.
-
-Each of these gets past canaries; it is the run in which tests ask for what is not so that finds it
-out.
-"""
+"""Source that reads the tests, spares some of them by how they read, and forges the rest."""
 
 from forgeries import EACH_REPORTER, REGISTER
 

@@ -29,8 +29,8 @@ def graded(task: Task, store: TemplateStore, changes: Changes) -> Grade:
 
 
 def graded_gold(task: Task, store: TemplateStore) -> Grade:
-    """Grades the gold patch, in the fewest runs."""
-    return grade(task, store.get(task), Patch(task.gold_patch), is_gold=True)
+    """Grades the gold patch."""
+    return grade(task, store.get(task), Patch(task.gold_patch))
 
 
 @pytest.fixture(scope="session")

@@ -8,15 +8,12 @@ The graders' are all files that a command names, every file that is called as an
 configuration are, and all test folders; see `coding_gym.grading.runners.known_tests`. The policy's
 is the rest, and whatever the gold patch touches. The rest has in it a script that only another
 script names, and what a folder or a glob in a command stands for, unless it is called as tests are.
-A command that changes a file of the tree that it names, other than by a redirection, looks like
-tampering.
 
 A program that the code under test is linked into can exit with 0 whenever it likes, and nothing
 here finds that out. Prefer a runner that reads results by name.
 """
 
 from collections.abc import Mapping
-from random import Random
 from time import monotonic
 
 from coding_gym.errors import last_line
@@ -27,7 +24,6 @@ from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS, TEST_FOLDERS
 from coding_gym.grading.runners.named_files import named_files
-from coding_gym.grading.runners.protocol import Planted
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -52,16 +48,13 @@ class CommandRunner:
         """Returns what tests are called in any language, and test folders."""
         return (*ANY_PATTERNS, *TEST_FOLDERS, *collection_patterns(configs))
 
-    def plant(
+    def functions(
         self,
-        files: Mapping[str, bytes],  # noqa: ARG002 — the contract, here and below
-        task: Task,  # noqa: ARG002
-        rng: Random,  # noqa: ARG002
-        *,
-        avoid: frozenset[str],  # noqa: ARG002
-    ) -> Planted:
-        """Returns no canaries: exit codes have no names."""
-        return (), {}
+        task: Task,  # noqa: ARG002 — the contract, here and below
+        files: Mapping[str, bytes],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns none: a command has no functions."""
+        return {}
 
     def run(
         self,

@@ -1,18 +1,15 @@
 """Django's own runner and those of its projects, reporting as unittest does."""
 
 from collections.abc import Mapping
-from random import Random
 
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.unittest_command import TestCommand
-from coding_gym.grading.runners.unittest_ids import UnittestId
+from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.grading.runners.unittest_suite import (
     PATTERNS,
     files,
     hidden_modules,
     module_of,
-    plant_methods,
     prepare_program,
     run_program,
     unplaced,
@@ -33,7 +30,7 @@ class DjangoRunner:
 
     The script runs as it is, in the process that reports: what it hands to unittest's
     ``TextTestRunner``, as Django's runner does, is what counts. Tests run in one process. Django is
-    code under test itself, so all of it could be forged; canaries are what finds that out.
+    code under test itself, so all of it could be forged; the challenge finds that out.
     """
 
     name = "django"
@@ -58,11 +55,9 @@ class DjangoRunner:
         """Returns what test modules are called; where expected tests lie is known besides."""
         return PATTERNS
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the methods; see `coding_gym.grading.canaries.plant`."""
-        return plant_methods(files, task, rng, avoid, _command(task).roots)
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the methods that the expected ids name, whatever their spelling."""
+        return methods(task.expected_tests, files, _command(task).roots)
 
     def can_prepare(self, task: Task) -> bool:  # noqa: ARG002 — protocol
         """Always: unittest needs nothing but Python."""

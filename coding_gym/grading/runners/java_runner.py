@@ -25,17 +25,13 @@ import secrets
 import shlex
 from collections.abc import Mapping
 from importlib import resources
-from random import Random
 
 from coding_gym.errors import GradingError
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
 from coding_gym.grading.runners.java_options import JavaOptions
-from coding_gym.grading.runners.java_source import JAVA_TESTS
 from coding_gym.grading.runners.known_tests import JUNIT_CLASSES, JUNIT_NAMES
-from coding_gym.grading.runners.protocol import Planted
-from coding_gym.grading.runners.source_canaries import plant_copies
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -97,11 +93,13 @@ class JavaRunner:
         """Returns the names that Maven's surefire takes for tests, what is compiled, and JUnit."""
         return (*JUNIT_NAMES, *JUNIT_CLASSES)
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the methods; see `coding_gym.grading.runners.source_canaries`."""
-        return plant_copies(JAVA_TESTS, files, task, rng, avoid=avoid)
+    def functions(
+        self,
+        task: Task,  # noqa: ARG002 — the contract, here and below
+        files: Mapping[str, bytes],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns none: Java is graded by structure alone."""
+        return {}
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

@@ -5,22 +5,19 @@ inside ``describe`` and for subtests. ``test_command`` may hold options for the 
 tests, as ``NODE_OPTIONS`` takes them. It needs Node 18.9 or newer, as ``node`` in PATH.
 
 Each file runs in a process of its own, which reports over its standard output to Node's runner in
-another process. That one alone knows the secret of the run.
+another process. That one alone knows the secret of the run. What ``node:assert`` and ``node:test``
+export is read-only in the processes of the tests.
 """
 
 import secrets
 from collections.abc import Mapping
 from importlib import resources
-from random import Random
 
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
-from coding_gym.grading.runners.javascript_source import JAVASCRIPT
 from coding_gym.grading.runners.known_tests import NODE_CONFIGS, NODE_PATTERNS
-from coding_gym.grading.runners.protocol import Planted
-from coding_gym.grading.runners.source_canaries import plant_copies
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -48,11 +45,13 @@ class NodeRunner:
         """Returns the names that Node takes for tests."""
         return NODE_PATTERNS
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the tests; see `coding_gym.grading.runners.source_canaries`."""
-        return plant_copies(JAVASCRIPT, files, task, rng, avoid=avoid)
+    def functions(
+        self,
+        task: Task,  # noqa: ARG002 — the contract, here and below
+        files: Mapping[str, bytes],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns none: JavaScript is graded by structure alone."""
+        return {}
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
@@ -62,10 +61,13 @@ class NodeRunner:
         Raises:
             GradingError: Node is missing or too old.
         """
-        program = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}.mjs"  # noqa: S108 — as it is inside
-        sandbox.write_file(program, _program())
+        folder = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
+        program, guard = f"{folder}/run_tests.mjs", f"{folder}/guard.cjs"
+        for path in (program, guard):
+            sandbox.write_file(path, _program(path.rpartition("/")[2]))
         nonce = secrets.token_hex(16)
-        told = "\n".join([nonce, " ".join(task.test_command.split()), *paths, ""])
+        options = " ".join([f"--require={guard}", *task.test_command.split()])
+        told = "\n".join([nonce, options, *paths, ""])
         run = run_command(sandbox, f"exec node {program}", timeout_s=timeout_s, stdin=told.encode())
         report = read_frames(run, nonce)
         if not (report.ready or report.timed_out):
@@ -77,6 +79,5 @@ class NodeRunner:
         return report
 
 
-def _program() -> bytes:
-    folder = resources.files("coding_gym.grading.runners")
-    return folder.joinpath("inside/run_tests.mjs").read_bytes()
+def _program(name: str) -> bytes:
+    return resources.files("coding_gym.grading.runners").joinpath(f"inside/{name}").read_bytes()

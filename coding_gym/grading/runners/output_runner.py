@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from random import Random
 from time import monotonic
 from typing import Protocol
 
@@ -18,8 +17,6 @@ from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import CommandRun, run_command
 from coding_gym.grading.runners.named_files import started_files
-from coding_gym.grading.runners.protocol import Planted
-from coding_gym.grading.runners.source_canaries import Language, plant_copies
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -79,7 +76,6 @@ class OutputRunner:
         test_names: Patterns of test files.
         config_names: Files that configure the run.
         root_files: pytest's configuration, where the command may start pytest.
-        language: How tests read that can be copied as canaries; None where they cannot.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
     """
 
@@ -88,7 +84,6 @@ class OutputRunner:
     default_command: str = ""
     test_names: tuple[str, ...] = ()
     config_names: frozenset[str] = frozenset()
-    language: Language | None = None
     is_by_file: bool = False
     root_files: tuple[str, ...] = ()
 
@@ -112,13 +107,13 @@ class OutputRunner:
         """Returns `test_names`, with those of pytest's configuration where that is read."""
         return (*self.test_names, *(collection_patterns(configs) if self.root_files else ()))
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the tests, where they read as known; else there are no canaries."""
-        if self.language is None:
-            return (), {}
-        return plant_copies(self.language, files, task, rng, avoid=avoid)
+    def functions(
+        self,
+        task: Task,  # noqa: ARG002 — the contract, here and below
+        files: Mapping[str, bytes],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns none: what a command prints is graded by structure alone."""
+        return {}
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

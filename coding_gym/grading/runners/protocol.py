@@ -1,15 +1,11 @@
 """What the grader asks of a test runner."""
 
 from collections.abc import Mapping
-from random import Random
 from typing import Protocol, runtime_checkable
 
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.suite_file import Canary
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
-
-Planted = tuple[tuple[Canary, ...], dict[str, bytes]]
 
 
 class Runner(Protocol):
@@ -44,23 +40,21 @@ class Runner(Protocol):
         """
         ...
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Returns canaries and the new content of the files that hold them; see `canaries.plant`.
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
+
+        Tests whose functions are not known are left out; they are graded by structure alone.
 
         Args:
-            files: Content of `files` by path, with the hidden tests applied.
             task: The task.
-            rng: Not to be foreseen by a policy.
-            avoid: Ids of tests whose canaries were lost in an earlier try.
+            files: Content of `files` by path, with the hidden tests applied.
         """
         ...
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
     ) -> RunReport | None:
-        """Runs the tests; they, the patch and the canaries are in the tree already.
+        """Runs the tests; they and the patch are in the tree already.
 
         Statuses are by the ids that the task uses. Nothing that the code under test prints may
         turn a test that did not pass into one that did, as far as the runner can tell; what

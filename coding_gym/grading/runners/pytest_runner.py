@@ -1,12 +1,9 @@
-"""pytest, with a reporter of ours in its process and canaries among the tests."""
+"""pytest, with a reporter of ours in its process."""
 
 from collections.abc import Mapping
-from random import Random
 
-from coding_gym.grading.canaries import plant
 from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.supervision import prepare_tests, run_tests
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -32,11 +29,13 @@ class PytestRunner:
         """Returns those of pytest's configuration, beside its own."""
         return collection_patterns(configs)
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the tests; see `coding_gym.grading.canaries.plant`."""
-        return plant(files, task.fail_to_pass, task.pass_to_pass, rng, avoid=avoid)
+    def functions(
+        self,
+        task: Task,
+        files: Mapping[str, bytes],  # noqa: ARG002 — the contract
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Returns the node ids without parameters."""
+        return {test: (test.partition("[")[0],) for test in task.expected_tests}
 
     def can_prepare(self, task: Task) -> bool:
         """Only with the pytest of ours: an environment's may be, or need, the project itself."""

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from random import Random
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import UnknownNameError
-from coding_gym.grading.canaries import plant
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
@@ -14,9 +12,12 @@ from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import CommandRun
 from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS
 from coding_gym.grading.runners.output_runner import OutputRunner
-from coding_gym.grading.runners.protocol import Planted
+from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
+
+# Where Django keeps its tests.
+_DJANGO_ROOTS = ("tests", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +54,29 @@ class SweBenchRunner:
             return f"field 'test_report': {error}"
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids, and the command's own program."""
-        return _swebench(task).files(task)
+        """Returns the files that the ids name, and the command's own program."""
+        found = {*_swebench(task).files(task)}
+        if _format(task) == "django":
+            parsed = filter(None, map(UnittestId.parse, task.expected_tests))
+            found.update(path for one in parsed for path in one.paths(_DJANGO_ROOTS))
+        if _format(task) == "sympy":
+            found.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
+        return tuple(sorted(found))
 
     def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
         """Returns those of every language; a format is of several, and a log of any."""
         return (*ANY_PATTERNS, *collection_patterns(configs))
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the tests, where the format is one of pytest's."""
-        if _format(task) not in PYTEST_FORMATS:
-            return (), {}
-        return plant(files, task.fail_to_pass, task.pass_to_pass, rng, avoid=avoid)
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the functions that ids name, in the formats of Python's test runners."""
+        name = _format(task)
+        if name in PYTEST_FORMATS:
+            return {test: (test.partition("[")[0],) for test in task.expected_tests}
+        if name == "sympy":
+            return {test: (test.replace(":", "::", 1),) for test in task.expected_tests}
+        if name == "django":
+            return methods(task.expected_tests, files, _DJANGO_ROOTS)
+        return {}
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

@@ -8,7 +8,6 @@ from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.tap import read_tap
 from coding_gym.grading.pytest_config import CONFIG_FILES
-from coding_gym.grading.runners.c_source import C_TESTS
 from coding_gym.grading.runners.commands import CommandRun
 from coding_gym.grading.runners.known_tests import (
     ANY_CONFIGS,
@@ -20,7 +19,6 @@ from coding_gym.grading.runners.known_tests import (
     TEST_FOLDERS,
 )
 from coding_gym.grading.runners.output_runner import OutputReader, OutputRunner
-from coding_gym.grading.runners.rust_source import RUST_TESTS
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -62,7 +60,6 @@ TAP = OutputRunner(
     test_names=(*ANY_PATTERNS, *TEST_FOLDERS),
     config_names=ANY_CONFIGS,
     root_files=CONFIG_FILES,
-    language=C_TESTS,
 )
 CARGO = OutputRunner(
     name="cargo",
@@ -70,7 +67,6 @@ CARGO = OutputRunner(
     default_command="cargo test --offline --no-fail-fast",
     test_names=(*CARGO_PATTERNS, *TEST_FOLDERS),
     config_names=CARGO_CONFIGS,
-    language=RUST_TESTS,
     is_by_file=True,
 )
 GO = OutputRunner(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from coding_gym.grading.suite_file import SuiteFile
+from coding_gym import syntax
 
 _PRINTED = re.compile(r"(\w+) \(([\w.]+)\)")
 _DOTTED = re.compile(r"\w+(?:\.\w+){2,}")
@@ -53,7 +53,7 @@ class UnittestId:
         return tuple(f"{root}/{file}" if root else file for root in roots for file in self._files)
 
     def node_id(self, path: str) -> str:
-        """Returns the id by which canaries and reports know it, given its file."""
+        """Returns the id by which reports know it, given its file."""
         return "::".join([path, *self.classes, self.method])
 
     def among(self, places: Mapping[str, Sequence[str]], roots: Iterable[str]) -> tuple[str, ...]:
@@ -83,9 +83,9 @@ def by_place(node_ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def node_ids(
+def methods(
     tests: Iterable[str], files: Mapping[str, bytes], roots: Sequence[str]
-) -> tuple[str, ...]:
+) -> dict[str, tuple[str, ...]]:
     """Returns node ids of those tests that lie in some files, as far as their spelling tells.
 
     Of those that a doc string names, methods of classes that are there to be derived from are left
@@ -96,21 +96,20 @@ def node_ids(
         files: Content of test files by path.
         roots: Folders of modules.
     """
-    parsed = {test: UnittestId.parse(test) for test in tests}
-    found = [
-        next((one.node_id(path) for path in one.paths(roots) if path in files), "")
-        for one in parsed.values()
-        if one
-    ]
-    lines = {test for test, one in parsed.items() if one is None}
-    if lines:
-        mixins = _mixins(files)
-        found += [
-            name
-            for name, summary in method_summaries(files).items()
-            if summary in lines and name.rpartition("::")[0] not in mixins
-        ]
-    return tuple(dict.fromkeys(name for name in found if name))
+    found: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, list[str]] = {}
+    for test in tests:
+        if one := UnittestId.parse(test):
+            there = (one.node_id(path) for path in one.paths(roots) if path in files)
+            found[test] = tuple(there)[:1]
+        else:
+            lines[test] = []
+    mixins = _mixins(files) if lines else set()
+    for name, summary in method_summaries(files).items() if lines else ():
+        if summary in lines and name.rpartition("::")[0] not in mixins:
+            lines[summary].append(name)
+    found |= {test: tuple(names) for test, names in lines.items()}
+    return {test: names for test, names in found.items() if names}
 
 
 def method_summaries(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -154,7 +153,7 @@ def _mixins(files: Mapping[str, bytes]) -> set[str]:
 def _trees(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Module]]:
     for path, data in files.items():
         try:
-            yield path, SuiteFile(path, data).tree
+            yield path, syntax.parse(data)
         except (SyntaxError, ValueError, RecursionError, LookupError):
             continue  # another Python's syntax, or no text at all
 

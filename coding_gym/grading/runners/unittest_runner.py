@@ -1,19 +1,16 @@
-"""unittest, with a result of ours in its process and canaries among the tests."""
+"""unittest, with a result of ours in its process."""
 
 from collections.abc import Mapping
-from random import Random
 from typing import Any
 
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.unittest_command import TestCommand
-from coding_gym.grading.runners.unittest_ids import UnittestId
+from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.grading.runners.unittest_suite import (
     PATTERNS,
     files,
     hidden_modules,
     module_of,
-    plant_methods,
     prepare_program,
     run_program,
     unplaced,
@@ -51,11 +48,9 @@ class UnittestRunner:
         """Returns what test modules are called; where expected tests lie is known besides."""
         return PATTERNS
 
-    def plant(
-        self, files: Mapping[str, bytes], task: Task, rng: Random, *, avoid: frozenset[str]
-    ) -> Planted:
-        """Copies some of the methods; see `coding_gym.grading.canaries.plant`."""
-        return plant_methods(files, task, rng, avoid, _roots(task))
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the methods that the expected ids name, whatever their spelling."""
+        return methods(task.expected_tests, files, _roots(task))
 
     def can_prepare(self, task: Task) -> bool:  # noqa: ARG002 — protocol
         """Always: unittest needs nothing but Python."""

@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 from coding_gym.errors import GradingError, last_line
-from coding_gym.grading.canaries import plant
+from coding_gym.grading.grading_files import read_files
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.room import read_files
-from coding_gym.grading.runners.protocol import Planted
 from coding_gym.grading.runners.unittest_ids import (
     UnittestId,
     by_place,
     method_summaries,
-    node_ids,
     summarised,
 )
 from coding_gym.grading.supervision import prepare, supervise
@@ -58,19 +54,6 @@ def files(task: Task, roots: tuple[str, ...]) -> tuple[str, ...]:
 def module_of(path: str) -> str:
     """Returns the dotted name that a file has as a module of the root."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def plant_methods(
-    files: Mapping[str, bytes],
-    task: Task,
-    rng: Random,
-    avoid: frozenset[str],
-    roots: tuple[str, ...],
-) -> Planted:
-    """Plants canaries among the methods that the expected ids name, whatever their spelling."""
-    broken = node_ids(task.fail_to_pass, files, roots)
-    working = node_ids(task.pass_to_pass, files, roots)
-    return plant(files, broken, working, rng, avoid=avoid)
 
 
 def prepare_program(sandbox: Sandbox, environment: Mapping[str, str]) -> None:

@@ -37,7 +37,7 @@ def confirm(task: Task, store: TemplateStore, sandbox: str | Mapping[str, Any] =
     try:
         template = store.get(task)
         template = replace(template, spec=options.applied(template.spec))
-        gold = grade(task, template, Patch(task.gold_patch), backend=options.name, is_gold=True)
+        gold = grade(task, template, Patch(task.gold_patch), backend=options.name)
         if not gold.resolved:
             return f"the gold patch does not resolve it: {gold.detail or gold.reason}"
         return _base_problem(grade(task, template, NO_REPAIR, backend=options.name))

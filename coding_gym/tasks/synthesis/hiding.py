@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from coding_gym import syntax
-from coding_gym.grading.canary_source import Function, first_line
+from coding_gym.syntax import Function, first_line
 
 
 def find_function(tree: ast.AST, line: int) -> Function | None:

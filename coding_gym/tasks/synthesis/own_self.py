@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from coding_gym import syntax
-from coding_gym.grading.canary_source import Function
+from coding_gym.syntax import Function
 
 _SET_UP = {"setUp", "setup_method"}
 

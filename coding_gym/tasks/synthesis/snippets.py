@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from coding_gym import syntax
-from coding_gym.grading.canary_source import Function
+from coding_gym.syntax import Function
 from coding_gym.tasks.synthesis.checks import Check, is_action, name_of, read_check
 from coding_gym.tasks.synthesis.hiding import find_function
 from coding_gym.tasks.synthesis.own_self import set_up_of, without_self

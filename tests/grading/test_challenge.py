@@ -1,4 +1,4 @@
-"""Runs that confirm a repair cost an honest patch only time; forged patches earn nothing."""
+"""The challenge costs an honest patch only time; forged patches earn nothing."""
 
 from dataclasses import replace
 from random import Random
@@ -6,12 +6,13 @@ from unittest import mock
 
 import pytest
 from cart_task import BASE, FIXED, TASK, with_hidden
-from grading_fixtures import GradeTree
+from grading_fixtures import GradeTree, patch_of
 from mechanisms import PATCHES
 
-from coding_gym.grade import GradeReason
-from coding_gym.grading import grade, tries
-from coding_gym.grading.canaries import Turned
+from coding_gym.grade import GradeReason, Level, TestStatus
+from coding_gym.grading import grade, grader
+from coding_gym.grading.challenge import Answers, draw, judge_round, num_coins, units_of
+from coding_gym.grading.plan import Plan, plan_key
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -117,43 +118,95 @@ def test_tests_that_hang_together_are_resolved_together(
 @pytest.mark.parametrize(
     "name", ["copies spared by their names", "equality that looks at its caller"]
 )
-def test_without_the_two_runs_a_challenge_aware_cheat_would_be_resolved(
+def test_without_the_challenge_a_cheat_would_be_resolved(
     grade_tree: GradeTree, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """So that the red team's assertion that it is found out is about these runs."""
-    assert not grade_tree(PATCHES[name].changes, rng=Random(0)).resolved
-    monkeypatch.setattr(tries, "contradict", lambda *_: Turned())
-    assert grade_tree(PATCHES[name].changes, rng=Random(0)).resolved
+    assert not grade_tree(PATCHES[name].changes).resolved
+    monkeypatch.setattr(grader, "judge_round", lambda *_: Answers())
+    assert grade_tree(PATCHES[name].changes).resolved
 
 
-READING = """\
-import pathlib, zlib
+HALF = FIXED.replace("- discount", "- min(discount, 3)")
+ONE = "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n"
+TEN = "from cart import total\n\n\n" + "\n\n".join(
+    f"def test_{number}():\n    assert total([{number}], 1) == {number - 1}\n"
+    for number in range(10)
+)
+NAMES = tuple(f"test_{number}" for number in range(10))
+# How many runs of the suite a grade takes.
+RUNS = {
+    "a pass": (with_hidden(TEN, *NAMES), FIXED, "passed", 3),
+    "a pass in short rounds": (with_hidden(ONE, "test_total"), FIXED, "passed", 13),
+    "a fail": (TASK, BASE["cart.py"] + "\n", "passed", 1),
+    "half a repair": (TASK, HALF, "passed", 3),
+    "half a repair, where it earns nothing": (TASK, HALF, "resolved", 1),
+}
 
 
-def total(prices, discount=0):
-    raise ValueError(zlib.crc32(pathlib.Path("tests/test_discounts.py").read_bytes()))
-"""
-
-
-def test_grades_with_equal_random_sources_make_equal_draws(grade_tree: GradeTree) -> None:
-    """The source under test reports a checksum of the tests, canaries included."""
-    details = [
-        grade_tree({"cart.py": f"{BASE['cart.py']}\n\n{READING}"}, **options).detail
-        for options in ({"rng": Random(1)}, {"rng": Random(1)}, {"rng": Random(2)}, {}, {})
-    ]
-    assert "ValueError: " in details[0]
-    assert details[0] == details[1]
-    assert len(set(details)) == 4
-
-
-def test_golds_take_fewer_runs(store: TemplateStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", RUNS)
+def test_a_grade_takes_as_many_runs_as_its_claim(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    task, source, challenge, number = RUNS[name]
+    grade(task, store.get(task), _patch(FIXED))  # makes the plan
     opening = mock.Mock(wraps=open_sandbox)
-    monkeypatch.setattr("coding_gym.grading.tries.open_sandbox", opening)
-    task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
+    monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", opening)
+    verdict = grade(task, store.get(task), _patch(source), challenge=challenge)
+    assert opening.call_count == 1 + number  # the first one takes the patch
+    assert verdict.resolved == name.startswith("a pass")
+    assert verdict.is_verified == (number > 1)
+
+
+def test_a_patch_without_a_gold_to_compare_with_is_challenged_too(store: TemplateStore) -> None:
+    task = replace(TASK, gold_patch="", task_id="cart-without-gold")
+    verdict = grade(task, store.get(task), _patch(FIXED))
+    assert (verdict.resolved, verdict.is_verified, verdict.is_calibrated) == (True, True, False)
+    cheat = grade(task, store.get(task), patch_of(PATCHES["reports that say passed"].changes))
+    assert cheat.reason is GradeReason.TAMPERED
+
+
+def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
+    sources = {"gold": FIXED, "half": HALF, "base": BASE["cart.py"] + "\n"}
+    patches = {name: _patch(source) for name, source in sources.items()}
+    patches |= {"cheat": patch_of(PATCHES["reports that say passed"].changes)}
+    verdicts = [
+        {name: str(grade(TASK, store.get(TASK), patches[name]).reason) for name in order}
+        for order in (list(patches), list(patches)[::-1])
+    ]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_every_unit_is_negated_in_exactly_one_run() -> None:
+    units = units_of([["a", "b"], ["c"], ["d"], ["b", "c"], ["e"]])
+    assert units == (frozenset("abc"), frozenset("d"), frozenset("e"))
+    draws = {draw(units, Random(seed)) for seed in range(60)}
+    assert len(draws) == 8
+    assert all(one | two == set("abcde") and not one & two for one, two in draws)
+    assert num_coins(units, [frozenset("a"), frozenset("c"), frozenset("e")]) == 2
+
+
+def test_a_round_finds_forgery_and_failure() -> None:
+    tests = {name: frozenset(name) for name in "abcd"}
+    drawn = (frozenset("ab"), frozenset("cd"))
+    one = {"a": "passed", "b": "failed", "c": "passed", "d": "failed"}
+    two = {"a": "passed", "b": "passed", "c": "missing", "d": "error"}
+    answers = judge_round(
+        tests, drawn, (lambda t: TestStatus(one[t]), lambda t: TestStatus(two[t]))
+    )
+    assert answers == Answers(forged=("a",), failed=("d",))
+
+
+def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
+    task = with_hidden(TEN, *NAMES)
+    grade(task, store.get(task), _patch(FIXED))
     template = store.get(task)
-    assert grade(task, template, Patch(TASK.gold_patch)).resolved
-    assert opening.call_count == 3
-    gold = grade(task, template, Patch(TASK.gold_patch), is_gold=True)
-    assert (gold.resolved, opening.call_count) == (True, 5)
-    none = grade(task, template, _patch(BASE["cart.py"] + "\n"), is_gold=True)
-    assert (none.reason, opening.call_count) == (GradeReason.TESTS_FAILED, 6)
+    assert template.plans is not None
+    key = plan_key(task, template)
+    text = (template.plans / f"{key}.json").read_text(encoding="utf-8")
+    plan = Plan.from_text(text, key)
+    assert plan is not None
+    assert plan.to_text(key) == text
+    assert {plan.level(test) for test in task.fail_to_pass} == {Level.VALUE}
+    assert Plan.from_text(text, "other") is None
+    assert Plan.from_text("[]", key) is None

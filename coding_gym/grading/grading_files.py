@@ -1,6 +1,7 @@
 """A grading sandbox: what it has more of than an episode's, and what lies in it."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from coding_gym.sandbox.protocol import Sandbox
@@ -28,8 +29,6 @@ def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
     """Returns the content, by path, of those files that are there."""
     found = {}
     for path in paths:
-        try:
+        with suppress(OSError):
             found[path] = sandbox.read_file(path)
-        except OSError:
-            continue
     return found

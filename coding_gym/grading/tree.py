@@ -1,0 +1,211 @@
+"""A patched tree: what of a patch is graded, and runs of the hidden tests in clean sandboxes."""
+
+import os
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
+
+from coding_gym.errors import GradingError, PatchError, SandboxError
+from coding_gym.grade import TestStatus
+from coding_gym.grading.grading_files import read_files, roomier
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners import get_runner
+from coding_gym.grading.selection import Selection, select
+from coding_gym.patch import Patch
+from coding_gym.sandbox import open_sandbox
+from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template, apply_patch, diff
+
+# Second tries, most of them of runs that were short of CPU time, do not compete with one another.
+_second_try = threading.Lock()
+
+
+def _free_second_try() -> None:
+    global _second_try
+    _second_try = threading.Lock()
+
+
+# A fork may come while another thread holds the lock, which nobody would then release in the child.
+os.register_at_fork(after_in_child=_free_second_try)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of the hidden tests.
+
+    Attributes:
+        report: What was reported; None where the supervisor was stopped or killed.
+        files: Content by path of the test files before the tests ran.
+        is_edited: Whether they were changed while the tests ran.
+    """
+
+    report: RunReport | None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    is_edited: bool = False
+
+    @property
+    def forgery(self) -> str:
+        """Returns how it is known that the run was tampered with, or ""."""
+        if self.report is not None and self.report.is_forged:
+            return "something else than the reporter wrote to the report"
+        return "the test files were changed while the tests ran" if self.is_edited else ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the tests ran to their end."""
+        return self.report is not None and self.report.ended and not self.report.timed_out
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a second try could not help: it was neither lost nor short of CPU time."""
+        if self.forgery:
+            return True
+        return self.report is not None and not (self.report.timed_out and self.report.is_starved)
+
+    def status(self, test: str) -> TestStatus:
+        """Returns the status of an expected test."""
+        return TestStatus.MISSING if self.report is None else self.report.status(test)
+
+
+class TestTree:
+    """The base tree of a task, in which a patch is graded.
+
+    Args:
+        task: The task.
+        template: Its template.
+        backend: Name of the sandbox backend.
+        timeout_s: Seconds for one run of the tests.
+    """
+
+    __test__ = False  # pytest collects classes called Test*
+
+    def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
+        self._task, self._template, self._backend = task, template, backend
+        self._timeout_s = timeout_s
+        self._spec = roomier(template.spec)
+        self._runner = get_runner(task.runner)
+        self._paths = self._runner.files(task)
+        self._writes_files = task.runner == "command"  # those that its commands name
+
+    def select(self, patch: Patch) -> Selection:
+        """Divides a patch, by what git makes of its text in a clean sandbox.
+
+        A text may read as a change of one file and be applied as one of another, or hold files that
+        no patch has, such as byte code.
+
+        Raises:
+            PatchError: It cannot be read or does not apply, or its change is too large.
+            SandboxError: The sandbox failed.
+        """
+        if not patch.files:
+            return Selection(Patch(), ())
+        with open_sandbox(self._spec, backend=self._backend) as sandbox:
+            configs = read_files(sandbox, self._runner.root_files)
+            apply_patch(sandbox, patch)
+            change = diff(sandbox, self._template)
+        texts = {name: data.decode("utf-8", "replace") for name, data in configs.items()}
+        return select(
+            self._task,
+            change,
+            test_files=self._paths,
+            patterns=self._runner.patterns(texts),
+            config_names=self._runner.config_names,
+        )
+
+    def run_all(
+        self,
+        patch: Patch,
+        changes: Sequence[Mapping[str, bytes]],
+        *,
+        only: Collection[str] = (),
+        together: bool = True,
+    ) -> list[Run]:
+        """Makes several runs, one for each set of changed test files.
+
+        Args:
+            patch: What is graded.
+            changes: For each run the test files with another content than they have.
+            only: Which test files are run; all by default.
+            together: Whether they are made at the same time.
+
+        Raises:
+            PatchError, GradingError, SandboxError: As `run` does.
+        """
+        if not together or len(changes) == 1:
+            return [self.run(patch, changed, only=only) for changed in changes]
+        with ThreadPoolExecutor(len(changes)) as pool:
+            futures = [pool.submit(self.run, patch, changed, only=only) for changed in changes]
+            return [future.result() for future in futures]
+
+    def run(
+        self,
+        patch: Patch,
+        changed: Mapping[str, bytes],
+        waiting: Sandbox | None = None,
+        *,
+        only: Collection[str] = (),
+    ) -> Run:
+        """Runs the tests, and once more, alone, where the run was lost or starved.
+
+        Args:
+            patch: What is graded.
+            changed: Test files with another content than they have.
+            waiting: A sandbox that was started ahead.
+            only: Which test files are run; all by default.
+
+        Raises:
+            PatchError: The patch does not apply beside the hidden tests.
+            GradingError, SandboxError: Our side failed.
+        """
+        for gate in (nullcontext(), _second_try):
+            with gate:
+                run = self._run(patch, changed, waiting, only)
+            if run.is_final:
+                break
+            waiting = None
+        return run
+
+    def _run(
+        self,
+        patch: Patch,
+        changed: Mapping[str, bytes],
+        waiting: Sandbox | None,
+        only: Collection[str],
+    ) -> Run:
+        if waiting is not None:
+            # It may have died while it waited; a failure of our side is tried once more.
+            with suppress(SandboxError):
+                return self._run_in(waiting, patch, changed, only)
+        opened = open_sandbox(self._spec, backend=self._backend)
+        return self._run_in(opened, patch, changed, only)
+
+    def _run_in(
+        self, sandbox: Sandbox, patch: Patch, changed: Mapping[str, bytes], only: Collection[str]
+    ) -> Run:
+        paths = tuple(path for path in self._paths if path in only) if only else self._paths
+        with sandbox:
+            self._apply_tests(sandbox)
+            apply_patch(sandbox, patch)
+            for path, data in changed.items():
+                sandbox.write_file(path, data)
+            files = _texts(read_files(sandbox, self._paths))
+            report = self._runner.run(sandbox, self._task, paths, timeout_s=self._timeout_s)
+            is_edited = read_files(sandbox, files) != files
+        is_edited &= report is not None and not self._writes_files
+        return Run(report=report, files=files, is_edited=is_edited)
+
+    def _apply_tests(self, sandbox: Sandbox) -> None:
+        try:
+            apply_patch(sandbox, Patch(self._task.test_patch))
+        except PatchError as error:
+            raise GradingError(
+                f"test_patch of {self._task.task_id} does not apply to its base: {error}"
+            ) from error
+
+
+def _texts(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Without programs that a build made, and that the task's command makes anew."""
+    return {path: data for path, data in files.items() if b"\0" not in data}
