@@ -135,7 +135,7 @@ C = ("Makefile", "GNUmakefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt",
 FOLDERS = ("tests/data.json", "test/helper.sh")
 ANY = (*JUNIT_4, *JVM, *GO, *RUST, *NODE, *JAVASCRIPT, *PYTEST, *C, "spec/clamp_spec.rb", "x.bats")
 KEPT = {
-    "pytest": PYTEST,
+    "pytest": [path for path in PYTEST if path not in PYTHON],
     "unittest": PYTHON,
     "django": (*PYTHON, "runtests.py", "manage.py"),
     "node": NODE,

@@ -77,6 +77,8 @@ def test_a_warm_run_says_what_a_cold_one_says(
 ) -> None:
     task = TASKS[runner]
     template = store.get(task)
+    grade(task, template, Patch(task.gold_patch))  # makes the plan
+    opened.clear()
     for patch in (Patch(task.gold_patch), Patch.between({}, {"new.py": "x = 1\n"})):
         cold = grade(task, template, patch)
         num_cold = len(opened)
@@ -105,11 +107,15 @@ def test_code_that_comes_with_the_patch_is_not_what_waited(store: TemplateStore)
 def test_one_that_died_while_it_waited_costs_time_only(
     store: TemplateStore, opened: list[Sandbox], ahead: list[Sandbox]
 ) -> None:
+    grade(TASK, store.get(TASK), Patch(TASK.gold_patch))  # makes the plan
+    opened.clear()
+    assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch)).resolved
+    num_cold = len(opened)
     warm = _start(TASK, store)
     ahead[0].close()
     verdict = grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm)
     assert verdict.resolved
-    assert len(opened) == 3  # none of the three runs had what waited
+    assert len(opened) == 2 * num_cold  # none of the runs had what waited
 
 
 def test_a_dead_process_is_started_anew(store: TemplateStore, ahead: list[Sandbox]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
+from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.supervision import prepare_tests, run_tests
 from coding_gym.sandbox.protocol import Sandbox
@@ -25,9 +25,9 @@ class PytestRunner:
         """Returns what stands before the first ``::`` of the ids."""
         return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns those of pytest's configuration, beside its own."""
-        return collection_patterns(configs)
+    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — protocol
+        """Returns none: pytest is given the files of the expected tests, and collects no others."""
+        return ()
 
     def functions(
         self,
