@@ -15,7 +15,8 @@ class TestStatus(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     ERROR = "error"  # its set-up or tear-down failed, or it was reported more than once
-    SKIPPED = "skipped"  # skipped or expected to fail
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"  # it was expected to fail, whether it did or not
     MISSING = "missing"  # never reported
 
 

@@ -15,10 +15,14 @@ import fcntl
 import importlib
 import json
 import os
+import resource
 
 TYPE_CHECKING = False  # `typing` takes time to import
 if TYPE_CHECKING:
     from typing import Any
+
+# A descriptor above a higher limit would cost every fork of a test a table of that size.
+_MAX_FILES = 65536
 
 
 class Reporter:
@@ -55,6 +59,23 @@ def _silence_stdin() -> None:
     os.close(nothing)
 
 
+def _above_the_limit(descriptor: int, lowest: int) -> int:
+    """Moves a descriptor out of the way of tests that count descriptors, or close all of them.
+
+    It is above the limit of open files that the tests see, and not inherited by what they start.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < _MAX_FILES:
+        top = soft + lowest + 1 if hard == resource.RLIM_INFINITY else min(hard, soft + lowest + 1)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
+        lowest = top - 1
+        soft = min(soft, lowest)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+    os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return moved
+
+
 def _main() -> None:
     start = json.loads(sys.stdin.buffer.readline().decode())
     program: dict[str, Any] = {"__name__": "__inside__"}
@@ -62,9 +83,7 @@ def _main() -> None:
     config = json.loads(sys.stdin.buffer.read().decode())
     _silence_stdin()
     importlib.invalidate_caches()  # a run that was prepared may have waited for its tree
-    # Out of the way of tests that count descriptors, and not inherited by what they start.
-    descriptor = fcntl.fcntl(start["descriptor"], fcntl.F_DUPFD_CLOEXEC, config["lowest"])
-    os.close(start["descriptor"])
+    descriptor = _above_the_limit(start["descriptor"], config["lowest"])
     reporter = Reporter(descriptor, config["nonce"])
     reporter.send("ready", program["VERSION"])
     reporter.finish(program["run"](reporter, config["settings"]))

@@ -1,7 +1,7 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
 from time import perf_counter
@@ -18,7 +18,6 @@ from coding_gym.errors import (
 from coding_gym.grade import Grade, GradeReason, Level, TestStatus
 from coding_gym.grading.challenge import (
     MIN_COINS,
-    Negation,
     Suite,
     Unit,
     draw,
@@ -27,6 +26,7 @@ from coding_gym.grading.challenge import (
 )
 from coding_gym.grading.plan import Plan, make_plan, read_plan, stored_plan
 from coding_gym.grading.runners import get_runner
+from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.tree import Run, TestTree
 from coding_gym.grading.verdict import judge
 from coding_gym.grading.warm_start import WarmStart
@@ -156,7 +156,6 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 def _new_plan(task: Task, tree: TestTree) -> Plan:
     """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
-    runner = get_runner(task.runner)
     try:
         gold = tree.select(Patch(task.gold_patch)).patch
         first = None if gold.is_empty else tree.run(gold, {})
@@ -168,13 +167,24 @@ def _new_plan(task: Task, tree: TestTree) -> Plan:
     def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
         return tree.run_all(gold, changes)
 
-    suite = Suite(first.files, runner.functions(task, first.files))
-    return make_plan(task, suite, first, run_all, SystemRandom())
+    return make_plan(task, _suite(task, first), first, run_all, SystemRandom())
+
+
+def _suite(task: Task, run: Run) -> Suite:
+    """The test files of a run, and where the expected tests are in them."""
+    runner = get_runner(task.runner)
+    functions = runner.functions(task, run.files) if isinstance(runner, Negatable) else {}
+    return Suite(run.files, functions)
 
 
 @dataclass(slots=True)
 class _Challenge:
-    """The challenge of one patch."""
+    """The challenge of one patch.
+
+    Attributes:
+        passed: Tests that passed as the plan wants it, though the first run does not say so.
+        failed: Tests that did not pass, though the first run says so, and why.
+    """
 
     task: Task
     tree: TestTree
@@ -182,98 +192,97 @@ class _Challenge:
     first: Run
     plan: Plan
     rng: Random
+    passed: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
 
     def verdict(self, challenge: str) -> Grade:
         """Returns the grade, after as many rounds as it takes."""
-        task, plan = self._task(), self.plan
-        suite = Suite(self.first.files, get_runner(task.runner).functions(task, self.first.files))
-        if not plan.is_calibrated:
-            plan = self.plan = read_plan(task, suite)
+        suite = _suite(self.task, self.first)
+        if not self.plan.is_calibrated:
+            self.plan = read_plan(self.task, suite)
+        plan = self.plan
+        kept = tuple(t for t in self.task.pass_to_pass if t not in plan.excluded)
+        task = self.task = replace(self.task, pass_to_pass=kept)
         self._refuse_changed(suite)
-        passed = {t for t in task.expected_tests if self._passes(t) or t in plan.unstable}
-        if challenge == "resolved" and passed < set(task.expected_tests):
-            return self._finished(task, self.first, is_verified=False)
+        self._add_passed(suite, self.first, frozenset())
+        claimed = [test for test in task.expected_tests if self._may_pass(test)]
+        if challenge == "resolved" and len(claimed) < len(task.expected_tests):
+            return self._finished(self.first, is_verified=False)
         tests = {
             test: suite.places[test]
-            for test in task.expected_tests
-            if test in passed and plan.level(test) is not Level.STRUCTURE
+            for test in claimed
+            if plan.level(test) is not Level.STRUCTURE and test not in plan.unstable
         }
         bug = {test: tests[test] for test in task.fail_to_pass if test in tests}
         coins = num_coins(plan.units, bug.values())
-        answer = self._round(suite, tests, plan.units, is_short=False)
+        answer = self._round(suite, tests, plan.units)
         won = coins
-        while answer is None and coins and won < MIN_COINS and not self._fails(task):
-            near = [unit for unit in plan.units if any(unit & p for p in bug.values())]
-            answer = self._round(suite, bug, near, is_short=True)
+        near = [unit for unit in plan.units if any(unit & places for places in bug.values())]
+        only = {place.partition("::")[0] for unit in near for place in unit}
+        while answer is None and coins and won < MIN_COINS:
+            if not all(map(self._may_pass, task.expected_tests)):
+                break
+            answer = self._round(suite, bug, near, only)
             won += coins
-        return answer or self._finished(task, self.first, is_verified=True)
+        return answer or self._finished(self.first, is_verified=True)
 
-    def _task(self) -> Task:
-        """The task without the tests that the plan leaves out."""
-        if not self.plan.excluded:
-            return self.task
-        kept = tuple(t for t in self.task.pass_to_pass if t not in self.plan.excluded)
-        return replace(self.task, pass_to_pass=kept)
+    def _may_pass(self, test: str) -> bool:
+        """Whether a test passed in all runs so far, or may pass in the next where that suffices."""
+        if test in self.failed:
+            return False
+        has_passed = self.first.status(test) is TestStatus.PASSED or test in self.passed
+        return has_passed or test in self.plan.unstable
 
-    def _passes(self, test: str) -> bool:
-        return self.first.status(test) is TestStatus.PASSED and test not in self.failed
-
-    def _fails(self, task: Task) -> bool:
-        return any(not self._passes(t) and t not in self.plan.unstable for t in task.expected_tests)
+    def _add_passed(self, suite: Suite, run: Run, negated: Unit) -> None:
+        """Notes the unstable tests that a run passed, and tests that failed as they are to."""
+        for test in self.plan.unstable:
+            is_plain = suite.places.get(test, negated).isdisjoint(negated)
+            if is_plain and run.status(test) is TestStatus.PASSED:
+                self.passed.add(test)
+        if run is self.first:
+            xfailed = (t for t in self.plan.xfailing if run.status(t) is TestStatus.XFAILED)
+            self.passed.update(xfailed)
 
     def _refuse_changed(self, suite: Suite) -> None:
         """Fails tests that lie in a file which is repaired, and that the patch changes."""
         for test, places in suite.places.items():
-            known = [self.plan.negations[p].digest for p in places if p in self.plan.negations]
-            if known and known != [suite.digest(p) for p in places if p in self.plan.negations]:
+            known = [place for place in places if place in self.plan.negations]
+            if any(suite.digest(p) != self.plan.negations[p].digest for p in known):
                 self.failed[test] = _CHANGED
 
     def _round(
-        self, suite: Suite, tests: Mapping[str, Unit], units: Sequence[Unit], *, is_short: bool
+        self,
+        suite: Suite,
+        tests: Mapping[str, Unit],
+        units: Sequence[Unit],
+        only: Collection[str] = (),
     ) -> Grade | None:
         """Makes two runs at the same time; a grade where they settle it."""
         if not tests:
             return None
-        drawn = draw(units, self.rng)
-        files = [suite.rewritten(self._negations(suite), one, self.rng) for one in drawn]
-        only = {place.partition("::")[0] for unit in units for place in unit}
-        runs = self.tree.run_all(
-            self.patch, files, only=only if is_short else (), together=self.plan.is_paired
-        )
-        for run in runs:
-            if run.forgery or not run.has_ended:
-                return self._finished(self.task, run, is_verified=True)
-        answers = judge_round(tests, drawn, (runs[0].status, runs[1].status))
-        if answers.forged:
-            said = f"a test passed that asked for what must not be: {answers.forged[0]}"
-            return replace(
-                self._finished(self.task, self.first, is_verified=True),
-                resolved=False,
-                reason=GradeReason.TAMPERED,
-                detail=said,
-            )
-        for test in answers.failed:
-            if test not in self.plan.unstable or not self._passes(test):
-                self.failed[test] = _UNSTEADY
-        return None
-
-    def _negations(self, suite: Suite) -> dict[str, Negation]:
-        """The plan's, of functions that are as they were when it was made."""
-        return {
+        negations = {
             place: negation
             for place, negation in self.plan.negations.items()
             if suite.digest(place) == negation.digest
         }
+        drawn = draw(units, self.rng)
+        files = [suite.rewritten(negations, one, self.rng) for one in drawn]
+        runs = self.tree.run_all(self.patch, files, only=only, together=self.plan.is_paired)
+        for run, negated in zip(runs, drawn, strict=True):
+            if run.forgery or not run.has_ended:
+                return self._finished(run, is_verified=True)
+            self._add_passed(suite, run, negated)
+        answers = judge_round(tests, drawn, (runs[0].status, runs[1].status))
+        if answers.forged:
+            said = f"a test passed that asked for what must not be: {answers.forged[0]}"
+            grade = self._finished(self.first, is_verified=True)
+            return replace(grade, resolved=False, reason=GradeReason.TAMPERED, detail=said)
+        self.failed |= dict.fromkeys(answers.failed, _UNSTEADY)
+        return None
 
-    def _finished(self, task: Task, run: Run, *, is_verified: bool) -> Grade:
-        unstable = {
-            test
-            for test in self.plan.unstable
-            if is_verified and test not in self.failed and not self._passes(test)
-        }
-        verdict = judge(task, run, failed=self.failed, passed=unstable)
-        counts = Counter(str(self.plan.level(test)) for test in task.fail_to_pass)
+    def _finished(self, run: Run, *, is_verified: bool) -> Grade:
+        verdict = judge(self.task, run, failed=self.failed, passed=self.passed)
+        counts = Counter(str(self.plan.level(test)) for test in self.task.fail_to_pass)
         return replace(
             verdict,
             levels=dict(counts),

@@ -10,7 +10,7 @@ from coding_gym.sandbox.spec import SandboxSpec
 _MIN_DISK_BYTES = 1 << 30
 _MIN_PROCESSES = 512
 _MIN_MEMORY_BYTES = 1 << 30
-_MIN_OPEN_FILES = 1024  # the reports of tests go through one with a high number
+_MIN_OPEN_FILES = 1280  # the reports of tests go through one with a high number
 
 
 def roomier(spec: SandboxSpec) -> SandboxSpec:

@@ -1,9 +1,9 @@
 """What a project tells pytest about its tests, and what is overruled."""
 
 import configparser
-import shlex
 import tomllib
 from collections.abc import Mapping
+from typing import Any
 
 # Where a project may tell pytest how to run, in pytest's own order of precedence.
 CONFIG_FILES = (
@@ -15,6 +15,8 @@ CONFIG_FILES = (
     "tox.ini",
     "setup.cfg",
 )
+# Those that other tools read as well.
+SHARED_FILES = ("pyproject.toml", "tox.ini", "setup.cfg")
 # Whatever a project's configuration says of these, all tests run, here, once, in order. The name of
 # an option that this pytest, or its plug-ins, do not have means nothing.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
@@ -41,41 +43,38 @@ _DEFAULT_PATTERNS = ("test_*.py", "*_test.py")
 def collection_patterns(configs: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the patterns of test files, by the runner's configuration as far as it can be read.
 
-    Patterns that say nothing of tests, such as ``*.py``, are left out: with them every change
-    would be a change of tests.
+    Patterns that say nothing of tests, such as ``*.py``, are left out.
 
     Args:
         configs: Text of the files among `CONFIG_FILES` that the tree has, by name.
     """
-    found: tuple[str, ...] = ()
-    for name in CONFIG_FILES:
-        if name in configs and not found:
-            found = tuple(_python_files(name, configs[name]))
+    tables = (
+        table.get("ini_options", table)
+        for name in CONFIG_FILES
+        for table in settings(name, configs.get(name, "")).values()
+    )
+    value = next((t["python_files"] for t in tables if "python_files" in t), "")
+    found = map(str, value) if isinstance(value, list) else str(value).split()
     return (*_DEFAULT_PATTERNS, *(p for p in found if "test" in p and p not in _DEFAULT_PATTERNS))
 
 
-def _python_files(name: str, text: str) -> list[str]:
+def settings(path: str, text: str) -> Mapping[str, Mapping[str, Any]]:
+    """Returns the tables of a configuration file that pytest and its plug-ins read, by name.
+
+    A file that cannot be read has one, which holds its text; pytest will say what is wrong with it.
+    """
     try:
-        if name.endswith(".toml"):
-            value = _toml_value(tomllib.loads(text))
+        if path.endswith(".toml"):
+            data = tomllib.loads(text)
+            tables = {**data, **data.get("tool", {})}
         else:
             parser = configparser.RawConfigParser(strict=False)
             parser.read_string(text)
-            section = "tool:pytest" if name == "setup.cfg" else "pytest"
-            value = parser.get(section, "python_files", fallback="")
-        if isinstance(value, list):
-            return [str(part) for part in value]
-        return shlex.split(str(value))
-    except (ValueError, configparser.Error):
-        return []  # pytest will say what is wrong with it
-
-
-def _toml_value(data: Mapping[str, object]) -> object:
-    tables: list[object] = [data]
-    for keys in (("tool", "pytest", "ini_options"), ("tool", "pytest"), ("pytest",)):
-        table: object = data
-        for key in keys:
-            table = table.get(key) if isinstance(table, Mapping) else None
-        tables.append(table)
-    values = [t["python_files"] for t in tables if isinstance(t, Mapping) and "python_files" in t]
-    return values[0] if values else ""
+            tables = {name: dict(parser[name]) for name in parser.sections()}
+    except (ValueError, TypeError, configparser.Error):
+        return {"": {"text": text}}
+    return {
+        name: table
+        for name, table in tables.items()
+        if ("pytest" in name or "cov" in name) and isinstance(table, Mapping)
+    }

@@ -152,7 +152,9 @@ def _combine(outcomes: Mapping[str, str], is_expected: bool, subtest_failed: boo
         return TestStatus.ERROR
     if outcomes.get("call") == "failed" or subtest_failed:
         return TestStatus.FAILED
-    if is_expected or "skipped" in outcomes.values():
+    if is_expected:
+        return TestStatus.XFAILED
+    if "skipped" in outcomes.values():
         return TestStatus.SKIPPED
     if all(outcomes.get(phase) == "passed" for phase in _PHASES):
         return TestStatus.PASSED

@@ -3,7 +3,7 @@
 import fnmatch
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from coding_gym.patch import FileChange, Patch
@@ -34,39 +34,35 @@ def select(
     *,
     test_files: Iterable[str],
     patterns: Iterable[str],
-    config_names: Collection[str],
+    spared: Iterable[str] = (),
 ) -> Selection:
     """Leaves out of a patch what belongs to the graders: tests, and how they are run.
 
     Left out are changes of files that ``test_patch`` touches; that hold expected tests; that match
-    the runner's collection patterns; that lie in a test folder (the outermost ``test`` or ``tests``
-    above an expected test, which holds the tests' helpers and data); that configure the runner; and
-    that Python itself would obey when it starts. Files that the gold patch touches are graded all
-    the same. A rename is left out if either of its paths is.
+    the runner's patterns of tests and their configuration; that lie in a test folder (the outermost
+    ``test`` or ``tests`` above an expected test, which holds the tests' helpers and data); and that
+    Python itself would obey when it starts. Files that the gold patch touches are graded all the
+    same. A rename is left out if either of its paths is.
 
     Args:
         task: The task.
         patch: The policy's patch.
         test_files: The files that hold the expected tests.
-        patterns: Glob patterns of test files: of names, or of paths where there is a slash.
-        config_names: Names of files that configure the runner.
+        patterns: What `path_matcher` takes.
+        spared: Files that match one, and are graded all the same.
 
     Raises:
         PatchError: The patch cannot be read.
     """
-    gold = {_normal(path) for path in Patch(task.gold_patch).paths}
+    graded = {_normal(path) for path in Patch(task.gold_patch).paths} | {*spared}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
     is_test = path_matcher(patterns)
 
     def belongs_to_graders(change: FileChange) -> bool:
-        paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - gold
+        paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - graded
         return any(
-            path in tests
-            or path.startswith(folders)
-            or is_test(path)
-            or posixpath.basename(path) in config_names
-            or _is_read_at_startup(path)
+            path in tests or path.startswith(folders) or is_test(path) or _is_read_at_startup(path)
             for path in paths
         )
 
@@ -92,8 +88,15 @@ def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:
 
 
 def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Returns whether a path matches one of the patterns, for which the root is a folder too."""
-    globs = (f"*{p}" if "/" in p else f"*/{p}" for p in patterns)
+    """Returns a function that says whether a path matches one of some patterns.
+
+    A pattern without a slash is one of file names. ``/.cargo/*`` matches below any folder,
+    ``./setup.cfg`` at the root alone.
+    """
+    globs = (
+        pattern[1:] if pattern.startswith("./") else f"*{'' if '/' in pattern else '/'}{pattern}"
+        for pattern in patterns
+    )
     either = re.compile("|".join(fnmatch.translate(glob) for glob in globs) or r"(?!)")
     return lambda path: either.match(f"/{path}") is not None
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.grading_files import read_files, roomier
+from coding_gym.grading.pytest_config import SHARED_FILES, settings
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection, select
@@ -88,7 +89,6 @@ class TestTree:
         self._spec = roomier(template.spec)
         self._runner = get_runner(task.runner)
         self._paths = self._runner.files(task)
-        self._writes_files = task.runner == "command"  # those that its commands name
 
     def select(self, patch: Patch) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
@@ -102,18 +102,15 @@ class TestTree:
         """
         if not patch.files:
             return Selection(Patch(), ())
+        patterns = self._runner.patterns(self._task)
+        shared = [p[2:] for p in patterns if p.startswith("./") and p.endswith(SHARED_FILES)]
         with open_sandbox(self._spec, backend=self._backend) as sandbox:
-            configs = read_files(sandbox, self._runner.root_files)
+            before = _settings(sandbox, shared)
             apply_patch(sandbox, patch)
-            change = diff(sandbox, self._template)
-        texts = {name: data.decode("utf-8", "replace") for name, data in configs.items()}
-        return select(
-            self._task,
-            change,
-            test_files=self._paths,
-            patterns=self._runner.patterns(texts),
-            config_names=self._runner.config_names,
-        )
+            change = diff(sandbox, self._template, named=patch.paths)
+            after = _settings(sandbox, shared)
+        spared = [path for path in shared if before[path] == after[path]]
+        return select(self._task, change, test_files=self._paths, patterns=patterns, spared=spared)
 
     def run_all(
         self,
@@ -191,10 +188,9 @@ class TestTree:
             apply_patch(sandbox, patch)
             for path, data in changed.items():
                 sandbox.write_file(path, data)
-            files = _texts(read_files(sandbox, self._paths))
+            files = read_files(sandbox, self._paths)
             report = self._runner.run(sandbox, self._task, paths, timeout_s=self._timeout_s)
-            is_edited = read_files(sandbox, files) != files
-        is_edited &= report is not None and not self._writes_files
+            is_edited = report is not None and read_files(sandbox, files) != files
         return Run(report=report, files=files, is_edited=is_edited)
 
     def _apply_tests(self, sandbox: Sandbox) -> None:
@@ -206,6 +202,7 @@ class TestTree:
             ) from error
 
 
-def _texts(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Without programs that a build made, and that the task's command makes anew."""
-    return {path: data for path, data in files.items() if b"\0" not in data}
+def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:
+    """What configuration files, by path, say of pytest; one that is gone says nothing."""
+    files = read_files(sandbox, paths)
+    return {path: settings(path, files.get(path, b"").decode("utf-8", "replace")) for path in paths}

@@ -601,7 +601,8 @@ def _timeline(record: Trajectory) -> Json:
 _WHY = {
     "failed": "it ran and did not pass",
     "error": "its set-up or tear-down failed, or it was reported more than once",
-    "skipped": "it was skipped or expected to fail",
+    "skipped": "it was skipped",
+    "xfailed": "it was expected to fail",
     "missing": "it was never reported",
 }
 

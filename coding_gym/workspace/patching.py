@@ -11,6 +11,7 @@ more than if it had made the files so; the grading applies it in a clean sandbox
 
 import base64
 import secrets
+from collections.abc import Iterable
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import MissingDependencyError, PatchError, last_line
@@ -24,7 +25,13 @@ MAX_PATCH_BYTES = 16 << 20
 _TIMEOUT_S = 120.0
 
 
-def diff(sandbox: Sandbox, template: Template, *, timeout_s: float = _TIMEOUT_S) -> Patch:
+def diff(
+    sandbox: Sandbox,
+    template: Template,
+    *,
+    named: Iterable[str] = (),
+    timeout_s: float = _TIMEOUT_S,
+) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
     New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
@@ -34,6 +41,7 @@ def diff(sandbox: Sandbox, template: Template, *, timeout_s: float = _TIMEOUT_S)
     Args:
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
+        named: Paths that are in the diff although the base's ``.gitignore`` names them.
         timeout_s: How long it may take.
 
     Raises:
@@ -42,7 +50,8 @@ def diff(sandbox: Sandbox, template: Template, *, timeout_s: float = _TIMEOUT_S)
             image, where a policy can remove it.
         SandboxError: The sandbox is closed or died.
     """
-    output = _run_indexed(sandbox, template, DIFF, timeout_s)
+    stdin = "".join(f"{path}\0" for path in named).encode("utf-8", "surrogateescape")
+    output = _run_indexed(sandbox, template, DIFF, timeout_s, stdin)
     try:
         data = base64.b64decode(output)
     except ValueError as error:  # of an image's git that a policy replaced
@@ -83,7 +92,9 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
         raise _failure(result, "the patch does not apply", _TIMEOUT_S)
 
 
-def _run_indexed(sandbox: Sandbox, template: Template, script: str, timeout_s: float) -> str:
+def _run_indexed(
+    sandbox: Sandbox, template: Template, script: str, timeout_s: float, stdin: bytes = b""
+) -> str:
     """Runs a script that works on an index of the working tree, and returns its output."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
     places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
@@ -93,6 +104,7 @@ def _run_indexed(sandbox: Sandbox, template: Template, script: str, timeout_s: f
         max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8,  # of base64
         cwd="/",
         env=ENV | places | {"CG_MAX": str(MAX_PATCH_BYTES)},
+        stdin=stdin,
     )
     if result.timed_out:  # the script was killed before it could clean up
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)

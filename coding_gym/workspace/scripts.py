@@ -49,7 +49,7 @@ export GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" GIT_INDEX_FILE="$CG_BASE/inde
 # Lists what is there, as NUL-terminated paths in byte order. Git's own listing would obey ignore
 # files of the policy and stop at repositories that it made. Files that are large and younger than
 # the template are noted, so that they are refused before they are hashed. The `./` keeps a name
-# that starts with a colon from being read as a pattern.
+# that starts with a colon from being read as a pattern. Ignored paths on standard input are listed.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -name .git -prune -o \\( -type f -o -type l \\) -printf '%P\\0' \
@@ -62,7 +62,8 @@ if ! cmp -s "$CG_BASE/{BASE_PATHS}" there; then
     GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/asked" > "$CG_TMP/told" \
         || [ $? = 1 ]
     cd "$CG_TMP"
-    sed -z 's,^\\./,,' told | comm -z -23 there - > kept
+    sort -z > named
+    sed -z 's,^\\./,,' told | comm -z -23 - named | comm -z -23 there - > kept
     kept=kept
     cmp -s "$CG_BASE/{BASE_PATHS}" kept || same=no
 fi

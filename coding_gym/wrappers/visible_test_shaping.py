@@ -13,7 +13,7 @@ from coding_gym.errors import InvalidArgumentError, MachineryError, PatchError
 from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.grading_files import read_files, roomier
-from coding_gym.grading.pytest_config import collection_patterns
+from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
 from coding_gym.patch import Patch
@@ -193,7 +193,7 @@ def _run_at_base(task: Task, template: Template, backend: str) -> Mapping[str, T
     """
     runner = get_runner(_RUNNER)
     with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
-        found = read_files(sandbox, runner.root_files)
+        found = read_files(sandbox, CONFIG_FILES)
         configs = {name: data.decode("utf-8", "replace") for name, data in found.items()}
         is_test = path_matcher(collection_patterns(configs))
         listed = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()

@@ -1,5 +1,6 @@
 """The challenge costs an honest patch only time; forged patches earn nothing."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from unittest import mock
@@ -11,8 +12,10 @@ from mechanisms import PATCHES
 
 from coding_gym.grade import GradeReason, Level, TestStatus
 from coding_gym.grading import grade, grader
-from coding_gym.grading.challenge import Answers, draw, judge_round, num_coins, units_of
-from coding_gym.grading.plan import Plan, plan_key
+from coding_gym.grading.challenge import Answers, Suite, draw, judge_round, num_coins, units_of
+from coding_gym.grading.plan import Plan, make_plan, plan_key, stored_plan
+from coding_gym.grading.report import RunReport
+from coding_gym.grading.tree import Run
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import FilesTree
@@ -75,6 +78,33 @@ def test_tests_in_the_file_that_is_repaired_are_those_of_the_repair(store: Templ
     assert verdict.resolved, verdict
     half = Patch.between(base, base | {"cart.py": base["cart.py"] + "\n\nVERSION = 2\n"})
     assert grade(task, store.get(task), half).reason is GradeReason.TESTS_FAILED
+
+
+def test_a_test_that_is_expected_to_fail_counts_where_it_does_with_the_gold(
+    store: TemplateStore,
+) -> None:
+    hidden = (
+        f"import pytest\n\n{ONE}\n\n@pytest.mark.xfail\ndef test_known():\n"
+        "    assert total([1], 0) == 2\n"
+    )
+    task = with_hidden(hidden, "test_total")
+    task = replace(task, pass_to_pass=("tests/test_hidden.py::test_known",))
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
+    half = grade(task, store.get(task), _patch(BASE["cart.py"] + "\n"))
+    assert half.pass_to_pass == {"tests/test_hidden.py::test_known": TestStatus.XFAILED}
+    skipping = FIXED.replace("return sum", "import pytest\n    pytest.xfail()\n    return sum")
+    assert not grade(task, store.get(task), _patch(skipping)).resolved
+
+
+def test_tests_may_close_all_descriptors_and_count_them(store: TemplateStore) -> None:
+    hidden = (
+        "import os\nimport resource\n\n"
+        f"{ONE}    os.closerange(20, resource.getrlimit(resource.RLIMIT_NOFILE)[0])\n"
+        "    assert os.open('/dev/null', os.O_RDONLY) < 20\n"
+    )
+    task = with_hidden(hidden, "test_total")
+    verdict = grade(task, store.get(task), Patch(task.gold_patch))
+    assert verdict.resolved, verdict
 
 
 _TOGETHER = {
@@ -210,3 +240,51 @@ def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
     assert {plan.level(test) for test in task.fail_to_pass} == {Level.VALUE}
     assert Plan.from_text(text, "other") is None
     assert Plan.from_text("[]", key) is None
+
+
+class Runs:
+    """Runs of a suite: by name of a test, whether it passes in the nth run, and in company."""
+
+    def __init__(self, *tests: str) -> None:
+        self.task = with_hidden(TEN, *NAMES[:2])
+        self.tests, self.count = tests, 0
+
+    def one(self, *, in_company: bool) -> Run:
+        self.count += 1
+        statuses = dict.fromkeys(self.task.expected_tests, TestStatus.PASSED)
+        for test in self.tests:
+            kind, name = test.split()
+            if (kind == "flaky" and self.count % 2) or (kind == "alone" and in_company):
+                statuses[f"tests/test_hidden.py::{name}"] = TestStatus.FAILED
+        return Run(report=RunReport(statuses=statuses, ready=True, ended=True))
+
+    def all(self, changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
+        return [self.one(in_company=len(changes) > 1) for _ in changes]
+
+    def plan(self) -> Plan:
+        suite = Suite({}, {})
+        return make_plan(self.task, suite, self.one(in_company=False), self.all, Random(0))
+
+
+def test_a_plan_says_which_tests_are_uneven_and_which_runs_disturb_each_other() -> None:
+    assert Runs().plan().is_paired
+    flaky = Runs("flaky test_0").plan()
+    assert (flaky.unstable, flaky.excluded) == (("tests/test_hidden.py::test_0",), ())
+    assert flaky.is_paired
+    alone = Runs("alone test_0").plan()  # as with a port that is free once
+    assert (alone.unstable, alone.is_paired) == ((), False)
+
+
+def test_an_unstable_test_needs_one_pass_and_an_excluded_one_none(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = f"{ONE}\n\ndef test_odd():\n    assert '=' '= 7' not in open(__file__).read()\n"
+    task = with_hidden(hidden, "test_total", "test_odd")  # it passes where the other is negated
+    kept = replace(task, fail_to_pass=task.fail_to_pass[:1], pass_to_pass=task.fail_to_pass[1:])
+    assert not grade(task, store.get(task), _patch(FIXED)).resolved
+    odd = task.fail_to_pass[1:]
+    made = stored_plan(task, store.get(task), Plan)
+    for one, known in ((task, {"unstable": odd}), (kept, {"excluded": odd})):
+        plan = replace(made, **known)  # type: ignore[arg-type]
+        monkeypatch.setattr(grader, "stored_plan", lambda *_, plan=plan: plan)
+        assert grade(one, store.get(one), _patch(FIXED)).resolved

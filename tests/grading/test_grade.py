@@ -58,6 +58,29 @@ def test_a_repair_that_breaks_what_worked_is_not_resolved(grade_tree: GradeTree)
     assert verdict.pass_to_pass["tests/test_cart.py::test_count"] is TestStatus.FAILED
 
 
+# Honest changes beside the repair, and whether they are graded.
+BESIDE = {
+    "build/rates.py": ("RATE = 1\n", True),  # the base ignores it
+    "lib/conftest.py": ("x = 1\n", True),
+    "test_tools.py": ("x = 1\n", True),
+    "pyproject.toml": ("[project]\nname = 'carts'\n\n[tool.pytest.ini_options]\n", True),
+    "setup.cfg": ("[metadata]\nname = cart\n", True),
+    "tox.ini": ("[pytest]\naddopts = -x\n", False),
+    "tests/conftest.py": ("x = 1\n", False),
+}
+
+
+def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> None:
+    config = "[project]\nname = 'cart'\n\n[tool.pytest.ini_options]\n"
+    base = BASE | {".gitignore": "build/\n", "pyproject.toml": config}
+    task = replace(TASK, task_id="cart-with-files", tree=FilesTree(base))
+    fixed = f"from build.rates import RATE\n\n\n{FIXED}".replace("- discount", "- discount * RATE")
+    after = base | {"cart.py": fixed} | {path: text for path, (text, _) in BESIDE.items()}
+    verdict = grade_patch(store, Patch.between(base, after), task)
+    assert verdict.dropped_paths == ("tests/conftest.py", "tox.ini")
+    assert verdict.resolved, verdict
+
+
 @pytest.mark.parametrize(
     "patch",
     [

@@ -40,8 +40,8 @@ def test_only_three_phases_passed_exactly_once_are_a_pass() -> None:
         (phases("t::a", "passed", "passed", "failed"), TestStatus.ERROR),
         (phases("t::a", "skipped", "", "passed"), TestStatus.SKIPPED),
         (phases("t::a", "passed", "skipped", "passed"), TestStatus.SKIPPED),
-        (phases("t::a", "passed", "skipped", "passed", xfail=True), TestStatus.SKIPPED),
-        (phases("t::a", "passed", "passed", "passed", xfail=True), TestStatus.SKIPPED),
+        (phases("t::a", "passed", "skipped", "passed", xfail=True), TestStatus.XFAILED),
+        (phases("t::a", "passed", "passed", "passed", xfail=True), TestStatus.XFAILED),
         (phases("t::a", "passed", "", ""), TestStatus.MISSING),
         (phases("t::a", "passed", "passed", ""), TestStatus.MISSING),
         (phases("t::a", "", "passed", ""), TestStatus.MISSING),
@@ -83,7 +83,7 @@ _TAMPERING = {
 import os
 from contextlib import suppress
 
-for number in range(3, 1000):
+for number in range(3, 1300):
     with suppress(OSError):
         os.write(number, b'0' * 32 + b' ["ready", "8.0"]\\n')
 """,

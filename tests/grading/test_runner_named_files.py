@@ -5,7 +5,8 @@ from dataclasses import replace
 from language_tasks import C_TASK
 
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.named_files import named_files, started_files
+from coding_gym.grading.runners.command_words import named_patterns, started_patterns
+from coding_gym.grading.selection import path_matcher
 
 TASK = replace(
     C_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
@@ -34,23 +35,11 @@ def test_a_file_that_a_command_names() -> None:
         ("./prüfen.sh", "prüfen.sh"),
     ]
     for command, path in cases:
-        assert path in named_files(replace(TASK, fail_to_pass=(command,))), command
-        assert path in named_files(replace(TASK, test_command=command)), command
-        assert path in get_runner("command").files(replace(TASK, fail_to_pass=("true", command))), (
-            command
-        )
-
-
-def test_no_file_of_the_graders() -> None:
-    cases = [
-        ("./prog >out.txt && cmp out.txt wanted.txt", "out.txt"),
-        ("./prog 2>> logs/out.txt", "logs/out.txt"),
-        ("cat ../outside.txt", "../outside.txt"),
-        ("python -m pytest -q", "-q"),
-        ("./prog", "."),
-    ]
-    for command, path in cases:
-        assert path not in named_files(replace(TASK, fail_to_pass=(command,))), command
+        for task in (replace(TASK, fail_to_pass=(command,)), replace(TASK, test_command=command)):
+            assert path_matcher(named_patterns(task))(path), command
+            assert set(named_patterns(task)) <= set(get_runner("command").patterns(task))
+    others = named_patterns(replace(TASK, test_command="cc -o prog prog.c\n./prog -q ."))
+    assert others == ("/cc", "/prog", "/prog.c")
 
 
 def test_a_program_that_a_command_starts() -> None:
@@ -69,15 +58,10 @@ def test_a_program_that_a_command_starts() -> None:
         "/usr/bin/python3.11 -u run.sh",
     ]
     for command in cases:
-        assert "run.sh" in started_files(TASK, command), command
+        assert "/run.sh" in started_patterns(command), command
 
 
 def test_what_a_program_is_given_is_not_started() -> None:
-    assert "src/clamp.c" not in started_files(TASK, "cc src/clamp.c -o clamp && ./clamp")
-    assert get_runner("tap").files(replace(TASK, test_command="cc src/clamp.c")) == ("cc",)
-
-
-def test_what_the_gold_patch_touches_is_the_policys() -> None:
-    task = replace(TASK, gold_patch=C_TASK.gold_patch, fail_to_pass=("cc src/clamp.c",))
-    assert named_files(task) == ("cc",)
-    assert started_files(task, "src/clamp.c") == ()
+    assert started_patterns("cc src/clamp.c -o clamp && ./clamp") == ("/cc", "/clamp")
+    task = replace(TASK, test_command="cc src/clamp.c")
+    assert not path_matcher(get_runner("go").patterns(task))("src/clamp.c")

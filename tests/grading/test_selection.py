@@ -13,16 +13,13 @@ from coding_gym.patch import FileChange, Patch
 from coding_gym.task import Task
 
 
-def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ("test_*.py",)) -> Selection:
+def divided(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
     runner = get_runner("pytest")
-    names = runner.config_names
-    files = runner.files(task)
-    return select(task, patch, test_files=files, patterns=patterns, config_names=names)
+    patterns = patterns or runner.patterns(task)
+    return select(task, patch, test_files=runner.files(task), patterns=patterns)
 
 
-def dropped(
-    *paths: str, task: Task = TASK, patterns: tuple[str, ...] = ("test_*.py",)
-) -> list[str]:
+def dropped(*paths: str, task: Task = TASK, patterns: tuple[str, ...] = ()) -> list[str]:
     patch = Patch.between({}, dict.fromkeys(paths, "x = 1\n"))
     return list(divided(task, patch, patterns).dropped_paths)
 
@@ -30,7 +27,7 @@ def dropped(
 def test_files_of_the_graders_are_left_out() -> None:
     files = (
         *("tests/test_discounts.py", "tests/test_new.py", "tests/deep/data.json"),
-        *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "lib/conftest.py"),
+        *(".pytest.ini", "pytest.toml", ".coveragerc", "./conftest.py", "tests/conftest.py"),
         *("sitecustomize.py", "lib/usercustomize/__init__.py", "cheat.pth", "x.egg-link"),
         *("cheat.egg-info/entry_points.txt", "cheat-1.0.dist-info/METADATA"),
         *("cheat-1.0.DIST-INFO/entry_points.txt", "__pycache__/cart.cpython-311.pyc"),
@@ -41,6 +38,7 @@ def test_files_of_the_graders_are_left_out() -> None:
 
 def test_files_of_the_policy_are_graded() -> None:
     files = ("cart.py", "contest.py", "lib/testing/cart.py", "docs/tests.md", "setup.py")
+    files += ("test_new.py", "lib/conftest.py", "lib/setup.cfg", "check_test.py")
     assert dropped(*files) == []
 
 
@@ -98,9 +96,6 @@ def test_text_that_is_no_patch_is_refused() -> None:
 def test_patterns_come_from_the_runners_configuration(name: str, text: str) -> None:
     patterns = collection_patterns({name: text})
     assert patterns == ("test_*.py", "*_test.py", "check_tests_*.py")
-    assert dropped("lib/check_tests_x.py", "lib/a.py", patterns=patterns) == [
-        "lib/check_tests_x.py"
-    ]
 
 
 @pytest.mark.parametrize("text", ["[pytest", "python_files = x\n", "[tool:pytest]\nx = 1\n", ""])
@@ -112,7 +107,7 @@ def test_configuration_that_cannot_be_read_leaves_the_default_patterns(text: str
 def test_no_change_is_compared_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy can make a hundred thousand files; grading is not to take hours for it."""
     monkeypatch.setattr(FileChange, "__eq__", raising(AssertionError("two changes were compared")))
-    assert dropped("a.py", "test_a.py", "b.py", "test_b.py") == ["test_a.py", "test_b.py"]
+    assert dropped("a.py", "tests/a.py", "b.py", "tests/b.py") == ["tests/a.py", "tests/b.py"]
 
 
 JUNIT_4 = ("a/CTest.java", "TestC.java", "CTests.java", "CTestCase.java", "org/junit/Assert.java")
@@ -135,11 +130,11 @@ C = ("Makefile", "GNUmakefile", "mk/rules.mk", "test_clamp.c", "CMakeLists.txt",
 FOLDERS = ("tests/data.json", "test/helper.sh")
 ANY = (*JUNIT_4, *JVM, *GO, *RUST, *NODE, *JAVASCRIPT, *PYTEST, *C, "spec/clamp_spec.rb", "x.bats")
 KEPT = {
-    "pytest": [path for path in PYTEST if path not in PYTHON],
-    "unittest": PYTHON,
-    "django": (*PYTHON, "runtests.py", "manage.py"),
-    "node": NODE,
-    "java": (*JUNIT_4, "lib/junit.jar", "a/C.class", "module-info.java"),
+    "pytest": (),
+    "unittest": (),
+    "django": (),
+    "node": (),
+    "java": ("org/junit/Assert.java", "lib/junit.jar", "a/C.class", "module-info.java"),
     "cargo": (*RUST, *FOLDERS),
     "go": GO,
     "tap": (*ANY, *FOLDERS),
@@ -147,6 +142,8 @@ KEPT = {
     "command": (*ANY, *FOLDERS),
     "swebench": ANY,
 }
+# With a command that collects tests by their names.
+COLLECTED = {"unittest": "python -m unittest discover", "django": "python manage.py test"}
 SOURCES = (
     *("clamp.c", "src/clamp.c", "src/main/java/a/C.java", "clamp.go", "cmd/clamp/main.go"),
     *("src/lib.rs", "src/main.rs", "index.js", "lib/clamp.ts", "testing/clamp.py", "latest.py"),
@@ -158,15 +155,14 @@ SOURCES = (
 def left_out(name: str, paths: Iterable[str], task: Task) -> set[str]:
     runner = get_runner(name)
     patch = Patch.between({}, dict.fromkeys(paths, "x\n"))
-    patterns, names = runner.patterns({}), runner.config_names
-    selection = select(task, patch, test_files=(), patterns=patterns, config_names=names)
+    selection = select(task, patch, test_files=(), patterns=runner.patterns(task))
     return set(selection.dropped_paths)
 
 
 @pytest.mark.parametrize("folder", ["", "deep/er/"], ids=["root", "nested"])
 @pytest.mark.parametrize("name", RUNNER_NAMES)
 def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: str) -> None:
-    task = replace(TASK, test_patch="", gold_patch="")
+    task = replace(TASK, test_patch="", gold_patch="", test_command="")
     kept = {folder + path for path in KEPT[name]}
     sources = {folder + path for path in SOURCES}
     assert left_out(name, kept | sources, task) == kept
@@ -174,15 +170,21 @@ def test_what_a_runners_tests_and_configuration_are_called(name: str, folder: st
     assert left_out(name, kept, replace(task, gold_patch=gold)) == set()
 
 
+def test_a_command_that_collects_by_names_makes_these_the_graders() -> None:
+    for name, command in COLLECTED.items():
+        task = replace(TASK, test_patch="", test_command=command)
+        owned = {*PYTHON, "lib/test_x.py"} | ({"manage.py"} if name == "django" else set())
+        assert left_out(name, owned | {"lib/manage.py", "testing.py"}, task) == owned
+
+
 def test_commands_may_read_whatever_any_runner_reads() -> None:
-    command = get_runner("command")
-    for name in RUNNER_NAMES:
-        assert get_runner(name).config_names <= command.config_names
-        assert set(get_runner(name).patterns({})) <= set(command.patterns({})), name
+    task = replace(TASK, runner="command", test_command="./manage.py test")
+    read = {name: get_runner(name).patterns(task) for name in RUNNER_NAMES}
+    for name, patterns in read.items():
+        assert {p for p in patterns if "./" not in p} <= set(read["command"]), name
 
 
 def test_a_pattern_with_a_slash_is_one_of_paths_and_no_part_of_a_name() -> None:
     patterns = ("/.cargo/*", "a[1].c", "b.?")
     paths = (".cargo/x", "x/.cargo/y/z", "x.cargo/y", "a1.c", "b.c", "b.cc", "ab.c", "a[1].c")
     assert dropped(*paths, patterns=patterns) == sorted([".cargo/x", "x/.cargo/y/z", "a1.c", "b.c"])
-    assert dropped(*paths, patterns=()) == []

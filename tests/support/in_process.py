@@ -30,7 +30,7 @@ os.write(1, line.encode() + b'\\n')
     "no descriptor left": """\
 import os
 
-os.closerange(3, 1024)
+os.closerange(3, 1300)
 """,
     "tests that skip": """\
 import unittest

@@ -2,7 +2,6 @@
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grading.runners.command_runner import CommandRunner
-from coding_gym.grading.runners.django_runner import DjangoRunner
 from coding_gym.grading.runners.java_runner import JavaRunner
 from coding_gym.grading.runners.node_runner import NodeRunner
 from coding_gym.grading.runners.protocol import Runner
@@ -15,8 +14,8 @@ _RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
         PytestRunner(),
-        UnittestRunner(),
-        DjangoRunner(),
+        UnittestRunner("unittest"),
+        UnittestRunner("django"),
         JavaRunner(),
         NodeRunner(),
         CommandRunner(),

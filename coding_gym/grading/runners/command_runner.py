@@ -13,17 +13,15 @@ A program that the code under test is linked into can exit with 0 whenever it li
 here finds that out. Prefer a runner that reads results by name.
 """
 
-from collections.abc import Mapping
 from time import monotonic
 
 from coding_gym.errors import last_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.outcomes import Outcomes
-from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.command_words import named_patterns
 from coding_gym.grading.runners.commands import run_command
-from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS, TEST_FOLDERS
-from coding_gym.grading.runners.named_files import named_files
+from coding_gym.grading.runners.known_tests import ANY, TEST_FOLDERS
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -32,29 +30,19 @@ class CommandRunner:
     """Runs the expected tests as commands."""
 
     name = "command"
-    root_files: tuple[str, ...] = CONFIG_FILES
-    config_names = ANY_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that no shell can be given."""
         odd = [test for test in task.expected_tests if not test.strip() or "\0" in test]
         return f"expected test {odd[0]!r} is no shell command" if odd else ""
 
-    def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what the commands name."""
-        return named_files(task)
+    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
+        """Returns none: a command is no file."""
+        return ()
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns what tests are called in any language, and test folders."""
-        return (*ANY_PATTERNS, *TEST_FOLDERS, *collection_patterns(configs))
-
-    def functions(
-        self,
-        task: Task,  # noqa: ARG002 — the contract, here and below
-        files: Mapping[str, bytes],  # noqa: ARG002
-    ) -> Mapping[str, tuple[str, ...]]:
-        """Returns none: a command has no functions."""
-        return {}
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns what the commands name, what tests are called in any language, test folders."""
+        return (*named_patterns(task), *ANY, *TEST_FOLDERS)
 
     def run(
         self,

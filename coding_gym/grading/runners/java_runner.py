@@ -23,7 +23,6 @@ the class path; without them ``-cp`` must have them. What a patch changes in ``*
 
 import secrets
 import shlex
-from collections.abc import Mapping
 from importlib import resources
 
 from coding_gym.errors import GradingError
@@ -31,7 +30,7 @@ from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
 from coding_gym.grading.runners.java_options import JavaOptions
-from coding_gym.grading.runners.known_tests import JUNIT_CLASSES, JUNIT_NAMES
+from coding_gym.grading.runners.known_tests import JUNIT_CLASSES
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -66,8 +65,6 @@ class JavaRunner:
     """Compiles the expected classes and what they need with javac, and runs them with JUnit."""
 
     name = "java"
-    root_files: tuple[str, ...] = ()
-    config_names = frozenset({"module-info.java", "junit-platform.properties"})
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that is no class and method, or a wrong option."""
@@ -89,17 +86,9 @@ class JavaRunner:
             sorted(f"{root}/{name}.java".removeprefix("./") for root in roots for name in names)
         )
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns the names that Maven's surefire takes for tests, what is compiled, and JUnit."""
-        return (*JUNIT_NAMES, *JUNIT_CLASSES)
-
-    def functions(
-        self,
-        task: Task,  # noqa: ARG002 — the contract, here and below
-        files: Mapping[str, bytes],  # noqa: ARG002
-    ) -> Mapping[str, tuple[str, ...]]:
-        """Returns none: Java is graded by structure alone."""
-        return {}
+    def patterns(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns what is compiled already, and JUnit; other tests than the expected do not run."""
+        return JUNIT_CLASSES
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

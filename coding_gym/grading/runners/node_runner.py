@@ -10,14 +10,12 @@ export is read-only in the processes of the tests.
 """
 
 import secrets
-from collections.abc import Mapping
 from importlib import resources
 
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import run_command
 from coding_gym.grading.runners.frames import read_frames
-from coding_gym.grading.runners.known_tests import NODE_CONFIGS, NODE_PATTERNS
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -26,8 +24,6 @@ class NodeRunner:
     """Runs the files of the expected tests with ``node:test``."""
 
     name = "node"
-    root_files: tuple[str, ...] = ()
-    config_names = NODE_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that names no file, or ""."""
@@ -41,17 +37,9 @@ class NodeRunner:
         """Returns what stands before the first ``::`` of the ids."""
         return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — the contract
-        """Returns the names that Node takes for tests."""
-        return NODE_PATTERNS
-
-    def functions(
-        self,
-        task: Task,  # noqa: ARG002 — the contract, here and below
-        files: Mapping[str, bytes],  # noqa: ARG002
-    ) -> Mapping[str, tuple[str, ...]]:
-        """Returns none: JavaScript is graded by structure alone."""
-        return {}
+    def patterns(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract
+        """Returns what node reads; it is given the files of the expected tests."""
+        return ("./node.config.json",)
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

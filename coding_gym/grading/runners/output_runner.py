@@ -6,17 +6,16 @@ less than those with a reporter of their own: see ``docs/grading.md``.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Protocol
 
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.formats.outcomes import Outcomes
-from coding_gym.grading.pytest_config import collection_patterns
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.command_words import started_patterns
 from coding_gym.grading.runners.commands import CommandRun, run_command
-from coding_gym.grading.runners.named_files import started_files
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -73,19 +72,15 @@ class OutputRunner:
         name: What ``Task.runner`` calls it.
         reader: Where the outcomes are.
         default_command: What runs where the task has no command; "" where it must have one.
-        test_names: Patterns of test files.
-        config_names: Files that configure the run.
-        root_files: pytest's configuration, where the command may start pytest.
+        names: Patterns of test files, and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
     """
 
     name: str
     reader: Reader
     default_command: str = ""
-    test_names: tuple[str, ...] = ()
-    config_names: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
     is_by_file: bool = False
-    root_files: tuple[str, ...] = ()
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the task's command, report or ids, or ""."""
@@ -100,20 +95,13 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns what stands before the first ``::`` of the ids, and the command's own program."""
-        return tuple(sorted({*_test_files(task), *started_files(task, self._command(task))}))
+        """Returns the paths that stand before the first ``::`` of the ids."""
+        named = [test.partition("::") for test in task.expected_tests]
+        return tuple(sorted({path for path, colons, _ in named if colons and _is_path(path)}))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns `test_names`, with those of pytest's configuration where that is read."""
-        return (*self.test_names, *(collection_patterns(configs) if self.root_files else ()))
-
-    def functions(
-        self,
-        task: Task,  # noqa: ARG002 — the contract, here and below
-        files: Mapping[str, bytes],  # noqa: ARG002
-    ) -> Mapping[str, tuple[str, ...]]:
-        """Returns none: what a command prints is graded by structure alone."""
-        return {}
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns `names`, and the programs of the tree that the command starts."""
+        return (*self.names, *started_patterns(self._command(task)))
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
@@ -152,17 +140,10 @@ class OutputRunner:
         return task.test_command.strip() or self.default_command
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
-        paths = tuple(path for path in paths if path in _test_files(task))
         command = self._command(task).replace(FILES, shlex.join(paths))
         if FILE not in command:
             return [(command, "")]
         return [(command.replace(FILE, shlex.quote(path)), f"{path}::") for path in paths]
-
-
-def _test_files(task: Task) -> set[str]:
-    """The files of the expected tests, as far as ids tell."""
-    named = [test.partition("::") for test in task.expected_tests]
-    return {path for path, colons, _ in named if colons and _is_path(path)}
 
 
 def _is_path(text: str) -> bool:

@@ -15,14 +15,9 @@ class Runner(Protocol):
 
     Attributes:
         name: What ``Task.runner`` calls it.
-        root_files: Files at the root of the tree that `patterns` wants to read.
-        config_names: Names of files, wherever in the tree, that configure the run. They are the
-            graders', like tests.
     """
 
     name: str
-    root_files: tuple[str, ...]
-    config_names: frozenset[str]
 
     def problem(self, task: Task) -> str:
         """Returns why this runner cannot run the task's expected tests, or "" where it can."""
@@ -32,22 +27,10 @@ class Runner(Protocol):
         """Returns the test files that hold the expected tests, sorted, as far as ids tell."""
         ...
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
-        """Returns glob patterns of test files: of names, or of paths where there is a slash.
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns patterns of the files, beside `files`, that the run collects or is configured by.
 
-        Args:
-            configs: Text by name of those `root_files` that the tree has.
-        """
-        ...
-
-    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
-
-        Tests whose functions are not known are left out; they are graded by structure alone.
-
-        Args:
-            task: The task.
-            files: Content of `files` by path, with the hidden tests applied.
+        They are for `coding_gym.grading.selection.path_matcher`.
         """
         ...
 
@@ -72,6 +55,22 @@ class Runner(Protocol):
         Raises:
             GradingError: The runner itself could not be started, such as a missing program.
             SandboxError: The sandbox died.
+        """
+        ...
+
+
+@runtime_checkable
+class Negatable(Protocol):
+    """A runner that knows the Python functions of its tests, so that they can be negated."""
+
+    def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
+        """Returns the test functions of expected tests, as ``FILE::CLASS::NAME``.
+
+        Tests whose functions are not known are left out; they are graded by structure alone.
+
+        Args:
+            task: The task.
+            files: Content of `Runner.files` by path, with the hidden tests applied.
         """
         ...
 

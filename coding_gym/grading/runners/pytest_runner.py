@@ -8,13 +8,13 @@ from coding_gym.grading.supervision import prepare_tests, run_tests
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
+_READ = (*CONFIG_FILES, "conftest.py", ".coveragerc")
+
 
 class PytestRunner:
     """Runs ``python -m pytest`` on the files of the expected tests, by node ids."""
 
     name = "pytest"
-    root_files: tuple[str, ...] = CONFIG_FILES
-    config_names = frozenset({*CONFIG_FILES, "conftest.py", ".coveragerc"})
 
     def problem(self, task: Task) -> str:
         """Returns the first expected test that is no node id, or ""."""
@@ -25,9 +25,16 @@ class PytestRunner:
         """Returns what stands before the first ``::`` of the ids."""
         return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:  # noqa: ARG002 — protocol
-        """Returns none: pytest is given the files of the expected tests, and collects no others."""
-        return ()
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns what pytest reads: configuration and ``conftest.py`` above expected tests.
+
+        It is given the files of the expected tests, and collects no others.
+        """
+        folders = {""}
+        for path in self.files(task):
+            parts = path.split("/")
+            folders.update("/".join(parts[:depth]) + "/" for depth in range(1, len(parts)))
+        return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _READ)
 
     def functions(
         self,

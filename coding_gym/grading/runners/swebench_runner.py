@@ -7,10 +7,10 @@ from coding_gym.arguments import unknown_name
 from coding_gym.errors import UnknownNameError
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
-from coding_gym.grading.pytest_config import CONFIG_FILES, collection_patterns
 from coding_gym.grading.report import RunReport
+from coding_gym.grading.runners.command_words import started_patterns
 from coding_gym.grading.runners.commands import CommandRun
-from coding_gym.grading.runners.known_tests import ANY_CONFIGS, ANY_PATTERNS
+from coding_gym.grading.runners.known_tests import ANY
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.unittest_ids import UnittestId, methods
 from coding_gym.sandbox.protocol import Sandbox
@@ -43,8 +43,6 @@ class SweBenchRunner:
     """
 
     name = "swebench"
-    root_files: tuple[str, ...] = CONFIG_FILES
-    config_names = ANY_CONFIGS
 
     def problem(self, task: Task) -> str:
         """Returns what is wrong with the command or the format, or ""."""
@@ -54,7 +52,7 @@ class SweBenchRunner:
             return f"field 'test_report': {error}"
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the files that the ids name, and the command's own program."""
+        """Returns the files that the ids name."""
         found = {*_swebench(task).files(task)}
         if _format(task) == "django":
             parsed = filter(None, map(UnittestId.parse, task.expected_tests))
@@ -63,9 +61,9 @@ class SweBenchRunner:
             found.update(test.partition(":")[0] for test in task.expected_tests if ":" in test)
         return tuple(sorted(found))
 
-    def patterns(self, configs: Mapping[str, str]) -> tuple[str, ...]:
+    def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns those of every language; a format is of several, and a log of any."""
-        return (*ANY_PATTERNS, *collection_patterns(configs))
+        return (*ANY, *started_patterns(task.test_command))
 
     def functions(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the functions that ids name, in the formats of Python's test runners."""

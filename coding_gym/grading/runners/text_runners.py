@@ -7,17 +7,8 @@ from coding_gym.grading.formats.go_json import read_go
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.tap import read_tap
-from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.runners.commands import CommandRun
-from coding_gym.grading.runners.known_tests import (
-    ANY_CONFIGS,
-    ANY_PATTERNS,
-    CARGO_CONFIGS,
-    CARGO_PATTERNS,
-    GO_CONFIGS,
-    GO_PATTERNS,
-    TEST_FOLDERS,
-)
+from coding_gym.grading.runners.known_tests import ANY, CARGO, GO, TEST_FOLDERS
 from coding_gym.grading.runners.output_runner import OutputReader, OutputRunner
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -54,36 +45,23 @@ class ReportFiles:
         return read_junit(found)
 
 
-TAP = OutputRunner(
-    name="tap",
-    reader=OutputReader(read_tap),
-    test_names=(*ANY_PATTERNS, *TEST_FOLDERS),
-    config_names=ANY_CONFIGS,
-    root_files=CONFIG_FILES,
+TEXT_RUNNERS = (
+    OutputRunner(
+        name="cargo",
+        reader=OutputReader(read_cargo),
+        default_command="cargo test --offline --no-fail-fast",
+        names=(*CARGO, *TEST_FOLDERS),
+        is_by_file=True,
+    ),
+    OutputRunner(
+        name="go",
+        reader=OutputReader(read_go),
+        default_command="go test -json -count=1 ./...",
+        names=GO,
+    ),
+    OutputRunner(name="junit", reader=ReportFiles(), names=(*ANY, *TEST_FOLDERS)),
+    OutputRunner(name="tap", reader=OutputReader(read_tap), names=(*ANY, *TEST_FOLDERS)),
 )
-CARGO = OutputRunner(
-    name="cargo",
-    reader=OutputReader(read_cargo),
-    default_command="cargo test --offline --no-fail-fast",
-    test_names=(*CARGO_PATTERNS, *TEST_FOLDERS),
-    config_names=CARGO_CONFIGS,
-    is_by_file=True,
-)
-GO = OutputRunner(
-    name="go",
-    reader=OutputReader(read_go),
-    default_command="go test -json -count=1 ./...",
-    test_names=GO_PATTERNS,
-    config_names=GO_CONFIGS,
-)
-JUNIT = OutputRunner(
-    name="junit",
-    reader=ReportFiles(),
-    test_names=(*ANY_PATTERNS, *TEST_FOLDERS),
-    config_names=ANY_CONFIGS,
-    root_files=CONFIG_FILES,
-)
-TEXT_RUNNERS = (CARGO, GO, JUNIT, TAP)
 
 
 def _listing(task: Task) -> str:

@@ -67,6 +67,12 @@ class TestCommand:
         root = posixpath.normpath(top or ".")
         return ("" if root == "." else root,)
 
+    @property
+    def collects(self) -> bool:
+        """Whether it looks for test modules by their names."""
+        has_names = any(not word.startswith("-") for word in self.arguments)
+        return bool(self.script) or "discover" in self.arguments or not has_names
+
     def _option(self, short: str, long: str) -> str:
         """The last value of an option, written in any of the ways that argparse knows; or ""."""
         value = ""

@@ -190,7 +190,7 @@ def test_a_patch_hides_no_change(
     ("text", "reason"),
     [
         (_HONEST, GradeReason.TESTS_FAILED),
-        (_new_file("a.so", "code\n"), GradeReason.EMPTY_PATCH),  # no patch has ignored files
+        (_new_file("a.so", "code\n"), GradeReason.TESTS_FAILED),  # the base ignores it
         ("no patch", GradeReason.PATCH_NOT_APPLIED),
         ("--- a/x\n+++ b/x\n", GradeReason.PATCH_NOT_APPLIED),
         ("diff --git a/x", GradeReason.PATCH_NOT_APPLIED),
