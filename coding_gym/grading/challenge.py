@@ -27,12 +27,12 @@ class Negation:
 
     Attributes:
         number: Which of its `TestFile.candidates`.
-        errors: Names of the errors that it may ask for; empty where it asks for none.
+        seeds: Of the draws with which the gold patch fails it; empty where any will do.
         digest: Of the function's syntax, for which this holds.
     """
 
     number: int
-    errors: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
     digest: str = ""
 
 
@@ -45,16 +45,21 @@ class Suite:
     Args:
         files: Content by path, with the hidden tests and the patch applied.
         functions: For each expected test the ids, without parameters, of its test functions.
+        renames: Whether tests with parameters may get other names; their order stays.
     """
 
     def __init__(
-        self, files: Mapping[str, bytes], functions: Mapping[str, Collection[str]]
+        self,
+        files: Mapping[str, bytes],
+        functions: Mapping[str, Collection[str]],
+        *,
+        renames: bool = False,
     ) -> None:
         self._files: dict[str, TestFile] = {}
         for path, data in files.items():
             if path.endswith(".py"):
                 try:
-                    self._files[path] = _test_file(path, data)
+                    self._files[path] = _test_file(path, data, renames)
                 except (SyntaxError, ValueError, RecursionError, LookupError):
                     continue  # another Python's syntax, or no text at all
         self.places: dict[str, Unit] = {}
@@ -85,7 +90,7 @@ class Suite:
         choices: dict[str, dict[str, Choice]] = {}
         for place, negation in negations.items():
             path, _, name = place.partition("::")
-            choice = Choice(negation.number, place in negated, negation.errors)
+            choice = Choice(negation.number, place in negated, negation.seeds)
             choices.setdefault(path, {})[name] = choice
         return {path: self._files[path].rewritten(found, rng) for path, found in choices.items()}
 
@@ -158,5 +163,5 @@ def judge_round(
 
 # Every run of a grade needs the same ones, and so do most tasks of a project.
 @lru_cache(maxsize=64)
-def _test_file(path: str, data: bytes) -> TestFile:
-    return TestFile(path, data)
+def _test_file(path: str, data: bytes, renames: bool) -> TestFile:
+    return TestFile(path, data, renames=renames)

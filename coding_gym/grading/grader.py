@@ -165,7 +165,7 @@ def _new_plan(task: Task, tree: TestTree) -> Plan:
         return Plan()
 
     def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
-        return tree.run_all(gold, changes)
+        return tree.run_all(gold, changes, like=first)
 
     return make_plan(task, _suite(task, first), first, run_all, SystemRandom())
 
@@ -174,7 +174,7 @@ def _suite(task: Task, run: Run) -> Suite:
     """The test files of a run, and where the expected tests are in them."""
     runner = get_runner(task.runner)
     functions = runner.functions(task, run.files) if isinstance(runner, Negatable) else {}
-    return Suite(run.files, functions)
+    return Suite(run.files, functions, renames=task.runner == "pytest")
 
 
 @dataclass(slots=True)
@@ -267,7 +267,9 @@ class _Challenge:
         }
         drawn = draw(units, self.rng)
         files = [suite.rewritten(negations, one, self.rng) for one in drawn]
-        runs = self.tree.run_all(self.patch, files, only=only, together=self.plan.is_paired)
+        runs = self.tree.run_all(
+            self.patch, files, like=self.first, only=only, together=self.plan.is_paired
+        )
         for run, negated in zip(runs, drawn, strict=True):
             if run.forgery or not run.has_ended:
                 return self._finished(run, is_verified=True)

@@ -14,6 +14,8 @@ import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, islice
 from random import Random
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ from coding_gym import syntax
 from coding_gym.grade import Level
 from coding_gym.grading.source_spans import Place, between, end_of, start_of, text_of
 from coding_gym.grading.wrong_values import (
+    Literal,
     is_literal,
     literals_of,
     wrong_expression,
@@ -29,9 +32,10 @@ from coding_gym.grading.wrong_values import (
 from coding_gym.syntax import Function
 
 Edit = tuple[Place, Place, str]
-Editing = Callable[[Random, Collection[str]], list[Edit]]
+Editing = Callable[[Random], list[Edit]]
 
 _LEVELS = tuple(Level)
+_MAX_OF_A_KIND = 6  # candidates of one function; each takes a run with the gold patch
 _OPPOSITE_OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("==", "!="),
     ast.NotEq: ("!=", "=="),
@@ -87,20 +91,20 @@ class Candidate:
 
     Attributes:
         level: How strong it is.
-        edits: Gives the edits that make the test fail, by a source of draws and the names of the
-            errors that may be asked for, where these are known.
-        errors: Names of the errors that can be asked for.
+        edits: Gives the edits that make the test fail, by a source of draws.
         rest: Statements after the check, which must still be executed.
         check: The check that is changed; None where a failing statement is added.
-        is_sure: Whether it fails whatever the gold patch shows.
+        is_sure: Whether it fails with every draw; if not, the gold patch shows with which.
+        table: The decorator whose parameters are changed. Its tests get other names, which do not
+            say what the parameters were.
     """
 
     level: Level
     edits: Editing
-    errors: tuple[str, ...] = ()
     rest: tuple[ast.stmt, ...] = ()
     check: ast.stmt | None = None
     is_sure: bool = True
+    table: ast.Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +114,12 @@ class Choice:
     Attributes:
         number: Which of its candidates.
         is_negated: Whether it is negated; if not, only its shape is that of the negated one.
-        errors: Names of the errors that may be asked for; empty for all of the candidate's.
+        seeds: Of the draws with which it is known to fail; empty where any will do.
     """
 
     number: int
     is_negated: bool
-    errors: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
 
 
 class TestFile:
@@ -124,6 +128,7 @@ class TestFile:
     Args:
         path: Where it lies.
         data: Its content.
+        renames: Whether tests with parameters may get other names.
 
     Raises:
         SyntaxError, ValueError, LookupError, RecursionError: It cannot be read as Python.
@@ -131,8 +136,8 @@ class TestFile:
 
     __test__ = False  # pytest collects classes called Test*
 
-    def __init__(self, path: str, data: bytes) -> None:
-        self.path = path
+    def __init__(self, path: str, data: bytes, *, renames: bool = False) -> None:
+        self.path, self._renames = path, renames
         self._encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = data.decode(self._encoding)
         self._has_crlf = "\r\n" in text
@@ -174,10 +179,10 @@ class TestFile:
         if place not in self._candidates:
             node = self._node(place)
             found = [] if node is None or _yields(node) else list(self._ways(node))
-            found.sort(key=lambda one: (_LEVELS.index(one.level), bool(one.rest)))
-            self._candidates[place] = tuple(
-                one for one in found if self._is_sound(place, found, one)
-            )
+            found.sort(key=lambda w: (_LEVELS.index(w.level), not w.is_sure, bool(w.rest)))
+            sound = (one for one in found if self._is_sound(place, found, one))
+            kinds = groupby(sound, key=lambda one: (one.level, one.is_sure))
+            self._candidates[place] = tuple(c for _, k in kinds for c in islice(k, _MAX_OF_A_KIND))
         return self._candidates[place]
 
     def digest(self, place: str) -> str:
@@ -218,12 +223,18 @@ class TestFile:
             for one in own_nodes(node)
             if isinstance(one, ast.Return)
         ]
-        if candidate.check is None:
+        if candidate.table is not None:
+            if not candidate.table.keywords:
+                rows = candidate.table.args[1]
+                names = rng.sample(range(10_000, 99_999), len(_rows(rows)))
+                edits.append((end_of(rows), end_of(rows), f", ids={list(map(str, names))}"))
+        elif candidate.check is None:
             return edits + self._end(node, failing())
-        if candidate.rest:
+        if candidate.check and candidate.rest:
             edits += self._kept(candidate.check, candidate.rest)
         if choice.is_negated:
-            edits += candidate.edits(rng, choice.errors or candidate.errors)
+            seeds = choice.seeds
+            edits += candidate.edits(Random(rng.choice(seeds)) if seeds else rng)  # noqa: S311
         return edits
 
     def _kept(self, check: ast.stmt, rest: Sequence[ast.stmt]) -> list[Edit]:
@@ -267,13 +278,24 @@ class TestFile:
 
     def _ways(self, node: Function) -> Iterator[Candidate]:
         helpers = {n.name for n in ast.walk(self.tree) if isinstance(n, Function)}
-        for statement, rest in _checks(node.body, ()):
+        assigned = _assigned_once(node)
+        known = _assigned_once(self.tree) | assigned
+        for statement, rest in _checks(node.body, (), known):
             clean_up = () if all(_is_check(s) for s in rest) else tuple(rest)
             if clean_up and (isinstance(statement, _COMPOUND) or not _are_simple(clean_up)):
                 continue
-            for way in _negations(self._lines, statement, helpers):
+            ways = list(_negations(self._lines, statement, helpers))
+            if ways:
+                found = _constants(statement, assigned)
+                ways += [
+                    _Way(Level.VALUE, _literal(self._lines, [c]), is_sure=False) for c in found
+                ]
+            for way in ways:
                 yield Candidate(**way._asdict(), rest=clean_up, check=statement)
-        yield Candidate(level=Level.END, edits=lambda *_: [])
+        for table, cells in _columns(node) if self._renames else ():
+            edits = partial(_all_cells, self._lines, cells)
+            yield Candidate(level=Level.VALUE, edits=edits, is_sure=False, table=table)
+        yield Candidate(level=Level.END, edits=lambda _: [])
 
     def _node(self, place: str) -> Function | None:
         *classes, name = place.split("::")
@@ -353,22 +375,22 @@ def _applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
 
 
 def _checks(
-    body: Sequence[ast.stmt], outer: Sequence[ast.stmt]
+    body: Sequence[ast.stmt], outer: Sequence[ast.stmt], known: Mapping[str, ast.expr]
 ) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
     """Yields the statements that are executed whenever a body is, with what comes after them.
 
-    The last one comes first.
+    The last one comes first. Names that are bound once are known.
     """
     for at in reversed(range(len(body))):
         statement, rest = body[at], [*body[at + 1 :], *outer]
         yield statement, rest
         match statement:
             case ast.With(body=inner) | ast.AsyncWith(body=inner) if not _spares(statement):
-                yield from _checks(inner, rest)
+                yield from _checks(inner, rest, known)
             case ast.Try(body=inner, handlers=[]):
-                yield from _checks(inner, rest)
-            case ast.For(iter=iterable, body=inner, orelse=[]) if _runs(iterable, statement):
-                yield from _checks(inner, rest)
+                yield from _checks(inner, rest, known)
+            case ast.For(iter=iterable, body=inner, orelse=[]) if _runs(iterable, statement, known):
+                yield from _checks(inner, rest, known)
 
 
 def _spares(statement: ast.stmt) -> bool:
@@ -377,9 +399,13 @@ def _spares(statement: ast.stmt) -> bool:
     return any(_SPARING.search(ast.unparse(item.context_expr)) for item in items)
 
 
-def _runs(iterable: ast.expr, loop: ast.For) -> bool:
+def _runs(iterable: ast.expr, loop: ast.For, known: Mapping[str, ast.expr]) -> bool:
     """Whether a loop surely comes to the end of its body once."""
     match iterable:
+        case ast.Name(id=name) if name in known:
+            return _runs(known[name], loop, {})
+        case ast.Call(func=ast.Name(id="range"), args=[*limits]) if all(map(is_literal, limits)):
+            is_filled = bool(range(*map(ast.literal_eval, limits)))
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             is_filled = any(not isinstance(one, ast.Starred) for one in elements)
         case _:
@@ -422,7 +448,6 @@ class _Way(NamedTuple):
 
     level: Level
     edits: Editing
-    errors: tuple[str, ...] = ()
     is_sure: bool = True
 
 
@@ -433,7 +458,7 @@ def _negations(
     match statement:
         case ast.Assert(test=test):
             yield from _values(lines, test)
-            yield _Way(Level.POLARITY, lambda rng, _: [_reversed(lines, test, rng)])
+            yield _Way(Level.POLARITY, lambda rng: [_reversed(lines, test, rng)])
         case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
             yield from _calls(lines, call, helpers)
         case ast.With(items=items) | ast.AsyncWith(items=items):
@@ -446,8 +471,8 @@ def _negations(
                     yield from _other_errors(expression)
 
 
-def _literal(lines: Sequence[str], literals: Sequence[ast.Constant]) -> Editing:
-    def edits(rng: Random, _: Collection[str]) -> list[Edit]:
+def _literal(lines: Sequence[str], literals: Sequence[Literal]) -> Editing:
+    def edits(rng: Random) -> list[Edit]:
         found = wrong_literal(lines, literals, rng)
         return [found] if found else []
 
@@ -455,25 +480,81 @@ def _literal(lines: Sequence[str], literals: Sequence[ast.Constant]) -> Editing:
 
 
 def _of(lines: Sequence[str], expected: ast.expr) -> Iterator[_Way]:
-    """Yields ways to ask for another value than an expected one, where it has literals.
-
-    A literal inside of a call comes by itself: whether it counts is for the gold patch to show.
-    """
-    plain = literals_of(expected)
-    if plain:
+    """Yields a way to ask for another value than an expected one, where it has literals."""
+    if plain := literals_of(expected):
         yield _Way(Level.VALUE, _literal(lines, plain))
-    known = {id(one) for one in plain}
-    for one in _constants(expected):
-        if id(one) not in known:
-            yield _Way(Level.VALUE, _literal(lines, [one]), is_sure=False)
 
 
-def _constants(node: ast.AST) -> Iterator[ast.Constant]:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str | bytes):
-        yield node
-    elif not isinstance(node, ast.JoinedStr | ast.Lambda):
-        for child in ast.iter_child_nodes(node):
-            yield from _constants(child)
+def _columns(node: Function) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]]]:
+    """Yields the columns of a test's tables of parameters, the last one first."""
+    for call in node.decorator_list:
+        match call:
+            case ast.Call(
+                func=ast.Attribute(attr="parametrize"),
+                args=[names, table],
+                keywords=[] | [ast.keyword(arg="ids")],
+            ):
+                is_single = isinstance(names, ast.Constant) and "," not in str(names.value)
+                rows = [_cells(row, is_single=is_single) for row in _rows(table)]
+                if len({len(row) for row in rows}) == 1:
+                    yield from ((call, column) for column in [*zip(*rows, strict=True)][::-1])
+
+
+def _rows(table: ast.expr) -> list[ast.expr]:
+    return table.elts if isinstance(table, ast.List | ast.Tuple) else []
+
+
+def _cells(row: ast.expr, *, is_single: bool) -> list[ast.expr]:
+    match row:
+        case ast.Call(func=ast.Attribute(attr="param"), args=cells):
+            return cells
+        case ast.Tuple(elts=cells) | ast.List(elts=cells) if not is_single:
+            return cells
+        case ast.Starred():
+            return []
+    return [row]
+
+
+def _all_cells(lines: Sequence[str], cells: Sequence[ast.expr], rng: Random) -> list[Edit]:
+    """Writes another value into every cell of a column; none where one of them has no literal."""
+    found = [wrong_literal(lines, [*literals_of(c)] or [*_constants(c, {})], rng) for c in cells]
+    return [one for one in found if one] if all(found) else []
+
+
+def _assigned_once(node: Function | ast.Module) -> dict[str, ast.expr]:
+    """The expressions that a function or a file binds to names, by name, where it does so once."""
+    found: dict[str, list[ast.expr]] = {}
+    for one in own_nodes(node):
+        match one:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                pairs = list(zip(names, values, strict=False))
+            case ast.Assign(targets=[name], value=value):
+                pairs = [(name, value)]
+            case _:
+                continue
+        for name, value in pairs:
+            if isinstance(name, ast.Name):
+                found.setdefault(name.id, []).append(value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def _constants(node: ast.AST, assigned: Mapping[str, ast.expr]) -> Iterator[Literal]:
+    """Yields the literals of a check, the last ones first, and of what its names stand for.
+
+    Another literal in place of one of them makes the test ask for another value, or ask something
+    else for the same value. Whether it fails so is for the gold patch to show.
+    """
+    match node:
+        case ast.Constant(value=int() | float() | str() | bytes()) | ast.JoinedStr():
+            yield node
+        case ast.Name(id=name) if name in assigned:
+            others = {key: value for key, value in assigned.items() if key != name}
+            yield from _constants(assigned[name], others)
+        case ast.Assert(test=test):
+            yield from _constants(test, assigned)
+        case ast.expr() | ast.Expr() | ast.keyword():
+            for child in reversed(list(ast.iter_child_nodes(node))):
+                yield from _constants(child, assigned)
 
 
 def _values(lines: Sequence[str], test: ast.expr) -> Iterator[_Way]:
@@ -530,13 +611,13 @@ def _calls(lines: Sequence[str], call: ast.Call, helpers: Collection[str]) -> It
     elif name in _CALLED_WITH or _is_helper(name, helpers):
         for one in reversed([*plain, *(keyword.value for keyword in call.keywords)]):
             for way in _of(lines, one):
-                yield way._replace(is_sure=name in _CALLED_WITH and way.is_sure)
+                yield way._replace(is_sure=name in _CALLED_WITH)
     elif name == "assertIn" and is_plain and is_literal(plain[0]):
         yield from _of(lines, plain[0])
     if name in _OPPOSITE_CALLS:
         line, column = end_of(call.func)
         start = (line, column - len(name))
-        yield _Way(Level.POLARITY, lambda *_: [(start, (line, column), _OPPOSITE_CALLS[name])])
+        yield _Way(Level.POLARITY, lambda _: [(start, (line, column), _OPPOSITE_CALLS[name])])
 
 
 def _is_helper(name: str, helpers: Collection[str]) -> bool:
@@ -569,8 +650,7 @@ def _other_errors(call: ast.Call) -> Iterator[_Way]:
     if fit:
         yield _Way(
             Level.ERROR,
-            lambda rng, errors: [(start_of(expected), end_of(expected), rng.choice([*errors]))],
-            fit,
+            lambda rng: [(start_of(expected), end_of(expected), rng.choice(fit))],
             is_sure=len(known) == len(names),
         )
 

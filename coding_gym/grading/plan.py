@@ -19,7 +19,6 @@ from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import (
     Draw,
     Negation,
-    Statuses,
     Suite,
     Unit,
     draw,
@@ -31,7 +30,6 @@ from coding_gym.workspace import Template
 
 _SCHEMA = 2
 _LEVELS = tuple(Level)
-_MAX_TRIES = 6  # of candidates of one function, beside the last
 _NUM_DRAWS = 3
 _MAX_DRAWS = 8
 
@@ -101,7 +99,7 @@ class Plan:
             negations = {
                 place: Negation(
                     number=int(one["number"]),
-                    errors=tuple(map(str, one["errors"])),
+                    seeds=tuple(map(int, one["seeds"])),
                     digest=str(one["digest"]),
                 )
                 for place, one in data["negations"].items()
@@ -133,7 +131,7 @@ def read_plan(task: Task, suite: Suite) -> Plan:
     for place in sorted(frozenset[str]().union(*suite.places.values())):
         for number, candidate in enumerate(suite.candidates(place)):
             if candidate.is_sure:
-                negations[place] = _negation(suite, place, number, candidate.errors)
+                negations[place] = Negation(number=number, digest=suite.digest(place))
                 break
     by_file: dict[str, set[str]] = {}
     for place in negations:
@@ -234,21 +232,17 @@ def _finished(plan: Plan, task: Task, suite: Suite, together: Collection[Collect
     return replace(plan, units=units, levels=levels)
 
 
-def _negation(suite: Suite, place: str, number: int, errors: Collection[str]) -> Negation:
-    return Negation(number=number, errors=tuple(errors), digest=suite.digest(place))
-
-
 class _Maker:
-    """Finds out by runs with the gold patch how tests are negated, and which hang together."""
+    """Finds out by runs with the gold patch how tests are negated, and which hang together.
+
+    Attributes:
+        refuted: Tests that no negation of their functions makes fail.
+        together: Places that are negated together.
+        is_paired: Whether two runs at the same time end as one run does.
+    """
 
     def __init__(
-        self,
-        suite: Suite,
-        tests: Sequence[str],
-        run_all: RunAll,
-        rng: Random,
-        *,
-        is_paired: bool = True,
+        self, suite: Suite, tests: Sequence[str], run_all: RunAll, rng: Random, *, is_paired: bool
     ) -> None:
         self._suite, self._run_all, self._rng = suite, run_all, rng
         self._places = {test: suite.places.get(test, frozenset()) for test in tests}
@@ -257,32 +251,39 @@ class _Maker:
             for place in places:
                 self._tests.setdefault(place, []).append(test)
         self._numbers = {place: 0 for place in self._tests if suite.candidates(place)}
-        self._tries = dict.fromkeys(self._numbers, 1)
-        self._best: dict[str, tuple[int, int]] = {}  # failing tests and number, by place
-        self._errors = {place: self._candidate_errors(place) for place in self._numbers}
-        self._confirmed: dict[str, list[str]] = {}
+        self._seeds: dict[str, list[int]] = {place: [] for place in self._numbers}
+        self._drawn: dict[str, int] = {}
         self.refuted: set[str] = set()
         self.together: list[frozenset[str]] = []
         self.is_paired = is_paired
 
     def negations(self) -> dict[str, Negation]:
         """Returns how each function is negated, without those that cannot be."""
-        found = {}
-        for place, number in self._numbers.items():
-            if any(test not in self.refuted for test in self._tests[place]):
-                errors = self._confirmed.get(place, self._errors[place])
-                found[place] = _negation(self._suite, place, number, errors)
-        return found
+        return {
+            place: Negation(
+                number=number,
+                seeds=() if self._is_sure(place) else tuple(self._seeds[place]),
+                digest=self._suite.digest(place),
+            )
+            for place, number in self._numbers.items()
+            if not self.refuted.issuperset(self._tests[place])
+        }
 
     def choose(self) -> None:
         """Chooses the strongest negation of each function with which all of its tests fail."""
-        open_places = set(self._numbers)
-        while open_places:
-            (run,) = self._run_negated([frozenset(self._numbers)])
-            if not run.has_ended:  # a negated test kept the run from ending
-                open_places = {p for p in open_places if self._weaken(p)}
-                continue
-            open_places = {p for p in open_places if not self._holds(p, run.status)}
+        waiting = set(self._numbers)
+        while waiting:
+            (run,) = self._run_negated([frozenset(self._numbers)], waiting)
+            for place in sorted(waiting):
+                passed = [t for t in self._tests[place] if run.status(t) is TestStatus.PASSED]
+                if run.has_ended and not passed:
+                    self._seeds[place].append(self._drawn[place])
+                elif self._numbers[place] < len(self._suite.candidates(place)) - 1:
+                    self._numbers[place] += 1  # also where a negated test kept the run from ending
+                    continue
+                else:
+                    self.refuted.update(passed if run.has_ended else self._tests[place])
+                waiting.remove(place)
 
     def pair(self) -> None:
         """Finds the tests that depend on each other, by draws as a grade makes them."""
@@ -304,20 +305,22 @@ class _Maker:
     def _observe(self, drawn: Draw, observed: dict[str, list[tuple[bool, frozenset[str]]]]) -> bool:
         """Makes two runs; returns whether all plain tests passed and all negated ones failed."""
         is_clean = True
-        for negated, run in zip(drawn, self._run_negated(drawn), strict=True):
+        for negated, run in zip(drawn, self._run_negated(drawn, self._numbers), strict=True):
             if not run.has_ended:
-                self.is_paired = False
-                is_clean = False
+                self.is_paired = is_clean = False
                 continue
+            passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
+            for place in negated:
+                spared = passed.intersection(self._tests[place]) - self.refuted
+                if not spared:
+                    self._seeds[place].append(self._drawn[place])
+                elif self._is_sure(place):
+                    self.refuted |= spared
+                    is_clean = False
             for test, places in self._places.items():
-                has_passed = run.status(test) is TestStatus.PASSED
-                if places and places <= negated and places <= self._numbers.keys():
-                    if has_passed and test not in self.refuted:
-                        self.refuted.add(test)
-                        is_clean = False
-                elif places.isdisjoint(negated):
-                    observed.setdefault(test, []).append((has_passed, negated))
-                    is_clean &= has_passed
+                if places.isdisjoint(negated):
+                    observed.setdefault(test, []).append((test in passed, negated))
+                    is_clean &= test in passed
         return is_clean
 
     def _join(
@@ -344,55 +347,21 @@ class _Maker:
         shared = [places for places in self._places.values() if places <= known]
         return units_of([*([place] for place in known), *shared, *self.together])
 
-    def _run_negated(self, negated: Sequence[frozenset[str]]) -> Sequence[Run]:
-        """Runs the tests with some functions negated, each for another error than before."""
-        drawn = {
-            place: self._rng.choice(errors) for place, errors in self._errors.items() if errors
-        }
-        self._drawn = drawn
+    def _is_sure(self, place: str) -> bool:
+        return self._suite.candidates(place)[self._numbers[place]].is_sure
+
+    def _run_negated(
+        self, negated: Sequence[frozenset[str]], drawn: Collection[str]
+    ) -> Sequence[Run]:
+        """Runs the tests with some functions negated, some of them by a new draw."""
+        self._drawn = {place: self._rng.getrandbits(32) for place in drawn}
+        seeds = {place: known[:1] for place, known in self._seeds.items()}
+        seeds |= {place: [seed] for place, seed in self._drawn.items()}
         negations = {
-            place: Negation(number=number, errors=(drawn[place],) if place in drawn else ())
+            place: Negation(number=number, seeds=tuple(seeds[place]))
             for place, number in self._numbers.items()
         }
         files = [self._suite.rewritten(negations, one, self._rng) for one in negated]
         if self.is_paired:
             return self._run_all(files)
         return [self._run_all([one])[0] for one in files]
-
-    def _holds(self, place: str, statuses: Statuses) -> bool:
-        """Whether a negation is settled; if not, the next one is tried."""
-        failing = [t for t in self._tests[place] if statuses(t) is not TestStatus.PASSED]
-        number, name = self._numbers[place], self._drawn.get(place)
-        if len(failing) == len(self._tests[place]):
-            if name is not None:
-                self._confirmed.setdefault(place, []).append(name)
-                self._errors[place] = (name,)
-            return True
-        if name is not None:
-            self._errors[place] = tuple(e for e in self._errors[place] if e != name)
-            if self._errors[place]:
-                return False
-        if len(failing) > self._best.get(place, (0, 0))[0]:
-            self._best[place] = len(failing), number
-        if self._weaken(place):
-            return False
-        self._numbers[place] = self._best.get(place, (0, number))[1]
-        if place in self._best:
-            self._errors[place] = self._candidate_errors(place)
-        passing = (t for t in self._tests[place] if t not in failing)
-        self.refuted.update(passing)
-        return True
-
-    def _weaken(self, place: str) -> bool:
-        """Goes on to the next negation of a function; returns whether there is one."""
-        last = len(self._suite.candidates(place)) - 1
-        if self._numbers[place] == last:
-            return False
-        self._tries[place] += 1
-        following = self._numbers[place] + 1
-        self._numbers[place] = last if self._tries[place] > _MAX_TRIES else following
-        self._errors[place] = self._candidate_errors(place)
-        return True
-
-    def _candidate_errors(self, place: str) -> tuple[str, ...]:
-        return self._suite.candidates(place)[self._numbers[place]].errors

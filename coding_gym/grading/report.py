@@ -109,12 +109,42 @@ class RunReport:
         named = (test_id, *self.spellings.get(test_id, ()), path)
         return next((self.messages[name] for name in named if name in self.messages), "")
 
+    def named_like(self, other: "RunReport") -> Self:
+        """Returns the report with tests with parameters under the names that they have in another.
+
+        Where a function has as many of them here as there, but under other names, their order says
+        which is which.
+        """
+        here, there = _by_function(self.statuses), _by_function(other.statuses)
+        pairs = [(here[function], there[function]) for function in here.keys() & there.keys()]
+        names = {
+            old: new
+            for mine, theirs in pairs
+            if len(mine) == len(theirs) and {*mine} != {*theirs}
+            for old, new in zip(mine, theirs, strict=True)
+        }
+        return replace(
+            self,
+            statuses={names.get(name, name): status for name, status in self.statuses.items()},
+            spellings={**self.spellings, **other.spellings},
+        )
+
     def failing(self, said: Mapping[str, str]) -> Self:
         """Returns the report with some tests as failed, by node id and reason."""
         failed = dict.fromkeys(said, TestStatus.FAILED)
         return replace(
             self, statuses={**self.statuses, **failed}, messages={**self.messages, **said}
         )
+
+
+def _by_function(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of tests with parameters, by function."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        function, bracket, _ = name.partition("[")
+        if bracket:
+            found.setdefault(function, []).append(name)
+    return found
 
 
 def _by_spelling(spelt: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
 from coding_gym.grade import TestStatus
@@ -66,6 +66,12 @@ class Run:
             return True
         return self.report is not None and not (self.report.timed_out and self.report.is_starved)
 
+    def named_like(self, other: "Run") -> "Run":
+        """Returns the run with its tests under the names that they have in another."""
+        if self.report is None or other.report is None:
+            return self
+        return replace(self, report=self.report.named_like(other.report))
+
     def status(self, test: str) -> TestStatus:
         """Returns the status of an expected test."""
         return TestStatus.MISSING if self.report is None else self.report.status(test)
@@ -117,6 +123,7 @@ class TestTree:
         patch: Patch,
         changes: Sequence[Mapping[str, bytes]],
         *,
+        like: Run,
         only: Collection[str] = (),
         together: bool = True,
     ) -> list[Run]:
@@ -125,17 +132,16 @@ class TestTree:
         Args:
             patch: What is graded.
             changes: For each run the test files with another content than they have.
+            like: A run after whose tests those with parameters are named.
             only: Which test files are run; all by default.
             together: Whether they are made at the same time.
 
         Raises:
             PatchError, GradingError, SandboxError: As `run` does.
         """
-        if not together or len(changes) == 1:
-            return [self.run(patch, changed, only=only) for changed in changes]
-        with ThreadPoolExecutor(len(changes)) as pool:
+        with ThreadPoolExecutor(len(changes) if together else 1) as pool:
             futures = [pool.submit(self.run, patch, changed, only=only) for changed in changes]
-            return [future.result() for future in futures]
+            return [future.result().named_like(like) for future in futures]
 
     def run(
         self,

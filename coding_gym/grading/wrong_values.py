@@ -18,10 +18,14 @@ _WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron"
 # Calls whose value differs wherever their arguments do.
 _FAITHFUL = {"list", "tuple", "dict", "Decimal", "date", "datetime", "timedelta", "Path"}
 _NUM_TRIES = 20
+# What stands between the quotes of an f-string for a value.
+_REPLACED = re.compile(r"^\w*|\{[^{}]*\}")
+
+Literal = ast.Constant | ast.JoinedStr
 
 
 def wrong_literal(
-    lines: Sequence[str], literals: Sequence[ast.Constant], rng: Random
+    lines: Sequence[str], literals: Sequence[Literal], rng: Random
 ) -> tuple[Place, Place, str] | None:
     """Returns where one of some literals stands, and another literal for its place.
 
@@ -29,8 +33,15 @@ def wrong_literal(
     """
     for _ in range(_NUM_TRIES if literals else 0):
         literal = rng.choice(literals)
-        changed = _changed(literal.value, text_of(lines, literal), rng)
-        if _is_other(changed, literal.value):
+        text = text_of(lines, literal)
+        if isinstance(literal, ast.JoinedStr):
+            hidden = _REPLACED.sub(lambda found: "{" * len(found[0]), text)
+            changed = _with_other_letter(text, hidden, rng)
+            is_other = changed.lower() != text.lower() and "{{" not in text
+        else:
+            changed = _changed(literal.value, text, rng)
+            is_other = _is_other(changed, literal.value)
+        if is_other:
             return start_of(literal), end_of(literal), changed
     return None
 
@@ -93,10 +104,14 @@ def _changed(value: object, text: str, rng: Random) -> str:
     if isinstance(value, int | float):
         step = rng.randint(2, max(9, int(min(abs(value), 10**6)) // 2))
         return repr(value - step if rng.random() < 0.5 and value >= step else value + step)
-    # One letter or digit becomes another; quotes and escapes stay as they are.
-    places = [found.start() for found in re.finditer(r"(?<!\\)[a-zA-Z0-9]", text)]
+    return _with_other_letter(text, text, rng)
+
+
+def _with_other_letter(text: str, pattern: str, rng: Random) -> str:
+    """A text with another letter or digit where a pattern of it has one; escapes stay."""
+    places = [found.start() for found in re.finditer(r"(?<!\\)[a-zA-Z0-9]", pattern)]
     if not places:
-        return text
+        return f"{text[:-1]}{rng.choice(string.ascii_lowercase)}{text[-1]}"  # between the quotes
     at = rng.choice(places)
     new = rng.choice(string.digits if text[at].isdigit() else string.ascii_lowercase)
     return text[:at] + (new.upper() if text[at].isupper() else new) + text[at + 1 :]

@@ -213,7 +213,7 @@ def test_a_repair_of_the_runner_itself_counts(store: TemplateStore) -> None:
 
 
 def test_scripts_that_start_tests_and_files_beside_are_the_graders(store: TemplateStore) -> None:
-    files = {"manage.py": "", "tests/runtests.py": "", PATH: "", "tests/text_tests/models.py": ""}
+    files = {"tests/runtests.py": "", PATH: "", "tests/text_tests/models.py": ""}
     verdict = grade_tree(store, TASK, {"kit/text.py": FIXED, **files})
     assert verdict.resolved
     assert verdict.dropped_paths == tuple(sorted(files))

@@ -8,9 +8,9 @@ from unittest import mock
 import pytest
 
 from coding_gym.grade import Level
-from coding_gym.grading.negation import Candidate, Choice, TestFile
+from coding_gym.grading.negation import Choice, TestFile
 
-# What a test says, and the level of its strongest negation.
+# What a test says, and the level of its strongest negation that needs no gold patch.
 CHECKS = {
     "assert f(3) == 4": "value",
     "assert 4 == f(3)": "value",
@@ -90,10 +90,12 @@ def versions(file: TestFile, number: int, seed: int) -> tuple[str, str]:
 def test_a_negated_test_fails_where_the_plain_one_passes(body: str, level: str) -> None:
     file, source = read(body)
     candidates = file.candidates("test_a")
-    assert candidates[0].level == level
+    sure = (n for n, one in enumerate(candidates) if one.is_sure or one.level == level)
+    number = next(sure)
+    assert candidates[number].level == level
     errors = (AssertionError, TypeError, Warning, pytest.fail.Exception)
     for seed in range(12):
-        plain, negated = versions(file, 0, seed)
+        plain, negated = versions(file, number, seed)
         assert negated.count("\n") == plain.count("\n") == source.count("\n")
         assert negated.endswith(TAIL)
         if "return" not in body:
@@ -183,16 +185,47 @@ def test_a_generator_is_not_negated_and_a_coroutine_is() -> None:
 def test_errors_of_a_project_may_be_of_any_kind() -> None:
     """Which ones they are not is for the gold patch to show; Python's own tell it themselves."""
 
-    def names(error: str) -> tuple[str, ...]:
+    def names(error: str, *, is_sure: bool) -> set[str]:
         file, _ = read(f"with pytest.raises({error}):\n        f(1)")
-        found: list[Candidate] = [
-            one for one in file.candidates("test_a") if one.level is Level.ERROR
-        ]
-        return found[0].errors if found else ()
+        found = [one for one in file.candidates("test_a") if one.level is Level.ERROR]
+        assert all(one.is_sure is is_sure for one in found)
+        number = file.candidates("test_a").index(found[0]) if found else 0
+        texts = [versions(file, number, seed)[1] for seed in range(80)] if found else []
+        return {text.partition("raises(")[2].partition(")")[0] for text in texts}
 
-    assert {"ValueError", "ZeroDivisionError"} <= set(names("decimal.DivisionByZero"))
-    assert set(names("ArithmeticError")).isdisjoint({"ZeroDivisionError", "OverflowError"})
-    assert names("Exception") == ()
+    assert {"ValueError", "ZeroDivisionError"} <= names("decimal.DivisionByZero", is_sure=False)
+    known = names("ArithmeticError", is_sure=True)
+    assert known.isdisjoint({"ZeroDivisionError", "OverflowError"})
+    assert names("Exception", is_sure=True) == set()
+
+
+def test_a_negation_that_is_not_sure_keeps_to_the_draws_that_are_known() -> None:
     file, _ = read("with pytest.raises(Odd):\n        f(1)")
-    choice = Choice(0, is_negated=True, errors=("BufferError",))
-    assert b"raises(BufferError)" in file.rewritten({"test_a": choice}, Random(0))
+    number = next(n for n, one in enumerate(file.candidates("test_a")) if one.level == "error")
+    choice = Choice(number, is_negated=True, seeds=(3,))
+    texts = {file.rewritten({"test_a": choice}, Random(seed)) for seed in range(9)}
+    assert len(texts) == 1
+
+
+_TABLES = {
+    "[(1, 2), (3, 4)]": 2,
+    "((1, 2), pytest.param(3, 4, id='a'))": 2,
+    "[(1, 2), (3, 4)], ids=['a', 'b']": 2,
+    "[(1, two), (3, 4)]": 1,
+    "[(1, 2), *more]": 0,
+    "rows()": 0,
+}
+
+
+@pytest.mark.parametrize(("rows", "columns"), _TABLES.items())
+def test_parameters_are_changed_under_names_that_do_not_tell(rows: str, columns: int) -> None:
+    source = f"@pytest.mark.parametrize('x, y', {rows})\ndef test_a(x, y):\n    assert f(x) == y\n"
+    file = TestFile("test_x.py", source.encode(), renames=True)
+    found = [n for n, one in enumerate(file.candidates("test_a")) if one.table]
+    assert len(found) == columns
+    assert all(one.table is None for one in TestFile("x", source.encode()).candidates("test_a"))
+    for number in found:
+        plain, negated = versions(file, number, 1)
+        assert ("ids=" in plain, "ids=" in negated) == (True, True)
+        if "ids" not in rows:
+            assert plain.split("ids=")[0].startswith(source.split(rows)[0] + rows)

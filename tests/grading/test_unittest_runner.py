@@ -190,7 +190,8 @@ def test_gold_resolves_however_tests_are_started(grade_source: GradeSource, comm
 
 
 def test_every_spelling_of_every_ending_is_known(grade_source: GradeSource) -> None:
-    endings = {"test_pads": "passed", "test_skipped": "skipped", "test_expected": "skipped"}
+    endings = {"test_pads": "passed", "test_skipped": "skipped"}
+    endings["test_expected"] = "passed"  # it fails with the gold patch as well, as it is to
     place = "tests.test_clock.ShowTest"
     statuses = {
         spelling: status

@@ -75,7 +75,7 @@ _pytest.unittest.TestCaseFunction.addFailure = lambda *a: None
     "lines to every descriptor": """\
 import os
 
-for number in range(1024):
+for number in range(1300):
     try:
         os.write(number, b'["test", "x", "call", "passed", false, ""]\\n')
     except OSError:

@@ -52,12 +52,12 @@ class UnittestRunner:
         fits = command and (command.script if is_django else command.module == "unittest")
         if fits or not task.test_command:
             return "" if fits else _unplaced(task)
-        wanted = "not 'python -m unittest …'"
+        wrong = "is not 'python -m unittest …'"
         if is_django:
-            wanted = (
-                "no script of the tree, such as './tests/runtests.py …' or 'python manage.py …'"
+            wrong = (
+                "starts no script of the tree, such as './tests/runtests.py …' or './manage.py …'"
             )
-        return f"test_command {task.test_command!r} is {wanted}"
+        return f"test_command {task.test_command!r} {wrong}"
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns where the modules of the expected tests may lie.
