@@ -8,12 +8,12 @@ what was graded before.
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Self
 
 from filelock import FileLock
+from pydantic import TypeAdapter, ValidationError
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading.challenge import (
@@ -45,7 +45,7 @@ class Plan:
         is_calibrated: Whether the gold patch has shown it; if not, it is only read from the source.
         negations: How functions are negated, by place.
         levels: How strongly each expected test is negated; `Level.STRUCTURE` for others.
-        units: Places that are negated together.
+        together: Places that are negated together; others are so by themselves.
         excluded: Tests to keep that do not end alike every time, and count for nothing.
         unstable: Tests of the bug that do not end alike every time: one pass of two is enough.
         xfailing: Tests that end as expected failures, which is a pass for them.
@@ -55,7 +55,7 @@ class Plan:
     is_calibrated: bool = False
     negations: Mapping[str, Negation] = field(default_factory=dict)
     levels: Mapping[str, Level] = field(default_factory=dict)
-    units: tuple[Unit, ...] = ()
+    together: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
     unstable: tuple[str, ...] = ()
     xfailing: tuple[str, ...] = ()
@@ -65,6 +65,11 @@ class Plan:
     def digest(self) -> str:
         """Names the content of the plan."""
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Returns all negated places, in units."""
+        return units_of([*self.together, *([place] for place in self.negations)])
 
     def level(self, test: str) -> Level:
         """Returns how strongly an expected test is negated."""
@@ -76,46 +81,19 @@ class Plan:
         Args:
             key: What it was made for, from `plan_key`.
         """
-        data: dict[str, Any] = {
-            "key": key,
-            "is_calibrated": self.is_calibrated,
-            "negations": {place: asdict(self.negations[place]) for place in sorted(self.negations)},
-            "levels": {test: str(self.levels[test]) for test in sorted(self.levels)},
-            "units": sorted(sorted(unit) for unit in self.units if len(unit) > 1),
-            "excluded": list(self.excluded),
-            "unstable": list(self.unstable),
-            "xfailing": list(self.xfailing),
-            "is_paired": self.is_paired,
-        }
-        return json.dumps(data, indent=1) + "\n"
+        return _STORED.dump_json((key, self), indent=1).decode() + "\n"
 
     @classmethod
-    def from_text(cls, text: str, key: str) -> Self | None:
+    def from_text(cls, text: str, key: str) -> "Plan | None":
         """Reads what `to_text` gave; None for anything else, and for another key."""
         try:
-            data = json.loads(text)
-            if data["key"] != key:
-                return None
-            negations = {
-                place: Negation(
-                    number=int(one["number"]),
-                    seeds=tuple(map(int, one["seeds"])),
-                    digest=str(one["digest"]),
-                )
-                for place, one in data["negations"].items()
-            }
-            return cls(
-                is_calibrated=bool(data["is_calibrated"]),
-                negations=negations,
-                levels={test: Level(level) for test, level in data["levels"].items()},
-                units=units_of([*data["units"], *([place] for place in negations)]),
-                excluded=tuple(data["excluded"]),
-                unstable=tuple(data["unstable"]),
-                xfailing=tuple(data["xfailing"]),
-                is_paired=bool(data["is_paired"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
+            found, plan = _STORED.validate_json(text)
+        except ValidationError:
             return None
+        return plan if found == key else None
+
+
+_STORED = TypeAdapter(tuple[str, Plan])
 
 
 def plan_key(task: Task, template: Template) -> str:
@@ -218,8 +196,8 @@ def _divided(task: Task, runs: Sequence[Run]) -> tuple[list[str], list[str]]:
 def _finished(plan: Plan, task: Task, suite: Suite, together: Collection[Collection[str]]) -> Plan:
     """Returns a plan with its units, and the levels of all tests that are negated."""
     known = plan.negations.keys()
-    shared = [places for places in suite.places.values() if places and places <= known]
-    units = units_of([*([place] for place in known), *shared, *together])
+    shared = [places for places in suite.places.values() if len(places) > 1 and places <= known]
+    units = sorted(tuple(sorted(unit)) for unit in units_of([*shared, *together]))
     levels: dict[str, Level] = {}
     for test in task.expected_tests:
         places = suite.places.get(test, frozenset())
@@ -229,7 +207,7 @@ def _finished(plan: Plan, task: Task, suite: Suite, together: Collection[Collect
                 for place in places
             ]
             levels[test] = _LEVELS[max(ranks)]
-    return replace(plan, units=units, levels=levels)
+    return replace(plan, together=tuple(units), levels=levels)
 
 
 class _Maker:

@@ -1,8 +1,6 @@
 """From what a run reported to the grade."""
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
 
 from coding_gym.errors import last_line
@@ -12,9 +10,6 @@ from coding_gym.grading.tree import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3
-_MAX_NAME_CHARS = 200
-_MAX_COMPARED = 500
-_MIN_LIKENESS = 0.75  # most names begin alike
 
 
 def judge(
@@ -72,39 +67,10 @@ def _reason(
 
 
 def _failures(task: Task, report: RunReport, failed: Sequence[str]) -> str:
-    named = ", ".join(_ending(test, task, report) for test in failed[:_MAX_NAMED])
+    named = ", ".join(f"{test} ({report.status(test)})" for test in failed[:_MAX_NAMED])
     more = ", …" if len(failed) > _MAX_NAMED else ""
     said = next((m for m in map(report.message, failed) if m), "")
     if not report.statuses:
         said = said or last_line(report.tail, "")  # pytest's own complaint
     count = f"{len(failed)} of {len(task.expected_tests)} expected tests did not pass"
     return f"{count}: {named}{more}" + (f"; {said}" if said else "")
-
-
-def _ending(test: str, task: Task, report: RunReport) -> str:
-    """How a test ended and, where it never ran, which one of the same file may have been meant."""
-    status = report.status(test)
-    path, _, rest = test.partition("::")
-    beside = _unexpected(path, task, report) if status is TestStatus.MISSING else []
-    by_name = {_name(one): one for one in reversed(beside)}  # a forgotten class is found, too
-    close = difflib.get_close_matches(_name(rest), by_name, n=1, cutoff=_MIN_LIKENESS)
-    return f"{test} ({status}{f'; did you mean {by_name[close[0]]}?' if close else ''})"
-
-
-def _name(test: str) -> str:
-    """A test's id without file and classes."""
-    function, bracket, parameters = test.partition("[")
-    return function.rpartition("::")[2] + bracket + parameters
-
-
-def _unexpected(path: str, task: Task, report: RunReport) -> list[str]:
-    """Ids, after the path, of tests of a file that ran beside the expected ones."""
-    expected = set(task.expected_tests)
-    others = (
-        name.removeprefix(f"{path}::")
-        for name in report.statuses
-        if name.startswith(f"{path}::") and name not in expected
-    )
-    # Code under test can report any name, and as many as it likes.
-    sound = (name for name in others if len(name) <= _MAX_NAME_CHARS and name.isprintable())
-    return list(islice(sound, _MAX_COMPARED))

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from coding_gym import syntax
-from coding_gym.grading.source_spans import Place, end_of, start_of, text_of
 
 _WORDS = ("amber", "birch", "cedar", "denim", "ember", "fjord", "grove", "heron")
 # Calls whose value differs wherever their arguments do.
@@ -22,6 +21,29 @@ _NUM_TRIES = 20
 _REPLACED = re.compile(r"^\w*|\{[^{}]*\}")
 
 Literal = ast.Constant | ast.JoinedStr
+Place = tuple[int, int]  # the number of a line, and a column in bytes
+
+
+def start_of(node: ast.expr | ast.stmt) -> Place:
+    """Returns where an expression begins."""
+    return node.lineno, node.col_offset
+
+
+def end_of(node: ast.expr | ast.stmt) -> Place:
+    """Returns where an expression ends."""
+    return node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+def text_of(lines: Sequence[str], node: ast.expr) -> str:
+    """Returns the source of an expression, as parsed from a file's lines."""
+    return between(lines, start_of(node), end_of(node))
+
+
+def between(lines: Sequence[str], start: Place, end: Place) -> str:
+    """Returns what lies between two places of a file, whose lines have their line ends."""
+    text = "".join(lines[start[0] - 1 : end[0]]).encode()
+    skipped = sum(len(line.encode()) for line in lines[start[0] - 1 : end[0] - 1])
+    return text[start[1] : skipped + end[1]].decode()
 
 
 def wrong_literal(

@@ -113,6 +113,8 @@ def test_what_a_test_does_after_its_check_still_happens() -> None:
     for body in bodies:
         file, source = read(body)
         for number, candidate in enumerate(file.candidates("test_a")):
+            if not candidate.is_sure:
+                continue
             plain, negated = versions(file, number, number)
             assert plain.count("\n") == source.count("\n")
             log = run(plain)
@@ -135,7 +137,8 @@ def test_the_shape_of_a_test_does_not_tell_that_it_is_negated() -> None:
         "if not found:\n        return\n    assert f(3) == 4",
     ):
         file, _ = read(body)
-        plain, negated = versions(file, 0, 1)
+        sure = (n for n, one in enumerate(file.candidates("test_a")) if one.is_sure)
+        plain, negated = versions(file, next(sure), 1)
         lines = zip(plain.split("\n"), negated.split("\n"), strict=True)
         for one, two in lines:
             assert one.partition("==")[0] == two.partition("==")[0]

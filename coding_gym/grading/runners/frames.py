@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from coding_gym.grade import TestStatus
+from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.commands import CommandRun
 
@@ -38,28 +39,28 @@ def _records(output: str, nonce: str) -> Iterable[Any]:
 
 
 def _report(records: Iterable[Any], run: CommandRun) -> RunReport:
-    statuses: dict[str, TestStatus] = {}
-    messages: dict[str, str] = {}
-    ready = ended = is_forged = False
+    outcomes = Outcomes(ended=False)
+    ready = is_forged = False
     for record in records:
+        is_open = not outcomes.ended
         match record:
-            case ["test", str(name), str(how), str(said)] if how in _STATUSES and not ended:
-                is_repeated = name in statuses
-                statuses[name] = TestStatus.ERROR if is_repeated else _STATUSES[how]
-                messages[name] = "it was reported more than once" if is_repeated else said
+            case ["test", str(name), str(how), str(said)] if (
+                how in _STATUSES and not outcomes.ended
+            ):
+                outcomes.add(name, _STATUSES[how], said)
             case ["class", str(name), "error", str(said)]:
-                messages.setdefault(name, said)
+                outcomes.messages.setdefault(name, " ".join(said.split()))
             case ["ready", "", "", ""] if not ready:
                 ready = True
-            case ["end", "", "", ""] if not ended:
-                ended = True
+            case ["end", "", "", ""] if is_open:
+                outcomes.ended = True
             case _:
                 is_forged = True
     return RunReport(
-        statuses=statuses,
-        messages={name: " ".join(said.split()) for name, said in messages.items() if said},
+        statuses=outcomes.statuses,
+        messages=outcomes.messages,
         ready=ready,
-        ended=ended,
+        ended=outcomes.ended,
         is_forged=is_forged,
         tail=run.tail,
     )

@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
 
 from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.formats.outcomes import Outcomes
@@ -20,45 +19,13 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 FILE, FILES = "{file}", "{files}"
+Read = Callable[[Sandbox, Task, CommandRun], Outcomes]
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
 
 
-class Reader(Protocol):
-    """Where outcomes are read from."""
-
-    def problem(self, task: Task) -> str:
-        """Returns what is wrong with the task's ``test_report``, or ""."""
-        ...
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Removes what could be mistaken for outcomes of the run that begins now."""
-        ...
-
-    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:
-        """Returns the outcomes of a run that was not cut short."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class OutputReader:
-    """Reads what the command printed.
-
-    Attributes:
-        parse: The format, from the output and the exit code.
-    """
-
-    parse: Callable[[str, int], Outcomes]
-
-    def problem(self, task: Task) -> str:
-        """Returns that the format is known already, where the task names one."""
-        return f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """There is nothing to remove."""
-
-    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:  # noqa: ARG002
-        """Parses the output."""
-        return self.parse(run.output, run.exit_code)
+def read_output(parse: Callable[[str, int], Outcomes]) -> Read:
+    """Returns a reader of what a command printed, in a format that takes its exit code, too."""
+    return lambda _sandbox, _task, run: parse(run.output, run.exit_code)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,14 +37,20 @@ class OutputRunner:
 
     Attributes:
         name: What ``Task.runner`` calls it.
-        reader: Where the outcomes are.
+        read: Returns the outcomes of a run that was not cut short.
+        clear: Removes what could be mistaken for outcomes of the run that begins now.
+        report_problem: Returns what is wrong with a ``test_report``, or "".
         default_command: What runs where the task has no command; "" where it must have one.
         names: Patterns of test files, and of files that configure the run.
         is_by_file: Whether ids are ``FILE::NAME`` without ``{file}``, too.
     """
 
     name: str
-    reader: Reader
+    read: Read
+    clear: Callable[[Sandbox, Task], None] = lambda _sandbox, _task: None
+    report_problem: Callable[[Task], str] = lambda task: (
+        f"is not used by this runner, got {task.test_report!r}" if task.test_report else ""
+    )
     default_command: str = ""
     names: tuple[str, ...] = ()
     is_by_file: bool = False
@@ -87,7 +60,7 @@ class OutputRunner:
         command = self._command(task)
         if not command:
             return f"field 'test_command' is missing, and runner {self.name!r} needs one"
-        if problem := self.reader.problem(task):
+        if problem := self.report_problem(task):
             return f"field 'test_report' {problem}"
         if self.is_by_file or FILE in command:
             odd = [test for test in task.expected_tests if "::" not in test]
@@ -112,7 +85,7 @@ class OutputRunner:
             GradingError: The program that the command begins with is missing.
         """
         _check_program(sandbox, task, self._command(task))
-        self.reader.prepare(sandbox, task)
+        self.clear(sandbox, task)
         total = Outcomes()
         tail = ""
         deadline = monotonic() + timeout_s
@@ -120,7 +93,7 @@ class OutputRunner:
             run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
             if run.timed_out:
                 return run.cut_short()
-            found = self.reader.read(sandbox, task, run)
+            found = self.read(sandbox, task, run)
             if not found.statuses:
                 said = last_line(run.output, f"exit code {run.exit_code}")
                 total.messages |= {

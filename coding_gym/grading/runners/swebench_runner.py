@@ -1,15 +1,12 @@
 """SWE-bench's way: a row's test command, and its log read as SWE-bench reads it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import UnknownNameError
-from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.command_words import started_patterns
-from coding_gym.grading.runners.commands import CommandRun
 from coding_gym.grading.runners.known_tests import ANY
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.unittest_ids import UnittestId, methods
@@ -18,22 +15,6 @@ from coding_gym.task import Task
 
 # Where Django keeps its tests.
 _DJANGO_ROOTS = ("tests", "")
-
-
-@dataclass(frozen=True, slots=True)
-class _LogReader:
-    """Reads what the command printed, in one of SWE-bench's formats."""
-
-    format: str
-
-    def problem(self, task: Task) -> str:  # noqa: ARG002 — the contract, here and below
-        return ""
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """There is nothing to remove."""
-
-    def read(self, sandbox: Sandbox, task: Task, run: CommandRun) -> Outcomes:  # noqa: ARG002
-        return read_log(run.output, self.format)
 
 
 class SweBenchRunner:
@@ -95,4 +76,8 @@ def _swebench(task: Task) -> OutputRunner:
     name = _format(task)
     if name not in FORMATS:
         raise unknown_name("log format", name, FORMATS)
-    return OutputRunner(name="swebench", reader=_LogReader(name))
+    return OutputRunner(
+        name="swebench",
+        read=lambda _sandbox, _task, run: read_log(run.output, name),
+        report_problem=lambda _: "",
+    )
