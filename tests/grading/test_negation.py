@@ -17,16 +17,14 @@ CHECKS = {
     "assert f(3) == found + 0": "value",
     "assert f(3) is not None and f(3) == 4": "value",
     "assert f(3) == f(3) == 4": "value",
-    "assert 4 in [f(3)]": "value",
+    "assert 4 in [f(3)]": "polarity",
     "assert (f(3) == 4) is True": "value",
-    "assert str(f(3)).startswith('4')": "value",
     "assert f(3) == f(int('3'))": "value",
     "assert f(3) == (4\n        + 0), 'said'": "value",
     "for x, y in [(3, 4), (1, 2)]:\n        assert f(x) == y": "polarity",
     "with open('/dev/null'):\n        assert f(3) == 4\n        f(3)": "value",
     "try:\n        assert f(3) == 4\n    finally:\n        log.append(1)": "value",
     "self.assertEqual(f(3), 4, 'said')": "value",
-    "self.assertIn('a', ['a'])": "value",
     "same(f(3), 4)": "value",
     "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
     "with pytest.raises(TypeError):\n        f(None)": "error",
@@ -208,6 +206,13 @@ def test_a_negation_that_is_not_sure_keeps_to_the_draws_that_are_known() -> None
     choice = Choice(number, is_negated=True, seeds=(3,))
     texts = {file.rewritten({"test_a": choice}, Random(seed)) for seed in range(9)}
     assert len(texts) == 1
+
+
+def test_what_one_value_does_not_decide_is_not_asked_of_other_inputs() -> None:
+    """Another repair than the gold patch may well do something else with these."""
+    for body in ("assert f(3)", "assert f(3) < 5", "assert 4 in [f(3)]", "self.assertTrue(f(3))"):
+        file, _ = read(body)
+        assert all(one.is_sure for one in file.candidates("test_a")), body
 
 
 _TABLES = {
