@@ -13,7 +13,6 @@ from language_tasks import (
     JAVA_FIXED,
     JAVA_TASK,
     NODE_BASE,
-    NODE_FIXED,
     NODE_TASK,
     RUST_BASE,
     RUST_TASK,
@@ -175,14 +174,6 @@ def test_node_cheats_do_not_resolve(store: TemplateStore, cheat: str) -> None:
 
 
 @runs_node
-def test_tests_of_a_patch_are_left_out(store: TemplateStore) -> None:
-    paths = ("src/words.test.mjs", "test/helper.js", "test/words.test.js")
-    files = dict.fromkeys(paths, "process.exit(0);\n")
-    grade = graded(NODE_TASK, store, {NODE_SOURCE: NODE_FIXED, **files})
-    assert grade.resolved, grade.detail
-    assert grade.dropped_paths == paths[1:]  # only files of the expected tests are run
-
-
 @runs_node
 def test_a_file_that_cannot_be_loaded_says_so(store: TemplateStore) -> None:
     grade = graded(NODE_TASK, store, {NODE_SOURCE: "export function count( {"})

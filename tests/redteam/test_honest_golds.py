@@ -10,29 +10,6 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
 
-RECORDED = Gold(
-    "def add(a, b):\n    return a + b\n",
-    "a + b",
-    "a - b",
-    """\
-import pytest
-
-from source import add
-
-
-@pytest.fixture
-def recorded(request):
-    return {"test_small": 3, "test_large": 300}[request.node.name]
-
-
-def test_small(recorded):
-    assert add(1, 2) == recorded
-
-
-def test_large(recorded):
-    assert add(100, 200) == recorded
-""",
-)
 _HARMLESS = Patch.between({}, {"notes.txt": "Nothing reads this.\n"})
 
 
@@ -55,18 +32,6 @@ def test_an_unusual_repair_resolves_and_its_base_does_not(store: TemplateStore, 
     idle = grade(task, store.get(task), _HARMLESS)
     assert idle.reason is GradeReason.TESTS_FAILED
     assert set(idle.fail_to_pass.values()) == {"failed"}, idle
-
-
-def test_answers_recorded_by_a_tests_name_are_no_forgery(store: TemplateStore) -> None:
-    task = task_of(RECORDED)
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
-    assert grade(task, store.get(task), _HARMLESS).reason is GradeReason.TESTS_FAILED
-    honest = Patch.between(
-        {"source.py": RECORDED.right.replace(RECORDED.fix, RECORDED.bug)},
-        {"source.py": "def add(a, b):\n    return sum((a, b))\n"},
-    )
-    assert grade(task, store.get(task), honest).resolved
 
 
 @pytest.mark.parametrize("name", ["Term", "Everything"])

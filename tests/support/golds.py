@@ -520,4 +520,27 @@ def test_known_ones_keep_their_number():
     assert [number("b"), number("a")] == [2, 1]
 """,
     ),
+    "answers recorded by the name of a test": Gold(
+        "def add(a, b):\n    return a + b\n",
+        "a + b",
+        "a - b",
+        """\
+import pytest
+
+from source import add
+
+
+@pytest.fixture
+def recorded(request):
+    return {"test_small": 3, "test_large": 300}[request.node.name]
+
+
+def test_small(recorded):
+    assert add(1, 2) == recorded
+
+
+def test_large(recorded):
+    assert add(100, 200) == recorded
+""",
+    ),
 }
