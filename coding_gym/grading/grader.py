@@ -24,7 +24,7 @@ from coding_gym.grading.challenge import (
     judge_round,
     num_coins,
 )
-from coding_gym.grading.plan import Plan, make_plan, read_plan, stored_plan
+from coding_gym.grading.plan import Plan, make_plan, plan_key, read_plan, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.tree import Run, TestTree
@@ -145,7 +145,9 @@ def _graded(
     claimed = task.fail_to_pass or task.pass_to_pass
     has_repaired = any(first.status(test) is TestStatus.PASSED for test in claimed)
     if first.has_ended and not first.forgery and has_repaired:
-        plan = stored_plan(task, template, lambda: _new_plan(task, tree))
+        # The same draws wherever it is made; which tests a run negates is drawn at every grade.
+        draws = Random(plan_key(task, template))  # noqa: S311 — no secret
+        plan = stored_plan(task, template, lambda: _new_plan(task, tree, draws))
         verdict = _Challenge(task, tree, selection.patch, first, plan, rng).verdict(challenge)
     return replace(verdict, dropped_paths=dropped)
 
@@ -154,7 +156,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
     return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
 
 
-def _new_plan(task: Task, tree: TestTree) -> Plan:
+def _new_plan(task: Task, tree: TestTree, rng: Random) -> Plan:
     """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
     try:
         gold = tree.select(Patch(task.gold_patch)).patch
@@ -167,7 +169,7 @@ def _new_plan(task: Task, tree: TestTree) -> Plan:
     def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
         return tree.run_all(gold, changes, like=first)
 
-    return make_plan(task, _suite(task, first), first, run_all, SystemRandom())
+    return make_plan(task, _suite(task, first), first, run_all, rng)
 
 
 def _suite(task: Task, run: Run) -> Suite:
