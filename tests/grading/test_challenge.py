@@ -104,8 +104,7 @@ def test_tests_may_close_all_descriptors_and_count_them(store: TemplateStore) ->
         "    assert os.open('/dev/null', os.O_RDONLY) < 20\n"
     )
     task = with_hidden(hidden, "test_total")
-    verdict = grade(task, store.get(task), Patch(task.gold_patch))
-    assert verdict.resolved, verdict
+    assert grade(task, store.get(task), Patch(task.gold_patch)).resolved
 
 
 _TOGETHER = {

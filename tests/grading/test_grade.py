@@ -120,24 +120,16 @@ def test_configuration_does_not_change_the_run(store: TemplateStore, path: str, 
     assert verdict.resolved, verdict.detail
 
 
-def test_an_expected_test_of_a_missing_file_is_missing(store: TemplateStore) -> None:
-    task = replace(TASK, pass_to_pass=("tests/test_gone.py::test_x",))
-    verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert verdict.reason is GradeReason.TESTS_FAILED
-    assert verdict.pass_to_pass == {"tests/test_gone.py::test_x": TestStatus.MISSING}
-    assert set(verdict.fail_to_pass.values()) == {TestStatus.PASSED}
-
-
-def test_an_uncollectable_file_does_not_take_others_along(store: TemplateStore) -> None:
+def test_a_broken_or_missing_file_does_not_take_others_along(store: TemplateStore) -> None:
     broken = HIDDEN | {"tests/test_broken.py": "import nowhere\n\n\ndef test_x():\n    pass\n"}
     task = replace(
         TASK,
         test_patch=Patch.between({}, broken).text,
-        pass_to_pass=(*TASK.pass_to_pass, "tests/test_broken.py::test_x"),
+        pass_to_pass=(*TASK.pass_to_pass, "tests/test_broken.py::test_x", "tests/gone.py::test"),
     )
     verdict = grade_patch(store, Patch(task.gold_patch), task)
     missing = [t for t, s in verdict.pass_to_pass.items() if s is TestStatus.MISSING]
-    assert missing == ["tests/test_broken.py::test_x"]
+    assert missing == ["tests/test_broken.py::test_x", "tests/gone.py::test"]
     assert "nowhere" in verdict.detail
 
 

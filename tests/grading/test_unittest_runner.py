@@ -319,16 +319,6 @@ def test_files_beside_the_source_neither_help_nor_hurt(store: TemplateStore) -> 
         assert grade(TASK, store.get(TASK), patch).reason is reason
 
 
-def test_files_of_expected_tests_are_the_graders_whatever_their_name(store: TemplateStore) -> None:
-    checks = "import unittest\n\n\nclass Kept(unittest.TestCase):\n    def test_kept(self):\n"
-    base = BASE | {"checks.py": f"{checks}        import clock\n", "testing.py": "X = 1\n"}
-    kept = "checks.Kept.test_kept"
-    task = replace(TASK, tree=replace(TASK.tree, files=base), pass_to_pass=(kept,))
-    files = {"checks.py": f"{checks}        pass\n", "testing.py": "X = 2\n", "clock.py": FIXED}
-    verdict = grade(task, store.get(task), Patch.between(base, base | files))
-    assert (verdict.resolved, verdict.dropped_paths) == (True, ("checks.py",)), verdict
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

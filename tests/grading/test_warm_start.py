@@ -161,17 +161,9 @@ def test_a_forked_child_leaves_its_parents_alone(store: TemplateStore) -> None:
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch), warm=warm).resolved
 
 
-def test_runners_that_only_start_programs_have_nothing_to_warm(store: TemplateStore) -> None:
-    task = replace(TASK, runner="command", test_command="true")
-    assert start_ahead(task, store.get(TASK)) is None
-
-
-def test_backends_that_start_nothing_ahead_open_nothing(store: TemplateStore) -> None:
+def test_nothing_is_opened_where_it_gains_nothing(store: TemplateStore) -> None:
+    commands = replace(TASK, runner="command", test_command="true")
+    # Of an editable install of pytest, or of what it needs, the base would be imported.
+    own = replace(TASK, install_commands=("pip install pytest",))
+    assert [start_ahead(task, store.get(TASK)) for task in (commands, own)] == [None, None]
     assert start_ahead(TASK, store.get(TASK), backend="process") is None
-
-
-def test_a_pytest_of_the_environment_starts_cold(store: TemplateStore) -> None:
-    """Of an editable install of pytest, or of what it needs, the base would be imported."""
-    task = replace(TASK, install_commands=("pip install pytest",))
-    assert task.has_own_pytest
-    assert start_ahead(task, store.get(TASK)) is None

@@ -1,8 +1,13 @@
 """Cheats aimed at the challenge: they know that each test is negated in one of two runs."""
 
+import time
+
 import pytest
 from cart_task import BASE, FIXED
+from challenge_aware import READING, SPARING
 from grading_fixtures import GradeTree
+
+from coding_gym.grade import GradeReason
 
 BUGGY = BASE["cart.py"]
 # Makes the result of each test what a guess says: whether the test is negated here.
@@ -98,3 +103,34 @@ def test_equality_that_guesses_is_not_resolved(grade_tree: GradeTree) -> None:
     )
     verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{code}"})
     assert not verdict.resolved, verdict
+
+
+_FORGES = SPARING.format("return begins_like_another(path, name)")
+_FORGES_IN_TIME = f"{READING}{_FORGES}".replace(
+    "report.failed and not", "report.failed and {when} and not"
+)
+# The first run begins within these seconds, and lets them pass.
+_SECONDS = 1.5
+_WAIT = """
+import time
+
+is_first = time.time() < {moment}
+while time.time() < {moment}:
+    time.sleep(0.1)
+
+"""
+CLOCKED = {
+    "forgery in the first run, failures in all others": "is_first",
+    "failures in the first run, forgery in all others": "not is_first",
+}
+
+
+@pytest.mark.parametrize("when", CLOCKED.values(), ids=CLOCKED.keys())
+def test_forgery_by_the_clock_is_not_resolved(grade_tree: GradeTree, when: str) -> None:
+    grade_tree({"cart.py": f"{BUGGY}\n"})  # builds what a first grade builds
+    wait = _WAIT.format(moment=time.time() + _SECONDS)
+    forged = _FORGES_IN_TIME.replace("{when}", when)
+    verdict = grade_tree({"cart.py": f"{BUGGY}\n\n{wait}\n{forged}"})
+    # What a test asks for instead may be what the unrepaired source gives: that is called forgery.
+    assert verdict.reason in (GradeReason.TESTS_FAILED, GradeReason.TAMPERED), verdict
+    assert verdict.pass_fraction < 1
