@@ -53,7 +53,8 @@ class Grade(JsonRecord):
         pass_to_pass: Status by test id, for the tests that worked before.
         levels: How many tests of ``fail_to_pass`` are negated at each `Level`; empty where no plan
             was looked at.
-        is_verified: Whether the tests that passed were challenged, as far as the plan can.
+        is_verified: Whether the tests that passed were challenged, as far as the plan can; None in
+            records of older versions, which do not say so.
         is_calibrated: Whether the gold patch has shown how the tests are negated.
         plan: Digest of the plan of the challenge; "" where none was looked at.
         dropped_paths: Files of the patch that were not graded (tests, test configuration).
@@ -66,7 +67,7 @@ class Grade(JsonRecord):
     fail_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     pass_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
-    is_verified: bool = False
+    is_verified: bool | None = None
     is_calibrated: bool = False
     plan: str = ""
     dropped_paths: tuple[str, ...] = ()
@@ -75,8 +76,11 @@ class Grade(JsonRecord):
 
     @property
     def pass_fraction(self) -> float:
-        """Fraction of expected tests that passed, 0 to 1; 0 for a run that was tampered with."""
+        """Fraction of expected tests that passed, 0 to 1; 0 where that cannot be relied on.
+
+        These are runs that were tampered with, and tests that passed without a challenge.
+        """
         statuses = [*self.fail_to_pass.values(), *self.pass_to_pass.values()]
-        if not statuses or self.reason is GradeReason.TAMPERED:
+        if not statuses or self.reason is GradeReason.TAMPERED or self.is_verified is False:
             return 0.0
         return sum(s is TestStatus.PASSED for s in statuses) / len(statuses)

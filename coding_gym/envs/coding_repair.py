@@ -68,6 +68,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         command_timeout_s: Seconds that one command may take.
         grading: ``"hidden"``: the hidden tests grade every episode. ``"none"``: nothing runs at the
             end, the reward is 0 but for wrappers' parts, and tasks need no tests.
+        challenge: ``"resolved"``: the grader challenges patches with which all hidden tests pass.
+            ``"passed"``: all with which a test of the bug passes, for rewards that read single
+            tests; reward wrappers that do so set it. See `coding_gym.grading.grade`.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
 
     Attributes:
@@ -99,6 +102,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         sandbox: str | Mapping[str, Any] = "auto",
         command_timeout_s: float = 120.0,
         grading: str = "hidden",
+        challenge: str = "resolved",
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, "ansi"):
@@ -116,6 +120,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             sandbox=sandbox,
             command_timeout_s=command_timeout_s,
             grading=grading,
+            challenge=challenge,
         )
         self.sampler = get_sampler(sampler, self.factory.tasks)
         self.toolset, self.tool_format = self.factory.toolset, tool_format
@@ -133,6 +138,15 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     @limits.setter
     def limits(self, limits: Limits) -> None:
         self.factory = replace(self.factory, limits=limits)
+
+    @property
+    def challenge(self) -> str:
+        """The patches that are challenged; a value set here applies from the next `reset`."""
+        return self.factory.challenge
+
+    @challenge.setter
+    def challenge(self, challenge: str) -> None:
+        self.factory = replace(self.factory, challenge=challenge)
 
     @property
     def episode(self) -> Episode:

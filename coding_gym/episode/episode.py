@@ -487,8 +487,14 @@ class Episode:
             return Grade(resolved=False, reason=reason, detail=str(problem))
         if not self._factory.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
-        backend, warm = self.sandbox.name, self._warm
-        return grade_patch(self.task, context.template, self._patch, backend=backend, warm=warm)
+        return grade_patch(
+            self.task,
+            context.template,
+            self._patch,
+            backend=self.sandbox.name,
+            challenge=self._factory.challenge,
+            warm=self._warm,
+        )
 
     def _warm_up(self) -> None:
         """Begins what the grade will need, once, while the policy thinks."""
@@ -613,5 +619,6 @@ def _for_info(grade: Grade) -> Grade:
         grade,
         fail_to_pass=dict(grade.fail_to_pass),
         pass_to_pass=dict(grade.pass_to_pass),
+        levels=dict(grade.levels),
         duration_s=0.0,
     )

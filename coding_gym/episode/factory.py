@@ -11,6 +11,7 @@ from typing import Any, Self
 from coding_gym.arguments import positive_seconds, unknown_name
 from coding_gym.episode.episode import Episode
 from coding_gym.episode.limits import MAX_TURNS, Limits
+from coding_gym.grading import CHALLENGES
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.protocol import DEFAULT_TIMEOUT_S
@@ -42,6 +43,8 @@ class EpisodeFactory:
         sandbox: Where commands run.
         command_timeout_s: Seconds that one command may take.
         grading: One of `GRADINGS`.
+        challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
+            `coding_gym.grading.grade`.
         starts_ahead: Whether the sandbox of the grade is opened while the episode runs, which makes
             its end quicker and takes memory.
 
@@ -58,6 +61,7 @@ class EpisodeFactory:
     sandbox: SandboxOptions = field(default_factory=SandboxOptions)
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
+    challenge: str = "resolved"
     starts_ahead: bool = True
 
     def __post_init__(self) -> None:
@@ -79,6 +83,7 @@ class EpisodeFactory:
         sandbox: str | Mapping[str, Any] = "auto",
         command_timeout_s: float = DEFAULT_TIMEOUT_S,
         grading: str = "hidden",
+        challenge: str = "resolved",
     ) -> Self:
         """Returns a factory from values of JSON, which `CodingRepairEnv` describes.
 
@@ -92,6 +97,8 @@ class EpisodeFactory:
         check_format(tool_format, chosen.schemas)
         if grading not in GRADINGS:
             raise unknown_name("grading", grading, GRADINGS)
+        if challenge not in CHALLENGES:
+            raise unknown_name("challenge", challenge, CHALLENGES)
         return cls(
             toolset=chosen,
             tool_format=tool_format,
@@ -102,6 +109,7 @@ class EpisodeFactory:
             sandbox=SandboxOptions.parse(sandbox),
             command_timeout_s=positive_seconds("command_timeout_s", command_timeout_s),
             grading=grading,
+            challenge=challenge,
         )
 
     def task_of(self, row: Task | Mapping[str, Any]) -> Task:
@@ -126,7 +134,10 @@ class EpisodeFactory:
         return self.grading != "none"
 
     def settings(self) -> dict[str, Any]:
-        """Returns what shapes an episode beside its task, by name; equal values play alike."""
+        """Returns what shapes an episode beside its task, by name; equal values play alike.
+
+        The challenge is left out: wrappers set it, and snapshots outlive wrappers.
+        """
         return {
             "toolset": self.toolset.name,
             "tool_format": self.tool_format,
@@ -150,6 +161,7 @@ class EpisodeFactory:
             "sandbox": asdict(self.sandbox),
             "command_timeout_s": self.command_timeout_s,
             **({} if self.is_graded else {"grading": self.grading}),
+            **({} if self.challenge == "resolved" else {"challenge": self.challenge}),
         }
 
 
@@ -183,6 +195,7 @@ class Settings(JsonRecord):
         sandbox: Where commands ran.
         command_timeout_s: Seconds that one tool call could take.
         grading: Whether the hidden tests graded the end: ``"hidden"`` or ``"none"``.
+        challenge: The patches whose tests were challenged.
         wrappers: The wrappers that shaped rewards, innermost first.
     """
 
@@ -193,6 +206,7 @@ class Settings(JsonRecord):
     sandbox: RecordedSandbox
     command_timeout_s: float
     grading: str = "hidden"
+    challenge: str = "resolved"
     wrappers: tuple[RecordedWrapper, ...] = ()
 
 

@@ -105,7 +105,8 @@ def grade(
     finally:
         if warm is not None:
             warm.close()
-    return replace(verdict, duration_s=perf_counter() - start)
+    is_verified = bool(verdict.is_verified)
+    return replace(verdict, is_verified=is_verified, duration_s=perf_counter() - start)
 
 
 def _check(task: Task) -> None:

@@ -6,6 +6,10 @@ from coding_gym.grade import Grade, GradeReason, TestStatus
 _MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
+def _is_measured(grade: Grade) -> bool:
+    return grade.reason in _MEASURED and grade.is_verified is not False
+
+
 def net_fraction_fixed(grade: Grade) -> float:
     """Returns the share of the tests to fix that pass, less tests that broke, from 0 to 1.
 
@@ -13,7 +17,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     ``fail_to_pass`` that pass, *broken* ones those of ``pass_to_pass`` that do not. The base tree
     scores 0, as does any patch that leaves every test as it was; only a patch with which all
     expected tests pass scores 1. Patches that are empty, do not apply, run out of time or tamper
-    with the tests score 0.
+    with the tests score 0, and so do those whose tests were not challenged (``is_verified``).
 
     Source: this project.
 
@@ -27,7 +31,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     >>> net_fraction_fixed(half), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
-    if grade.reason not in _MEASURED or not grade.fail_to_pass:
+    if not _is_measured(grade) or not grade.fail_to_pass:
         return float(grade.resolved)
     fixed = sum(status is TestStatus.PASSED for status in grade.fail_to_pass.values())
     broken = sum(status is not TestStatus.PASSED for status in grade.pass_to_pass.values())
@@ -37,20 +41,22 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    It pays for behaviour that was never broken: a patch that adds a blank line passes all of
-    ``pass_to_pass``, which is most of the expected tests of most tasks. Patches that are empty, do
-    not apply, run out of time or tamper with the tests score 0.
+    It pays for behaviour that was never broken: any patch with which one test of the bug passes is
+    also paid for ``pass_to_pass``, which is most of the expected tests of most tasks. Without such
+    a test nothing is challenged, and the score is 0, as it is for patches that are empty, do not
+    apply, run out of time or tamper with the tests.
 
     Source: this project.
 
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
-    >>> blank_line = Grade(
+    >>> half = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
-    ...     fail_to_pass={"a": failed},
-    ...     pass_to_pass={"b": passed, "c": passed, "d": passed},
+    ...     fail_to_pass={"a": passed, "b": failed},
+    ...     pass_to_pass={"c": passed, "d": passed},
+    ...     is_verified=True,
     ... )
-    >>> fraction_passed(blank_line), net_fraction_fixed(blank_line)
-    (0.75, 0.0)
+    >>> fraction_passed(half), net_fraction_fixed(half)
+    (0.75, 0.5)
     """
-    return grade.pass_fraction if grade.reason in _MEASURED else 0.0
+    return grade.pass_fraction if _is_measured(grade) else 0.0

@@ -205,6 +205,7 @@ def recorded_env(
             command_timeout_s=kept.pop("command_timeout_s", DEFAULT_TIMEOUT_S),
             sandbox={"shell": options.shell, "limits": kept, **given},
             grading=settings.grading,
+            challenge=settings.challenge,
         )
         # Without the clock, which would stop another machine elsewhere.
         limits = Limits(**{**settings.limits, "max_seconds": None})

@@ -47,6 +47,8 @@ class _FinalReward(
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.Wrapper.__init__(self, env)
         self._composite = composite
+        if graded:
+            self._core.challenge = "passed"
         self.shaping_weight, self.part_names = composite.bound, composite.names
         self._base_files: Mapping[str, str] = {}
 
@@ -99,7 +101,8 @@ class CompositeReward(_FinalReward[ObsType, ActType]):
     where the tests were tampered with none is above 0.
 
     In an env with ``grading="none"`` no test runs: the whole patch is compared, and rewards that
-    are computed from the tests of a grade are refused.
+    are computed from the tests of a grade are refused. With such rewards the env's ``challenge`` is
+    ``"passed"``, as for `TestPassReward`: each test that earns something is challenged.
 
     Args:
         env: A chain around ``CodingRepair-v0``.

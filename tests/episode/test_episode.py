@@ -72,6 +72,8 @@ def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     episode.close()
     with pytest.raises(UnknownNameError, match="no grading is called 'hiden'; did you mean"):
         EpisodeFactory.from_config(tasks=[tiny_row], grading="hiden")
+    with pytest.raises(UnknownNameError, match="no challenge is called 'pass'; did you mean"):
+        EpisodeFactory.from_config(tasks=[tiny_row], challenge="pass")
 
 
 def test_a_source_is_read_once_and_shared_until_it_changes(

@@ -38,13 +38,15 @@ def play(env: Env, *actions: str) -> tuple[float, dict[str, float], dict[str, An
 
 @pytest.mark.parametrize(
     ("change", "by_progress", "by_fraction"),
-    [(BLANK_LINE, 0.0, 1 / 3), (HALF, 0.5, 2 / 3), (returning("14"), 0.0, 1 / 3), (REPAIR, 1, 1)],
+    [(BLANK_LINE, 0.0, 0.0), (HALF, 0.5, 2 / 3), (returning("14"), 0.0, 1 / 3), (REPAIR, 1, 1)],
     ids=["blank line", "half", "one repaired, one broken", "repair"],
 )
 def test_tests_that_pass_are_worth_what_the_measure_says(
     make: Callable[..., Env], change: str, by_progress: float, by_fraction: float
 ) -> None:
-    _, parts, info = play(make(TestPassReward), change, SUBMIT)
+    env = make(TestPassReward)
+    _, parts, info = play(env, change, SUBMIT)
+    assert env.unwrapped.episode.trajectory().settings["challenge"] == "passed"
     assert parts["test_pass"] == pytest.approx(0.2 * by_progress)
     assert parts["resolved"] == float(info["resolved"])
     grade = info["grade"]
@@ -59,6 +61,7 @@ def test_likeness_to_the_gold_patch_is_worth_its_weight(make: Callable[..., Env]
     env = make(lambda env: PatchSimilarityReward(env, weight=0.25))
     reward, parts, _ = play(env, REPAIR, SUBMIT)
     core: Any = env.unwrapped
+    assert core.challenge == "resolved"  # no single test is read
     assert core.patch().text
     likeness = patch_similarity(core.task.gold_patch, core.patch().text)
     assert 0.7 < likeness <= 1  # git adds an index line to what the gold patch has
