@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from coding_gym.arguments import unknown_name
 from coding_gym.json_record import JsonRecord
 
 
@@ -84,3 +85,20 @@ class Grade(JsonRecord):
         if not statuses or self.reason is GradeReason.TAMPERED or self.is_verified is False:
             return 0.0
         return sum(s is TestStatus.PASSED for s in statuses) / len(statuses)
+
+
+def levels_text(levels: Mapping[str, int]) -> str:
+    """Returns how many tests are negated at each level, such as ``value 9 · structure 2``."""
+    return " · ".join(f"{level} {levels[level]}" for level in Level if level in levels)
+
+
+def num_below(levels: Mapping[str, int], level: str) -> int:
+    """Returns how many tests are negated at a weaker level than ``level``.
+
+    Raises:
+        UnknownNameError: There is no such level.
+    """
+    known = [str(one) for one in Level]
+    if level not in known:
+        raise unknown_name("level", level, known)
+    return sum(levels.get(weaker, 0) for weaker in known[known.index(level) + 1 :])

@@ -136,6 +136,7 @@ def test_each_kind_of_reason_is_called_what_it_is() -> None:
         ({"noop_reasons": ("tests_failed",), "passing_tests": ("t",)}, "tests pass at base"),
         ({"leaks": ("a.py",)}, "leak"),
         ({"leak_error": "no git"}, "leaks unknown"),
+        ({"levels": {"end": 1}}, "weak challenge"),
     ]:
         report = ValidationReport(task_id="a", ok=False, **found)
         assert validate.kind_of(report) == kind, found

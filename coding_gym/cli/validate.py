@@ -16,7 +16,7 @@ from rich.progress import Progress
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.grade import GradeReason
+from coding_gym.grade import GradeReason, Level, levels_text
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
@@ -41,6 +41,9 @@ def validate(
     leaks: Annotated[
         bool, typer.Option(help="Look whether the repair can be read in the sandbox.")
     ] = True,
+    min_challenge: Annotated[
+        Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
+    ] = Level.STRUCTURE,
     report: Annotated[
         Path | None,
         typer.Option("--report", "-o", help="Write each report to this new JSONL file."),
@@ -73,6 +76,7 @@ def validate(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
         looks_for_leaks=leaks,
+        min_challenge=min_challenge,
         leaves_out_tests=exclude is not None,
     )
     console = terminal()
@@ -165,7 +169,15 @@ def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
 
 
 def summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
-    """Prints why tasks cannot be trusted, how often for each kind of reason, and how many can."""
+    """Prints how tests are challenged, why tasks cannot be trusted, and how many can be.
+
+    Reasons are counted by their kind.
+    """
+    levels = Counter[str]()
+    for one in reports:
+        levels.update(one.levels)
+    if levels:
+        console.print(f"tests of bugs challenged at: {levels_text(levels)}")
     bad = sorted(
         (kind_of(one), one.task_id, one.error or one.detail)
         for one in reports
@@ -196,7 +208,9 @@ def kind_of(report: ValidationReport) -> str:
             return f"{tree} {odd[0]}"
     if report.passing_tests:
         return "tests pass at base"
-    return "leak" if report.leaks else "leaks unknown"
+    if report.leaks or report.leak_error:
+        return "leak" if report.leaks else "leaks unknown"
+    return "weak challenge"
 
 
 def line_of(report: ValidationReport) -> str:
@@ -212,4 +226,4 @@ def line_of(report: ValidationReport) -> str:
     line = (
         f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
     )
-    return f"{line}  {found}" if found else line
+    return "  ".join(part for part in (line, levels_text(report.levels), found) if part)

@@ -13,7 +13,7 @@ from coding_gym.errors import (
     SandboxError,
     SandboxUnavailableError,
 )
-from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text, num_below
 from coding_gym.grading import grade
 from coding_gym.grading.runners.requirements import missing_runtime
 from coding_gym.patch import Patch
@@ -87,12 +87,18 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
             task_id=task.task_id, ok=False, error=f"{type(error).__name__}: {error}"
         )
     passing = _passing(noop)
+    levels = gold[0].levels
     problems = _gold_problems(gold) + _noop_problems(noop, passing)
+    if num_weak := num_below(levels, checks.min_challenge):
+        problems.append(
+            f"{num_weak} fail-to-pass tests are challenged below {str(checks.min_challenge)!r}: "
+            + levels_text(levels)
+        )
     if leaks:
         problems.append(f"the repair can be read in {', '.join(leaks[:_MAX_NAMED])}")
     if leak_error:
         problems.append(f"whether the repair can be read could not be found out: {leak_error}")
-    flaky, broken = _uneven(gold)
+    flaky, broken = _uneven(task, gold)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -104,6 +110,7 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         flaky_tests=flaky,
         broken_tests=broken,
         passing_tests=passing,
+        levels=levels,
         leaks=leaks,
         leak_error=leak_error,
         detail="; ".join(problems or _notes(noop)),
@@ -201,18 +208,20 @@ def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
     return tuple(sorted(passed))
 
 
-def _uneven(grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _uneven(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the tests that passed in some gradings only, and those that passed in none.
 
-    A run that did not come to its end says nothing of its tests.
+    Tests that the plan excludes, so that a grade does not have them, are of the first kind. A run
+    that did not come to its end says nothing of its tests.
     """
     ended = [g for g in grades if g.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)]
     passed: dict[str, list[bool]] = {}
     for one in ended:
         for test, status in {**one.fail_to_pass, **one.pass_to_pass}.items():
             passed.setdefault(test, []).append(status is TestStatus.PASSED)
+    excluded = tuple(test for test in task.expected_tests if ended and test not in passed)
     flaky = tuple(test for test, seen in passed.items() if any(seen) and not all(seen))
-    return flaky, tuple(test for test, seen in passed.items() if not any(seen))
+    return flaky + excluded, tuple(test for test, seen in passed.items() if not any(seen))
 
 
 def _notes(grades: tuple[Grade, ...]) -> list[str]:

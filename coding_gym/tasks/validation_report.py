@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from coding_gym import grading
 from coding_gym.errors import CodingGymError, InvalidArgumentError
+from coding_gym.grade import Level, num_below
 from coding_gym.sandbox.images import image_digest
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.plain_tree import digest_tree
@@ -25,17 +26,20 @@ class ValidationReport:
     Attributes:
         task_id: The task.
         ok: Whether the gold patch resolved it in every repeat and the base in none, every
-            fail-to-pass test truly failed at base, and the repair cannot be read anywhere that was
-            looked at.
+            fail-to-pass test truly failed at base and is challenged as strongly as asked for, and
+            the repair cannot be read anywhere that was looked at.
         gold_reasons: How each grading of the gold patch ended (values of `GradeReason`).
         noop_reasons: How each grading of the base ended.
         template_s: Seconds that the template took; near 0 where it was cached.
         gold_durations_s: Seconds of each grading of the gold patch.
         noop_durations_s: Seconds of each grading of the base.
-        flaky_tests: Expected tests that did not end alike in all gradings of the gold patch.
+        flaky_tests: Expected tests that did not end alike in all runs with the gold patch, those
+            that the plan of the challenge excludes among them.
         broken_tests: Expected tests that passed in none of them.
         passing_tests: Fail-to-pass tests that passed at base.
         excluded_tests: Tests that were left out before the task was looked at again.
+        levels: How many fail-to-pass tests are challenged at each `coding_gym.grade.Level`; empty
+            where the gold patch passes none.
         leaks: Where a policy could read the repair.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
         detail: What is wrong with the task, or worth knowing; one line.
@@ -56,6 +60,7 @@ class ValidationReport:
     broken_tests: tuple[str, ...] = ()
     passing_tests: tuple[str, ...] = ()
     excluded_tests: tuple[str, ...] = ()
+    levels: Mapping[str, int] = field(default_factory=dict)
     leaks: tuple[str, ...] = ()
     leak_error: str = ""
     detail: str = ""
@@ -97,6 +102,7 @@ class Checks:
         sandbox: What to grade in, as ``CodingRepair-v0`` takes it.
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
+        min_challenge: The weakest `coding_gym.grade.Level` that a fail-to-pass test may have.
         leaves_out_tests: Whether a task with expected tests that are unfit is looked at once more
             without them, where others that the bug breaks are left.
     """
@@ -104,7 +110,12 @@ class Checks:
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
+    min_challenge: str = Level.STRUCTURE
     leaves_out_tests: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses a level that does not exist."""
+        num_below({}, self.min_challenge)
 
     def key(self, task: Task, *, grader: Path = _GRADER) -> str:
         """Names a task's content, these checks, and the grader that looks at it.
