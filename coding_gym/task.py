@@ -112,6 +112,8 @@ class Task:
         grading_timeout_s: Seconds that one run of the hidden tests may take at least.
         gold_duration_s: Wall seconds that grading the gold patch took when the task was validated;
             0 where unknown.
+        grading_plan: How the hidden tests are negated to challenge a patch, as JSON text that
+            `coding_gym.grading` made of this very task; "" where the first grade makes it.
         max_turns: How many turns the source gives one attempt; 0 where it does not say. An
             episode ends after so many, or earlier where the environment allows fewer.
     """
@@ -144,6 +146,7 @@ class Task:
     test_report: str = ""
     grading_timeout_s: float = 60.0
     gold_duration_s: float = field(default=0.0, repr=False)
+    grading_plan: str = field(default="", repr=False)
     max_turns: int = 0
 
     @property

@@ -1,7 +1,9 @@
 """``coding-gym tasks``: look at tasks, and begin one of your own."""
 
 import json
+import os
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +12,15 @@ from rich.table import Column, Table
 
 from coding_gym.cli import options, synthesize
 from coding_gym.cli.console import terminal
+from coding_gym.grade import levels_text
+from coding_gym.grading import new_plan, plan_key
+from coding_gym.grading.runners.requirements import missing_runtime
 from coding_gym.patch import Patch
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.folder import PLAN, read_folder
 from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.workspace import TemplateStore
 
 # What the parts of a new task folder are for.
 _MEANINGS = {
@@ -89,6 +97,32 @@ def export_tasks(
     text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
     out.write_text(text, encoding="utf-8")
     terminal().print(f"{len(loaded)} tasks in {out}")
+
+
+@app.command("plan")
+def plan_tasks(
+    folder: Annotated[Path, typer.Argument(help="A task folder, or a folder of such.")],
+    workers: options.Workers = None,
+) -> None:
+    """Find out by the gold patch how hidden tests are negated; write plan.json beside task.toml."""
+    store = TemplateStore()
+    console = terminal()
+
+    def write(place: str, task: Task) -> None:
+        said = missing_runtime(task)
+        if not said:
+            template = store.get(task)
+            plan = new_plan(task, template)
+            said = "the gold patch does not pass"
+            if plan.is_calibrated:
+                text = plan.to_text(plan_key(task, template))
+                Path(place).with_name(PLAN).write_text(text, encoding="utf-8")
+                said = levels_text(plan.counts(task.fail_to_pass))
+        console.print(f"{task.task_id:<36} {said}")
+
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        for done in [pool.submit(write, *found) for found in read_folder(folder)]:
+            done.result()
 
 
 @app.command("new")

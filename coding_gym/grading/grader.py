@@ -1,6 +1,5 @@
 """The verdict on a patch: hidden tests in a second, clean sandbox."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random, SystemRandom
@@ -90,10 +89,7 @@ def grade(
     start = perf_counter()
     if challenge not in CHALLENGES:
         raise unknown_name("challenge", challenge, CHALLENGES)
-    _check(task)
-    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
-    timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
-    tree = TestTree(task, template, backend, timeout_s)
+    tree = _tree(task, template, backend)
     try:
         verdict = _graded(task, template, tree, patch, challenge, warm, rng or SystemRandom())
     except SandboxUnavailableError:
@@ -107,6 +103,23 @@ def grade(
             warm.close()
     is_verified = bool(verdict.is_verified)
     return replace(verdict, is_verified=is_verified, duration_s=perf_counter() - start)
+
+
+def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
+    """Returns the plan of a task, made by runs with its gold patch; `grade` makes it otherwise.
+
+    Raises:
+        GradingError: The task cannot be graded.
+        SandboxError: The machinery failed.
+    """
+    return _new_plan(task, template, _tree(task, template, backend))
+
+
+def _tree(task: Task, template: Template, backend: str) -> TestTree:
+    _check(task)
+    timeout_s = max(task.grading_timeout_s, _GOLD_FACTOR * task.gold_duration_s)
+    timeout_s = min(timeout_s, MAX_SECONDS / 2)  # the sandbox waits a little longer than that
+    return TestTree(task, template, backend, timeout_s)
 
 
 def _check(task: Task) -> None:
@@ -146,9 +159,7 @@ def _graded(
     claimed = task.fail_to_pass or task.pass_to_pass
     has_repaired = any(first.status(test) is TestStatus.PASSED for test in claimed)
     if first.has_ended and not first.forgery and has_repaired:
-        # The same draws wherever it is made; which tests a run negates is drawn at every grade.
-        draws = Random(plan_key(task, template))  # noqa: S311 — no secret
-        plan = stored_plan(task, template, lambda: _new_plan(task, tree, draws))
+        plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
         verdict = _Challenge(task, tree, selection.patch, first, plan, rng).verdict(challenge)
     return replace(verdict, dropped_paths=dropped)
 
@@ -157,7 +168,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
     return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
 
 
-def _new_plan(task: Task, tree: TestTree, rng: Random) -> Plan:
+def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     """Returns a task's plan by runs with the gold patch; without one, by the source alone."""
     try:
         gold = tree.select(Patch(task.gold_patch)).patch
@@ -170,7 +181,9 @@ def _new_plan(task: Task, tree: TestTree, rng: Random) -> Plan:
     def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
         return tree.run_all(gold, changes, like=first)
 
-    return make_plan(task, _suite(task, first), first, run_all, rng)
+    # The same draws wherever it is made; which tests a run negates is drawn at every grade.
+    draws = Random(plan_key(task, template))  # noqa: S311 — no secret
+    return make_plan(task, _suite(task, first), first, run_all, draws)
 
 
 def _suite(task: Task, run: Run) -> Suite:
@@ -287,10 +300,9 @@ class _Challenge:
 
     def _finished(self, run: Run, *, is_verified: bool) -> Grade:
         verdict = judge(self.task, run, failed=self.failed, passed=self.passed)
-        counts = Counter(str(self.plan.level(test)) for test in self.task.fail_to_pass)
         return replace(
             verdict,
-            levels=dict(counts),
+            levels=self.plan.counts(self.task.fail_to_pass),
             is_verified=is_verified,
             is_calibrated=self.plan.is_calibrated,
             plan=self.plan.digest,

@@ -183,9 +183,9 @@ class TestFile:
         return self._candidates[place]
 
     def digest(self, place: str) -> str:
-        """Returns a digest of a function's syntax, "" where there is none."""
+        """Returns a digest of a function's syntax, the same in every Python; "" without one."""
         node = self._node(place)
-        return hashlib.sha256(ast.dump(node).encode()).hexdigest()[:16] if node else ""
+        return hashlib.sha256(repr(_shape(node)).encode()).hexdigest()[:16] if node else ""
 
     def rewritten(self, choices: Mapping[str, Choice], rng: Random) -> bytes:
         """Returns the file with some functions negated.
@@ -650,3 +650,13 @@ def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
         ):
             return value  # its own way to compare stays in use
     return left if is_literal(left) and not is_literal(right) else right
+
+
+def _shape(part: object) -> object:
+    """Returns a node with its fields, without empty ones: newer Pythons add some to old nodes."""
+    if isinstance(part, ast.AST):
+        fields = [(name, _shape(value)) for name, value in ast.iter_fields(part)]
+        return type(part).__name__, [(name, value) for name, value in fields if value]
+    if isinstance(part, list):
+        return [_shape(each) for each in part]
+    return repr(part) if part is not None else None

@@ -7,8 +7,10 @@ what was graded before.
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -16,6 +18,7 @@ from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from coding_gym.grade import Level, TestStatus
+from coding_gym.grading import negation, wrong_values
 from coding_gym.grading.challenge import (
     Draw,
     Negation,
@@ -75,32 +78,47 @@ class Plan:
         """Returns how strongly an expected test is negated."""
         return self.levels.get(test, Level.STRUCTURE)
 
+    def counts(self, tests: Collection[str]) -> dict[str, int]:
+        """Returns how many of some tests are negated at each level, the strongest first."""
+        found = Counter(self.level(test) for test in tests)
+        return {str(level): found[level] for level in Level if level in found}
+
     def to_text(self, key: str) -> str:
         """Returns the plan as a JSON document.
 
         Args:
             key: What it was made for, from `plan_key`.
         """
-        return _STORED.dump_json((key, self), indent=1).decode() + "\n"
+        return _STORED.dump_json((key, self)).decode() + "\n"
 
     @classmethod
-    def from_text(cls, text: str, key: str) -> "Plan | None":
-        """Reads what `to_text` gave; None for anything else, and for another key."""
+    def from_text(cls, text: str, key: str = "") -> "Plan | None":
+        """Reads what `to_text` gave; None for anything else, and for another key than ``key``."""
         try:
             found, plan = _STORED.validate_json(text)
         except ValidationError:
             return None
-        return plan if found == key else None
+        return plan if key in ("", found) else None
 
 
 _STORED = TypeAdapter(tuple[str, Plan])
 
 
 def plan_key(task: Task, template: Template) -> str:
-    """Names all that a plan depends on."""
-    facts = [_SCHEMA, template.key, task.gold_patch, task.test_patch, task.fail_to_pass]
-    facts += [task.pass_to_pass, task.runner, task.test_command, task.test_report]
+    """Names what a plan is made from: base, patches, tests, environment and our own negations.
+
+    It is the same on every machine: a plan that was made elsewhere may come with a task.
+    """
+    facts = [_SCHEMA, _negation_digest(), template.base_commit, task.gold_patch, task.test_patch]
+    facts += [task.fail_to_pass, task.pass_to_pass, task.runner, task.test_command]
+    facts += [task.test_report, task.interpreter, task.image, task.install_commands]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+
+
+@cache
+def _negation_digest() -> str:
+    sources = b"".join(Path(str(one.__file__)).read_bytes() for one in (negation, wrong_values))
+    return hashlib.sha256(sources).hexdigest()
 
 
 def read_plan(task: Task, suite: Suite) -> Plan:
@@ -118,11 +136,16 @@ def read_plan(task: Task, suite: Suite) -> Plan:
 
 
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
-    """Returns a task's plan, made now and kept beside its template if it is the first time."""
+    """Returns the plan that comes with a task, or one that is kept beside its template.
+
+    A plan that does not fit the task is ignored; the first call of all makes one and keeps it.
+    """
+    key = plan_key(task, template)
+    if (plan := Plan.from_text(task.grading_plan, key)) is not None:
+        return plan
     if template.plans is None:
         return make()
-    key = plan_key(task, template)
-    path = template.plans / f"{key}.json"
+    path = template.plans / f"{template.key}-{key}.json"
     if (plan := _read(path, key)) is not None:
         return plan
     template.plans.mkdir(parents=True, exist_ok=True)

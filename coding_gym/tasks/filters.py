@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.grade import num_below
 from coding_gym.task import Task
 
 Wanted = str | Sequence[str] | None
@@ -38,6 +39,30 @@ def select(tasks: Sequence[Task], filters: Mapping[str, Wanted]) -> tuple[Task, 
         if wanted is not None:
             chosen = _apply(chosen, name, _values(name, wanted))
     return chosen
+
+
+def challenged(tasks: Sequence[Task], level: str) -> tuple[Task, ...]:
+    """Returns the tasks whose plan challenges all fail-to-pass tests at a level or above it.
+
+    Raises:
+        UnknownNameError: There is no such level.
+        UnknownTaskError: None are left.
+    """
+    from coding_gym.grading import Plan  # opens sandboxes, which importing must not bring along
+
+    num_below({}, level)  # refuses a level that does not exist
+    plans = [Plan.from_text(task.grading_plan) for task in tasks]
+    left = tuple(
+        task
+        for task, plan in zip(tasks, plans, strict=True)
+        if plan is not None and not num_below(plan.counts(task.fail_to_pass), level)
+    )
+    if not left:
+        raise UnknownTaskError(
+            f"min_challenge={level!r} leaves none of {len(tasks)} tasks, of which "
+            f"{plans.count(None)} have no plan; `coding-gym tasks plan` writes plans of folders"
+        )
+    return left
 
 
 def _apply(tasks: tuple[Task, ...], name: str, wanted: tuple[str, ...]) -> tuple[Task, ...]:

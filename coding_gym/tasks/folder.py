@@ -3,6 +3,8 @@
 - ``task.toml``: what `coding_gym.tasks.schema.TaskManifest` names.
 - ``gold.patch``: the reference repair, a git diff from base to fixed.
 - ``hidden/``: the hidden test files, at their paths in the tree.
+- ``plan.json``: how the hidden tests are negated in a grade, where that is known
+  (``coding-gym tasks plan``).
 - ``tree/``: the program; ``tree`` in ``task.toml`` may name another folder.
 """
 
@@ -18,6 +20,7 @@ from coding_gym.task import FolderTree, Task
 from coding_gym.tasks.usable import check_usable
 
 MANIFEST = "task.toml"
+PLAN = "plan.json"
 _GOLD = "gold.patch"
 _HIDDEN = "hidden"
 # Content of programs, where a file named task.toml would mean something else.
@@ -61,6 +64,7 @@ def read_task(folder: Path) -> Task:
     hidden = _read_hidden(folder / _HIDDEN)
     if manifest.runner == "pytest":  # others have ids that say nothing of files
         _check_tests(manifest.fail_to_pass + manifest.pass_to_pass, tree, hidden, path)
+    plan = folder / PLAN
     before = _base_files(tree, gold, hidden, manifest.tree_state == "fixed", folder / _GOLD)
     values = manifest.model_dump(exclude={"id", "tree", "tree_state", "repo"})
     task = Task(
@@ -69,6 +73,7 @@ def read_task(folder: Path) -> Task:
         repo=manifest.repo or tree.parent.name,
         gold_patch=gold.text,
         test_patch=Patch.between({p: t for p, t in before.items() if p in hidden}, hidden).text,
+        grading_plan=plan.read_text(encoding="utf-8") if plan.is_file() else "",
         **values,
     )
     check_usable(task, str(path))

@@ -8,7 +8,7 @@ from coding_gym.arguments import nearest
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.environments import Environments, read_environments, with_environment
-from coding_gym.tasks.filters import Wanted, first, select
+from coding_gym.tasks.filters import Wanted, challenged, first, select
 from coding_gym.tasks.opening import BUNDLED, open_shared
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
@@ -27,6 +27,7 @@ def load_tasks(
     limit: int | None = None,
     repositories: Repositories | None = None,
     environments: Environments | None = None,
+    min_challenge: str | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
     """Returns the tasks of a source, in its order; a source is read once per process.
@@ -50,6 +51,8 @@ def load_tasks(
         environments: Interpreter, install commands, visible test command and tests to leave out by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
             ``"swebench"`` takes them from the tables of SWE-bench's harness.
+        min_challenge: Only tasks that come with a plan in which every fail-to-pass test is
+            challenged at this `coding_gym.grade.Level` or a stronger one.
         needs_tests: Whether a task without tests that could grade a patch is refused.
 
     Raises:
@@ -69,7 +72,10 @@ def load_tasks(
     if isinstance(task_ids, list | tuple) and not task_ids:
         raise InvalidArgumentError("task_ids is empty; give at least one id, or None for all tasks")
     opened = open_shared(source, split)
-    tasks = first(select(opened.tasks, filters), limit)
+    tasks = select(opened.tasks, filters)
+    if min_challenge is not None:
+        tasks = challenged(tasks, min_challenge)
+    tasks = first(tasks, limit)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:

@@ -233,7 +233,7 @@ def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
     template = store.get(task)
     assert template.plans is not None
     key = plan_key(task, template)
-    text = (template.plans / f"{key}.json").read_text(encoding="utf-8")
+    text = (template.plans / f"{template.key}-{key}.json").read_text(encoding="utf-8")
     plan = Plan.from_text(text, key)
     assert plan is not None
     assert plan.to_text(key) == text

@@ -63,6 +63,10 @@ def test_filters_are_exact_and_keep_the_order(filters, left):
             "no task 'calc-add-sing' among 4; did you mean 'calc-add-sign'? "
             "`coding-gym tasks list` shows all",
         ),
+        (
+            {"min_challenge": "end"},
+            "min_challenge='end' leaves none of 4 tasks, of which 4 have no ",
+        ),
         ({"task_ids": ["?"]}, "no task '?' among 4; `coding-gym tasks list` shows all"),
     ],
 )

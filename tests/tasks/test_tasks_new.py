@@ -1,11 +1,13 @@
 """`coding-gym tasks new`: what it makes is valid, and what goes wrong afterwards is said."""
 
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from command_line import run
+from faults import raising
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.new_folder import write_new_task
 from coding_gym.tasks.validation import validate_task
@@ -23,6 +25,23 @@ def test_a_new_task_is_valid_as_it_is(tmp_path: Path, store: TemplateStore) -> N
     report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
     assert report.ok, report
     assert report.detail == ""
+
+
+def test_a_plan_comes_with_the_task_and_says_how_it_is_challenged(tmp_path: Path) -> None:
+    write_new_task(tmp_path)
+    with pytest.raises(UnknownTaskError, match="of which 1 have no plan; `coding-gym tasks plan`"):
+        load_tasks(tmp_path, min_challenge="polarity")
+    assert run("tasks", "plan", tmp_path).split()[1:] == ["value", "2"]
+    (task,) = load_tasks(tmp_path, min_challenge="value")
+    asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
+    with mock.patch("coding_gym.grading.grader.make_plan", raising(AssertionError("a new plan"))):
+        assert "tests of bugs challenged at: value 2\nvalid 1/1" in run(*asked)
+    ends = task.grading_plan.replace('"value"', '"end"')
+    (tmp_path / "plan.json").write_text(ends)
+    assert "weak challenge: 1\n" in run(*asked, code=1)
+    for broken in ("[]", ends.replace('"key": "', '"key": "other')):
+        (tmp_path / "plan.json").write_text(broken)
+        assert "valid 1/1" in run(*asked)
 
 
 def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
