@@ -76,6 +76,13 @@ class Grade(JsonRecord):
     duration_s: float = 0.0
 
     @property
+    def challenge(self) -> str:
+        """How the tests were challenged, in a few words; "" in records of older versions."""
+        if not self.is_verified:
+            return "" if self.is_verified is None else "not challenged"
+        return levels_text(self.levels) + ("" if self.is_calibrated else ", not calibrated")
+
+    @property
     def pass_fraction(self) -> float:
         """Fraction of expected tests that passed, 0 to 1; 0 where that cannot be relied on.
 

@@ -149,5 +149,6 @@ def verdict(trajectory: Trajectory) -> str:
         return f"no grade: {trajectory.error}"
     if trajectory.resolved:
         expected = len(trajectory.grade.fail_to_pass) + len(trajectory.grade.pass_to_pass)
-        return f"resolved: all {expected} expected tests pass"
+        said = trajectory.grade.challenge
+        return f"resolved: all {expected} expected tests pass" + (f" ({said})" if said else "")
     return f"not resolved: {trajectory.grade.detail or trajectory.grade.reason}"

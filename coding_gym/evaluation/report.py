@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
@@ -15,7 +15,7 @@ from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.grade import GradeReason
+from coding_gym.grade import Grade, GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
@@ -61,6 +61,7 @@ class Report(JsonRecord):
         bootstrap: Percentile bootstrap interval of the resolved rate over tasks.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Attempts with a verdict, by stop reason.
+        levels: Tests of bugs by the level at which they were challenged, each task once.
         error_classes: Attempts that ended by an error, by class; they are in no rate and no mean.
         caveats: Sentences to read with the rates.
         episodes: Of each attempt with a verdict: ``task_id``, ``attempt``, ``seed``,
@@ -78,6 +79,7 @@ class Report(JsonRecord):
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
+    levels: Mapping[str, int] = field(default_factory=dict)
     caveats: tuple[str, ...]
     episodes: tuple[Mapping[str, Any], ...]
 
@@ -132,6 +134,7 @@ class Report(JsonRecord):
                     ("error (not in the score)", "attempts"),
                     self.error_classes.items() or [("none", 0)],
                 ),
+                markdown_table(("tests of bugs negated by", "tests"), self.levels.items()),
                 _groups_table("task", self.by_task),
             ]
         )
@@ -160,7 +163,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     failed = [row for row in run.rows().values() if row.error_class]
     errors = Counter(row.task_id for row in failed)
     classes = Counter(row.error_class for row in failed)
-    episodes = _episodes(run, known, caveats)
+    episodes, levels = _episodes(run, known, caveats)
     outcomes = _by_task(episodes, "resolved")
     most = max(map(len, outcomes.values()), default=0)
     ks = sorted({*(2**power for power in range(most.bit_length())), most} - {0})
@@ -186,6 +189,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         error_classes=dict(classes.most_common()),
         caveats=(*caveats, *run_caveats(run.config, outcomes, classes)),
         episodes=tuple(episodes),
+        levels={str(level): levels[level] for level in Level if levels[level]},
     )
 
 
@@ -201,10 +205,11 @@ def run_tasks(run: RunFolder) -> Sequence[Task]:
 
 def _episodes(
     run: RunFolder, known: Mapping[str, Task], caveats: list[str]
-) -> list[dict[str, Any]]:
-    """Returns the entries of `Report.episodes`, and adds caveats about them."""
+) -> tuple[list[dict[str, Any]], Counter[str]]:
+    """Returns `Report.episodes` and the numbers of `Report.levels`, and adds caveats about them."""
     episodes: list[dict[str, Any]] = []
-    changed, ungraded = set[str](), 0
+    levels: dict[str, Mapping[str, int]] = {}
+    changed, ungraded, weak = set[str](), 0, Counter[str]()
     for record in run.trajectories():
         task = known.get(record.task_id)
         recorded = record.settings.get("task_digest")
@@ -212,6 +217,10 @@ def _episodes(
             changed.add(record.task_id)
             task = None
         ungraded += record.grade is None or record.grade.reason is GradeReason.NOT_GRADED
+        if record.grade is not None:
+            if record.grade.levels:
+                levels[record.task_id] = record.grade.levels
+            weak[_weakness(record.grade)] += 1
         labels = {name: getattr(record, name) for name in _LABELS}
         labels["stop_reason"] = str(record.stop_reason or "unfinished")
         episodes.append(labels | episode_metrics(record, task))
@@ -222,7 +231,21 @@ def _episodes(
         )
     if ungraded:
         caveats.append(f"{ungraded} attempts were not graded, and count as not resolved.")
-    return episodes
+    caveats += [f"{number} resolved attempts {why}." for why, number in weak.items() if why]
+    return episodes, sum(map(Counter, levels.values()), Counter())
+
+
+def _weakness(grade: Grade) -> str:
+    """Returns why a verdict of success says less than others do, or ""."""
+    if not grade.resolved:
+        return ""
+    if grade.is_verified is None:
+        return "were graded by an older version, which did not record how it challenged their tests"
+    if not grade.is_calibrated:
+        return "were challenged without a gold patch that shows how (not calibrated)"
+    if grade.levels.keys() <= {Level.STRUCTURE}:
+        return f"are of tasks with no test that can be negated (level {Level.STRUCTURE})"
+    return ""
 
 
 def _by_task(episodes: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[float]]:

@@ -610,7 +610,7 @@ _WHY = {
 def _grade(record: Trajectory) -> Json | None:
     if record.grade is None:
         return None
-    grade = record.grade.to_json()
+    grade = {**record.grade.to_json(), "challenge": record.grade.challenge}
     lists = {name: grade.pop(name) for name in ("fail_to_pass", "pass_to_pass")}
     tests = [
         {"test": test, "list": name, "status": status, "why": _WHY.get(status, "")}

@@ -175,6 +175,8 @@ def _end(episode: Json) -> Iterator[RenderableType]:
     if grade := episode["grade"]:
         yield _rule("grade", grade["reason"], f"{number(grade['duration_s'])} s")
         yield coloured(grade["detail"])
+        if challenge := grade["challenge"]:
+            yield Text(f"tests of the bug: {_line(challenge)}", "dim")
         yield from (Text(f"not graded: {_line(path)}", "yellow") for path in grade["dropped_paths"])
         yield from map(_test, grade["tests"])
 

@@ -46,6 +46,7 @@ def attempt(task: Task, number: int, letter: str) -> Trajectory:
     is_resolved = letter == "R"
     patch = task.gold_patch if is_resolved else task.gold_patch.replace("a * b", "a - b")
     reason = GradeReason.RESOLVED if is_resolved else GradeReason.TESTS_FAILED
+    grade = Grade(resolved=is_resolved, reason=reason, levels={"value": 2, "end": 1}, duration_s=2)
     return Trajectory(
         task_id=task.task_id,
         attempt=number,
@@ -54,7 +55,7 @@ def attempt(task: Task, number: int, letter: str) -> Trajectory:
         tools=(function("shell", "Runs a command.", cmd="The command."),),
         stop_reason=StopReason.SUBMITTED if is_resolved else StopReason.MAX_TURNS,
         patch="" if letter == "e" else patch,
-        grade=None if letter == "e" else Grade(resolved=is_resolved, reason=reason, duration_s=2.0),
+        grade=None if letter == "e" else grade,
         usage={"model_calls": 2, "prompt_tokens": 200, "completion_tokens": 20},
         cost=0.25,
         error="no reply" if letter == "e" else "",

@@ -69,6 +69,25 @@ def test_a_report_reads_back_and_prints_settings(make_run: MakeRun, tasks: list[
     assert "| pass@2 | 100.0 % |" in page
 
 
+def test_a_report_says_how_resolved_attempts_were_challenged(
+    make_run: MakeRun, tasks: list[Task]
+) -> None:
+    run = make_run("a", every(tasks, "R"))
+    first = next(run.trajectories())
+    assert first.grade is not None
+    with run.writer() as writer:
+        for number, levels in enumerate(({"structure": 3}, {"value": 3}), 1):
+            known = {"levels": levels, "is_verified": True, "is_calibrated": number == 1}
+            writer.add(replace(first, attempt=number, grade=replace(first.grade, **known)))
+    found = report(run, tasks)
+    assert found.levels == {"value": 11 * 2 + 3, "end": 11}  # of each task the last grade's
+    assert "| value | 25 |" in found.to_markdown()
+    said = "\n".join(found.caveats)
+    assert "12 resolved attempts were graded by an older version" in said
+    assert "1 resolved attempts are of tasks with no test that can be negated" in said
+    assert "1 resolved attempts were challenged without a gold patch" in said
+
+
 def test_a_run_without_its_tasks_or_without_verdicts_has_a_report(make_run: MakeRun) -> None:
     found = report(make_run("a", {"task-00": "e"}).path)
     assert found.overall.resolved is None

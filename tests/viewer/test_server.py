@@ -137,6 +137,7 @@ def test_an_episode_has_its_turns_grade_and_neighbours(client: Any, folder: Path
     assert record.grade is not None
     expected = {**record.grade.fail_to_pass, **record.grade.pass_to_pass}
     assert {test["test"]: test["status"] for test in page["grade"]["tests"]} == expected
+    assert page["grade"]["challenge"] == ("value 1" if record.resolved else "not challenged")
     assert page["has_gold"]
     assert "area.py" in get(client, "runs/first/gold", task=TASK)["patch"]["text"]
 

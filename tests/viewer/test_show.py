@@ -34,6 +34,7 @@ def test_an_episode_is_printed_with_its_turns_patch_and_grade(runs: Path) -> Non
     for part in ("── user", "I expected 15.", "── turn 0", "▸ shell", "── patch", "── grade"):
         assert part in said
     assert "test_area.py::test_wide  fail_to_pass" in said
+    assert "tests of the bug: " in said
     assert "\x1b" not in said  # no terminal
 
 

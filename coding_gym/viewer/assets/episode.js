@@ -145,6 +145,7 @@ function verdictSection({ error, error_class: errorClass, grade }) {
     facts([
       count("fail_to_pass"),
       count("pass_to_pass"),
+      ["challenge of the bug's tests", grade.challenge],
       ["grading", duration(grade.duration_s)],
       ["files not graded", grade.dropped_paths.join(", ")],
     ]),
