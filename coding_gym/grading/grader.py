@@ -64,7 +64,7 @@ def grade(
     Code under test shares a process with the tests and can forge what that process reports. So a
     patch that seems to repair anything is challenged: two more runs at the same time, in which each
     unit of tests is negated in exactly one, drawn in secret. There it must fail, and in the other
-    it must pass. ``docs/grading.md`` says what remains.
+    it must pass. ``docs/threat-model.md`` says what remains.
 
     Args:
         task: The task.

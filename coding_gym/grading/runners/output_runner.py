@@ -1,7 +1,7 @@
 """Runners that start a command of the task and read what it printed, or the files that it left.
 
 What the code under test prints cannot be told from what the tests print, so these runners find out
-less than those with a reporter of their own: see ``docs/grading.md``.
+less than those with a reporter of their own: see ``docs/threat-model.md``.
 """
 
 import re
