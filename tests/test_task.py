@@ -53,6 +53,8 @@ def test_test_lists_are_read_in_every_spelling_that_datasets_use() -> None:
 
 def test_unknown_keys_are_ignored_and_numbers_are_versions() -> None:
     assert Task.from_row(ROW | {"extra": 1, "version": 3.1}).version == "3.1"
+    for written, read in ((0, 0.0), (2.5, 2.5), (None, 0.0)):
+        assert Task.from_row(ROW | {"gold_duration_s": written}).gold_duration_s == read
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,6 @@ def test_a_malformed_row_is_refused_with_its_field(change: dict[str, Any], messa
     assert message in str(caught.value)
     assert str(caught.value).startswith("row 7")
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("written", "read"), [(0, 0.0), (2.5, 2.5), (None, 0.0)])
-def test_a_duration_of_the_gold_patch_may_be_unknown(written: float | None, read: float) -> None:
-    assert Task.from_row(ROW | {"gold_duration_s": written}).gold_duration_s == read
 
 
 def test_a_logged_task_gives_nothing_away() -> None:

@@ -70,10 +70,9 @@ def test_episodes_are_made_from_json(tiny_row: dict[str, Any]) -> None:
     assert episode.step(shell("echo on")).text.endswith("on")
     assert episode.info()["budget"]["tool_calls"] == 1
     episode.close()
-    with pytest.raises(UnknownNameError, match="no grading is called 'hiden'; did you mean"):
-        EpisodeFactory.from_config(tasks=[tiny_row], grading="hiden")
-    with pytest.raises(UnknownNameError, match="no challenge is called 'pass'; did you mean"):
-        EpisodeFactory.from_config(tasks=[tiny_row], challenge="pass")
+    for name, value in (("grading", "hiden"), ("challenge", "pass")):
+        with pytest.raises(UnknownNameError, match=f"no {name} is called '{value}'; did you mean"):
+            EpisodeFactory.from_config(tasks=[tiny_row], **{name: value})
 
 
 def test_a_source_is_read_once_and_shared_until_it_changes(

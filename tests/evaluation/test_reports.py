@@ -76,12 +76,13 @@ def test_a_report_says_how_resolved_attempts_were_challenged(
     first = next(run.trajectories())
     assert first.grade is not None
     with run.writer() as writer:
-        for number, levels in enumerate(({"structure": 3}, {"value": 3}), 1):
-            known = {"levels": levels, "is_verified": True, "is_calibrated": number == 1}
-            writer.add(replace(first, attempt=number, grade=replace(first.grade, **known)))
+        for number, is_calibrated in enumerate((False, True), 1):
+            known = {"is_verified": True, "is_calibrated": is_calibrated}
+            grade = replace(first.grade, levels={"structure": 3}, **known)
+            writer.add(replace(first, attempt=number, grade=grade))
     found = report(run, tasks)
-    assert found.levels == {"value": 11 * 2 + 3, "end": 11}  # of each task the last grade's
-    assert "| value | 25 |" in found.to_markdown()
+    assert found.levels == {"value": 22, "end": 11, "structure": 3}
+    assert "| value | 22 |" in found.to_markdown()
     said = "\n".join(found.caveats)
     assert "12 resolved attempts were graded by an older version" in said
     assert "1 resolved attempts are of tasks with no test that can be negated" in said

@@ -107,12 +107,17 @@ def test_many_tasks_at_any_depth_come_in_the_order_of_their_paths(tmp_path):
     assert [t.task_id for t in load_tasks(tmp_path)] == ["a/one", "b/deep/er/three", "b/two"]
 
 
-def test_compiled_files_among_the_hidden_tests_are_ignored(tmp_path):
+def test_compiled_hidden_tests_are_ignored_and_binary_gold_is_kept(tmp_path):
     folder = make(tmp_path)
     cache = folder / "hidden" / "tests" / "__pycache__"
     cache.mkdir()
     (cache / "test_calc.pyc").write_bytes(b"\0\1\2")
+    binary = (
+        "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and b/x.bin differ\n"
+    )
+    write_files(folder, {"gold.patch": GOLD + binary})  # git applies it
     (task,) = load_tasks(folder)
+    assert task.gold_patch.endswith(binary)
     assert Patch(task.test_patch).paths == set(HIDDEN)
 
 
@@ -121,16 +126,6 @@ def test_a_task_without_gold_patch_and_hidden_files_loads(tmp_path):
     write_files(tmp_path, {"task.toml": MANIFEST})
     (task,) = load_tasks(tmp_path)
     assert (task.gold_patch, task.test_patch) == ("", "")
-
-
-def test_a_binary_change_in_the_gold_patch_is_left_to_git(tmp_path):
-    folder = make(tmp_path)
-    binary = (
-        "diff --git a/x.bin b/x.bin\nindex 1..2 100644\nBinary files a/x.bin and b/x.bin differ\n"
-    )
-    write_files(folder, {"gold.patch": GOLD + binary})
-    (task,) = load_tasks(folder)
-    assert task.gold_patch.endswith(binary)
 
 
 TESTS = 'fail_to_pass = ["tests/test_calc.py::test_add", "tests/test_new.py::test_new"]'

@@ -10,42 +10,32 @@ from faults import raising
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.new_folder import write_new_task
-from coding_gym.tasks.validation import validate_task
-from coding_gym.tasks.validation_report import Checks
-from coding_gym.workspace import TemplateStore
 
 FILES = ["gold.patch", "hidden/tests/test_discounts.py", "task.toml"]
 FILES += ["tree/receipt.py", "tree/tests/test_receipt.py"]
 
 
-def test_a_new_task_is_valid_as_it_is(tmp_path: Path, store: TemplateStore) -> None:
+def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     write_new_task(tmp_path / "My task!")
-    (task,) = load_tasks(tmp_path)
-    assert task.task_id == "my-task"
-    report = validate_task(task, store, Checks(repeats=1, looks_for_leaks=False))
-    assert report.ok, report
-    assert report.detail == ""
-
-
-def test_a_plan_comes_with_the_task_and_says_how_it_is_challenged(tmp_path: Path) -> None:
-    write_new_task(tmp_path)
     with pytest.raises(UnknownTaskError, match="of which 1 have no plan; `coding-gym tasks plan`"):
-        load_tasks(tmp_path, min_challenge="polarity")
-    assert run("tasks", "plan", tmp_path).split()[1:] == ["value", "2"]
+        load_tasks(tmp_path, min_challenge="end")
+    assert run("tasks", "plan", tmp_path).split() == ["my-task", "value", "2"]
     (task,) = load_tasks(tmp_path, min_challenge="value")
     asked = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "value")
     with mock.patch("coding_gym.grading.grader.make_plan", raising(AssertionError("a new plan"))):
-        assert "tests of bugs challenged at: value 2\nvalid 1/1" in run(*asked)
-    ends = task.grading_plan.replace('"value"', '"end"')
-    (tmp_path / "plan.json").write_text(ends)
-    assert "weak challenge: 1\n" in run(*asked, code=1)
-    for broken in ("[]", ends.replace('"key": "', '"key": "other')):
-        (tmp_path / "plan.json").write_text(broken)
-        assert "valid 1/1" in run(*asked)
+        said = run(*asked)
+    assert "  value 2\n" in said
+    assert said.endswith("challenged at: value 2\nvalid 1/1\n")
+    weak = task.grading_plan.replace('"value"', '"end"')
+    plan = tmp_path / "My task!" / "plan.json"
+    for text, code in ((weak, 1), ("[]", 0), (weak.replace('"key": "', '"key": "other'), 0)):
+        plan.write_text(text)
+        assert ("weak challenge: 1\n" in run(*asked, code=code)) == bool(code)
 
 
 def test_the_command_says_what_is_where_and_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "first"
+    folder.mkdir()  # an empty one is filled
     said = run("tasks", "new", folder)
     written = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     assert sorted(written) == FILES
@@ -60,10 +50,6 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="there already"):
             write_new_task(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
-
-
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    assert sorted(map(str, write_new_task(tmp_path))) == FILES
 
 
 @pytest.mark.parametrize(

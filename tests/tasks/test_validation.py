@@ -190,18 +190,12 @@ RESOLVED = Grade(resolved=True, reason=GradeReason.RESOLVED)
 FAILED = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
 
 
-@pytest.mark.parametrize(
-    ("grades", "is_ok"),
-    [
-        ([RESOLVED, RESOLVED, FAILED, FAILED], True),
-        ([RESOLVED, FAILED, FAILED, FAILED], False),
-        ([RESOLVED, RESOLVED, FAILED, RESOLVED], False),
-    ],
-)
-def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(
-    store, monkeypatch: pytest.MonkeyPatch, grades: list[Grade], is_ok: bool
-):
-    given = iter(grades)
-    monkeypatch.setattr(validation, "grade", lambda *_, **__: next(given))
+def test_a_task_is_valid_only_if_every_grade_is_as_it_should_be(store, monkeypatch):
     checks = Checks(repeats=2, looks_for_leaks=False)
-    assert validate_task(TASK, store, checks).ok is is_ok
+    for grades, is_ok in (
+        ((RESOLVED, RESOLVED, FAILED, FAILED), True),
+        ((RESOLVED, FAILED, FAILED, FAILED), False),
+        ((RESOLVED, RESOLVED, FAILED, RESOLVED), False),
+    ):
+        monkeypatch.setattr(validation, "grade", mock.Mock(side_effect=grades))
+        assert validate_task(TASK, store, checks).ok is is_ok

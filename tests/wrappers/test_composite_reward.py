@@ -81,12 +81,16 @@ def test_masked_ends_lack_parts(make: Callable[..., Env], monkeypatch: pytest.Mo
     assert (reward, info["reward_parts"]) == (0.0, {"resolved": 0.0})
 
 
-def test_the_weights_of_a_chain_leave_room_below_a_resolved_bug(make: Callable[..., Env]) -> None:
+def test_a_chain_has_bounded_weights_and_one_part_of_a_name(make: Callable[..., Env]) -> None:
     inner = make([{"name": "areno", "weight": 0.4}])  # from -1 to 1
     with pytest.raises(InvalidArgumentError, match=r"CompositeReward 0\.8\); lower"):
         TestPassReward(inner, weight=0.2)
     with pytest.raises(InvalidArgumentError, match=r"got 1\.2 \(CompositeReward 1\.2\)"):
         make([{"name": "swe_rl_similarity", "weight": -0.6}])
+    inner = make([{"name": "patch_similarity", "weight": 0.1}])
+    said = "around CompositeReward: both have the part 'patch_similarity'"
+    with pytest.raises(InvalidArgumentError, match=said):
+        PatchSimilarityReward(inner)
 
 
 def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv) -> None:
@@ -95,10 +99,3 @@ def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv)
         with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
             wrap(env)
     assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
-
-
-def test_one_name_is_one_part(make: Callable[..., Env]) -> None:
-    inner = make([{"name": "patch_similarity", "weight": 0.1}])
-    said = "around CompositeReward: both have the part 'patch_similarity'"
-    with pytest.raises(InvalidArgumentError, match=said):
-        PatchSimilarityReward(inner)

@@ -131,8 +131,6 @@ def test_weights_of_a_chain_must_sum_to_less_than_one(make: Callable[..., Env]) 
     with pytest.raises(InvalidArgumentError, match=wanted):
         TestPassReward(inner, weight=0.6)
 
-
-def test_weights_of_others_wrappers_count_too(make: Callable[..., Env]) -> None:
     class Bonus(gym.Wrapper[Any, Any, Any, Any]):
         shaping_weight = 0.9
 
