@@ -1,10 +1,12 @@
 """What is true of every bundled task, without running any."""
 
+from collections import Counter
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+from coding_gym.grading import Plan, plan_key
 from coding_gym.grading.runners.requirements import missing_runtime
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -31,21 +33,11 @@ def test_loading_gives_them_sorted_by_id_and_the_same_each_time():
     assert len(python) + len(others) == len(BY_FOLDER)
     assert load_tasks("bundled") is python
     assert load_tasks("polyglot") is others
-
-
-def test_python_alone_is_what_an_env_meets_unasked():
-    assert {task.language for task in load_tasks()} == {"python"}
-    languages = [task.language for task in load_tasks("polyglot")]
+    assert {task.language for task in python} == {"python"}
+    languages = [task.language for task in others]
     assert {name: languages.count(name) for name in languages} == dict.fromkeys(
         ("java", "javascript", "c", "rust"), 4
     )
-
-
-def test_ids_are_unique_and_say_program_and_folder():
-    assert all(
-        task.task_id == f"{folder.parent.name}-{folder.name}" for folder, task in BY_FOLDER.items()
-    )
-    assert len({task.task_id for task in BY_FOLDER.values()}) == len(BY_FOLDER)
 
 
 def test_every_program_is_in_one_split_and_both_splits_are_used():
@@ -55,7 +47,8 @@ def test_every_program_is_in_one_split_and_both_splits_are_used():
 
 
 def test_each_task_says_what_it_needs_to():
-    for task in BY_FOLDER.values():
+    for folder, task in BY_FOLDER.items():
+        assert task.task_id == f"{folder.parent.name}-{folder.name}"
         assert task.difficulty in {"easy", "medium", "hard"}, task.task_id
         assert task.created_at, task.task_id
         assert len(task.fail_to_pass) >= 2, task.task_id
@@ -71,6 +64,12 @@ def test_gold_patches_change_sources_only_and_hidden_files_are_tests():
         assert not [path for path in gold if is_test_file(path)], task.task_id
         assert hidden, task.task_id
         assert all(path.startswith("tests/") for path in hidden), task.task_id
+
+
+def test_most_tests_of_bugs_are_challenged_by_values_and_errors():
+    plans = [(task, Plan.from_text(task.grading_plan)) for task in load_tasks()]
+    levels = sum((Counter(plan.counts(task.fail_to_pass)) for task, plan in plans), Counter())
+    assert levels["value"] + levels["error"] >= 0.85 * levels.total()
 
 
 def test_no_statement_names_a_hidden_test():
@@ -100,6 +99,9 @@ def assert_valid(task: Task, store: TemplateStore) -> None:
     assert report.noop_reasons == ("tests_failed",), report.detail
     assert report.ok, report.detail
     assert report.detail == ""  # every test to keep passes at base, too
+    plan = Plan.from_text(task.grading_plan, plan_key(task, store.get(task)))
+    assert plan is not None, "stale: coding-gym tasks plan coding_gym/tasks/bundled"
+    assert (plan.is_calibrated, plan.counts(task.fail_to_pass)) == (True, report.levels)
 
 
 @pytest.mark.parametrize("task_id", FAST)
