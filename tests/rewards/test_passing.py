@@ -1,6 +1,7 @@
 """`net_fraction_fixed` and `fraction_passed`: what a grade is worth."""
 
 import random
+from dataclasses import replace
 
 from coding_gym import Grade, GradeReason, TestStatus
 from coding_gym.rewards import fraction_passed as fraction
@@ -51,6 +52,8 @@ def test_outcomes_that_cannot_be_trusted_score_nothing() -> None:
     for reason in set(GradeReason) - {GradeReason.RESOLVED, GradeReason.TESTS_FAILED}:
         claimed = grade("ppp", "ppp", reason)
         assert progress(claimed) == fraction(claimed) == 0, reason
+    unverified = replace(grade("ppf", "pp"), is_verified=False)
+    assert progress(unverified) == fraction(unverified) == 0
 
 
 def test_progress_is_one_only_where_everything_passed() -> None:

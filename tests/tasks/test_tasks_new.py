@@ -28,7 +28,7 @@ def test_a_new_task_is_valid_and_gets_a_plan_on_request(tmp_path: Path) -> None:
     assert said.endswith("challenged at: value 2\nvalid 1/1\n")
     weak = task.grading_plan.replace('"value"', '"end"')
     plan = tmp_path / "My task!" / "plan.json"
-    for text, code in ((weak, 1), ("[]", 0), (weak.replace('"key": "', '"key": "other'), 0)):
+    for text, code in ((weak, 1), ("[]", 0), (weak.replace('["', '["other', 1), 0)):
         plan.write_text(text)
         assert ("weak challenge: 1\n" in run(*asked, code=code)) == bool(code)
 
