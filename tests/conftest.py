@@ -57,7 +57,6 @@ SUITES = {
     "tests/grading/test_runners_of_languages.py": "slow",
     "tests/grading/test_timeouts.py": "slow",
     "tests/grading/test_unittest_runner.py": "slow",
-    "tests/grading/test_warm_start.py": "slow",
     "tests/redteam/": "slow",
     "tests/redteam/test_commands.py::test_changed_files_help_no_wrong_repair[mechanism-": "fast",
     "tests/redteam/test_episodes.py::test_a_policy_that_cheats_earns_nothing[mechanism-": "fast",
@@ -117,7 +116,6 @@ _CONTRACT = "tests/sandbox/test_conformance.py::test_automatic_backend_keeps_the
 ALONE = (
     "tests/abuse/test_abuse_memory.py",
     "tests/grading/test_timeouts.py",
-    "tests/grading/test_warm_start.py",
     "tests/repair/test_repair_time_limit.py",
     "tests/sandbox/test_memory.py",
     "tests/sandbox/test_output_streams.py",

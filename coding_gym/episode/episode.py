@@ -24,7 +24,6 @@ from coding_gym.errors import (
     TemplateError,
 )
 from coding_gym.grade import Grade, GradeReason
-from coding_gym.grading import WarmStart, start_ahead
 from coding_gym.grading import grade as grade_patch
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Snapshot
@@ -142,8 +141,6 @@ class Episode:
         self._outcome: Outcome | None = None
         self._patch = Patch()
         self._closed = False
-        self._warm: WarmStart | None = None
-        self._was_warmed = not (factory.is_graded and factory.starts_ahead)
         self._lock = threading.Lock()  # guards the two below
         self._num_under_way, self._is_stepping = 0, False
         self._count: ChatCount | ContentCount | None = None
@@ -307,8 +304,6 @@ class Episode:
                 stop_reason=self.stop_reason,
             )
             duration_s = time.perf_counter() - began
-            if played.calls and not self._was_warmed:
-                self._warm_up()
             sampled = action if isinstance(action, Completion) else None
             self._turns.append(
                 Turn(
@@ -354,7 +349,6 @@ class Episode:
         if context is not None and not self.ended:
             self.error = str(failure)
             context.sandbox.close()
-            self._cool_down()
 
     def _play(self, action: str, played: _Played) -> StopReason | None:
         """Answers one action and returns why it ends the episode, or None."""
@@ -473,7 +467,6 @@ class Episode:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except MachineryError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        self._cool_down()
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 
@@ -493,24 +486,7 @@ class Episode:
             self._patch,
             backend=self.sandbox.name,
             challenge=self._factory.challenge,
-            warm=self._warm,
         )
-
-    def _warm_up(self) -> None:
-        """Begins what the grade will need, once, while the policy thinks."""
-        context = self._context  # another thread may close the episode meanwhile
-        if context is None:
-            return
-        self._was_warmed = True
-        self._warm = start_ahead(self.task, context.template, backend=self.sandbox.name)
-        if self._context is None:
-            self._cool_down()
-
-    def _cool_down(self) -> None:
-        """Frees what is left of the warm start; idempotent."""
-        warm, self._warm = self._warm, None
-        if warm is not None:
-            warm.close()
 
     def patch(self) -> Patch:
         """Returns the change so far, or the graded one once the episode has ended.
@@ -582,7 +558,6 @@ class Episode:
         context, self._context = self._context, None
         if context is not None:
             context.sandbox.close()
-        self._cool_down()
 
     @contextmanager
     def _running(self, what: str, *, alone: bool = False) -> Iterator[None]:

@@ -45,8 +45,6 @@ class EpisodeFactory:
         grading: One of `GRADINGS`.
         challenge: The patches whose tests are challenged: one of `CHALLENGES`, see
             `coding_gym.grading.grade`.
-        starts_ahead: Whether the sandbox of the grade is opened while the episode runs, which makes
-            its end quicker and takes memory.
 
     Raises:
         InvalidArgumentError: Tokens are counted as a chat, and the tokenizer has no chat template.
@@ -62,7 +60,6 @@ class EpisodeFactory:
     command_timeout_s: float = DEFAULT_TIMEOUT_S
     grading: str = "hidden"
     challenge: str = "resolved"
-    starts_ahead: bool = True
 
     def __post_init__(self) -> None:
         """Refuses limits that the tokenizer cannot count."""

@@ -4,14 +4,12 @@ import asyncio
 import hashlib
 import json
 import logging
-import os
 import platform
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -87,8 +85,6 @@ def evaluate(
     factory = EpisodeFactory.from_config(tasks=tasks, **dict(episode or {}))
     at_least_one("attempts", attempts)
     at_least_one("concurrency", concurrency)  # before there is a folder
-    # With more episodes than cores a grade that waits ahead of time makes the run no faster.
-    factory = replace(factory, starts_ahead=concurrency <= (os.cpu_count() or 1))
     source = source or {"source": tasks if isinstance(tasks, str) else "rows"}
     config = {**(notes or {}), **_config(player, episode or {}, source, factory, attempts, seed)}
     folder = _continued(out, config, factory) if resume else RunFolder.create(out, config)

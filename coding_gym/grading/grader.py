@@ -28,7 +28,6 @@ from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
 from coding_gym.grading.tree import Run, TestTree
 from coding_gym.grading.verdict import judge
-from coding_gym.grading.warm_start import WarmStart
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import Template
@@ -48,7 +47,6 @@ def grade(
     *,
     backend: str = "auto",
     challenge: str = "passed",
-    warm: WarmStart | None = None,
     rng: Random | None = None,
 ) -> Grade:
     """Returns what a patch is worth.
@@ -74,8 +72,6 @@ def grade(
         challenge: ``"resolved"`` challenges only patches with which all expected tests pass, which
             is enough where nothing else earns anything; ``"passed"`` all with which a test of the
             bug passes.
-        warm: What `start_ahead` gave for this task, template and backend; closed in any case. It
-            makes the first run of the tests start sooner, and changes nothing else.
         rng: Source of the grader's draws: which tests are negated in which run, and the values that
             they ask for. The default is a new `random.SystemRandom`, which code under test cannot
             predict. A seeded `random.Random` makes a test of the grader repeatable; never use one
@@ -91,16 +87,13 @@ def grade(
         raise unknown_name("challenge", challenge, CHALLENGES)
     tree = _tree(task, template, backend)
     try:
-        verdict = _graded(task, template, tree, patch, challenge, warm, rng or SystemRandom())
+        verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
         raise
     except SandboxError as error:
         raise GradingError(f"the grading sandbox of {task.task_id} failed: {error}") from error
     except InvalidArgumentError as error:  # a text of the task that no sandbox can take
         raise GradingError(f"task {task.task_id} cannot be graded: {error}") from error
-    finally:
-        if warm is not None:
-            warm.close()
     is_verified = bool(verdict.is_verified)
     return replace(verdict, is_verified=is_verified, duration_s=perf_counter() - start)
 
@@ -139,7 +132,6 @@ def _graded(
     tree: TestTree,
     patch: Patch,
     challenge: str,
-    warm: WarmStart | None,
     rng: Random,
 ) -> Grade:
     """Returns the grade, but for its duration."""
@@ -152,7 +144,7 @@ def _graded(
             return _refusal(
                 GradeReason.EMPTY_PATCH, said if dropped else "nothing was changed", dropped
             )
-        first = tree.run(selection.patch, {}, warm.take() if warm else None)
+        first = tree.run(selection.patch, {})
     except PatchError as error:
         return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
     verdict = judge(task, first)

@@ -17,35 +17,15 @@ from coding_gym.sandbox.protocol import Sandbox
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 _PYTEST_PROGRAM = "pytest_program.py"
+# A fork of an interpreter that has imported this module runs the tests, where there is one.
+_FRAMEWORKS = {_PYTEST_PROGRAM: "pytest"}
 # Reads a program's length, the program, and leaves the rest of standard input to it: neither the
-# program nor what it is told is ever in a file, an argument or the environment.
+# program nor its settings are ever in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
     "exec(compile(i.read(int(i.readline())),'<stdin>','exec'),{'__name__':'__inside__'})"
 )
-
-
-_COMMAND = f'exec python -I -S -c "{_LOADER}"'
-
-
-def prepare_tests(sandbox: Sandbox, *, has_own_pytest: bool) -> None:
-    """Starts ahead what `run_tests` will ask for, up to the import of pytest."""
-    prepare(sandbox, _PYTEST_PROGRAM, _pytest_environment(has_own_pytest))
-
-
-def prepare(sandbox: Sandbox, program: str, environment: Mapping[str, str]) -> None:
-    """Starts a supervisor and its test process ahead, up to the import of the framework.
-
-    Args:
-        sandbox: Where; it holds the base tree, to which the patch and the tests may still come.
-        program: As for `supervise`.
-        environment: As for `supervise`.
-
-    Raises:
-        SandboxError: The sandbox died.
-    """
-    sandbox.prepare(_COMMAND, stdin=_beginning(program, environment))
 
 
 def run_tests(
@@ -121,8 +101,8 @@ def supervise(
             "settings": dict(settings),
         },
     }
-    result = sandbox.run(
-        _COMMAND,
+    result = sandbox.run_python(
+        _program("supervisor.py"),
         timeout_s=timeout_s + _MARGIN_S,
         max_output_bytes=_MAX_OUTPUT_BYTES,
         stdin=_beginning(program, environment) + json.dumps(config).encode(),
@@ -135,18 +115,16 @@ def supervise(
 
 
 def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
-    """What the supervisor reads first: itself, and a line with what the test process begins with.
-
-    It is the same for every run, and no secret.
-    """
-    supervisor = _program("supervisor.py").encode()
+    """Returns what the supervisor reads first, to start the test process; it holds no secret."""
     start = {
+        "framework": _FRAMEWORKS.get(program, ""),
         "loader": _LOADER,
         "bootstrap": _program("bootstrap.py"),
         "program": _program(program),
         "environment": {"PYTHONDONTWRITEBYTECODE": "1", **environment},
     }
-    return b"%d\n" % len(supervisor) + supervisor + json.dumps(start).encode() + b"\n"
+    text = json.dumps(start).encode()
+    return b"%010d" % len(text) + text
 
 
 def _pytest_environment(has_own_pytest: bool) -> dict[str, str]:

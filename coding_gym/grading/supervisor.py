@@ -3,7 +3,8 @@
 It runs under the Python of the task's environment, so it keeps to the standard library of Python
 3.6. It starts the test process, collects what that reports over a pipe, and prints it as one line
 that begins with a secret of the host's. What the tests print is not a result, and only its end is
-kept, for people. It acts only under the name ``__inside__``, which its loader gives it.
+kept, for people. Where the framework of the tests is imported already, the test process is a fork
+of this one, which has read no secret yet; else it is a new interpreter.
 """
 
 import contextlib
@@ -11,7 +12,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 
@@ -24,6 +24,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 _MAX_REPORT_BYTES = 64 << 20  # some 150,000 tests
 _MAX_TAIL_BYTES = 4096
 _TICK_S = 0.05
+_MAX_DESCRIPTORS = 64
+_SIZE_BYTES = 10
+_HAS_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
 def _prctl(option: int, value: int) -> None:
@@ -41,35 +44,72 @@ def _hide() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
+def _receive(size: int) -> bytes:
+    """Returns bytes of standard input, and reads none beyond: the test process may be a fork."""
+    data = b""
+    while len(data) < size:
+        chunk = os.read(0, size - len(data))
+        if not chunk:
+            raise EOFError("standard input ended")
+        data += chunk
+    return data
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"\n{line}\n")
     sys.stdout.flush()
 
 
-def _spawn(start: "dict[str, Any]", report: int, output: int) -> "subprocess.Popen[Any]":
-    """Starts the test process, which imports its framework and then waits for the rest."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", start["loader"]],
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        pass_fds=(report,),
-        env=dict(os.environ, **start["environment"]),
-        start_new_session=True,
-    )
-    bootstrap = start["bootstrap"].encode()
-    first = json.dumps({"program": start["program"], "descriptor": report}).encode()
-    _tell(child, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
-    return child
+def _spawn(start: "dict[str, Any]", report: int, output: int) -> "tuple[int, int]":
+    """Starts the test process, which imports its framework and then waits for the rest.
+
+    Returns:
+        Its process id, and where its standard input is written.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(reader)
+        first = json.dumps({"program": start["program"], "descriptor": report}).encode()
+        bootstrap = start["bootstrap"].encode()
+        _write(writer, b"%d\n" % len(bootstrap) + bootstrap + first + b"\n")
+        return pid, writer
+    os.setsid()
+    for descriptor, place in ((reader, 0), (output, 1), (output, 2)):
+        os.dup2(descriptor, place)
+    os.set_inheritable(report, True)
+    os.environ.update(start["environment"])
+    if start["framework"] not in sys.modules:
+        command = [sys.executable, "-c", start["loader"]]
+        os.execv(sys.executable, command)  # noqa: S606 — no shell is wanted
+    os.closerange(3, report)
+    os.closerange(report + 1, _MAX_DESCRIPTORS)
+    _prctl(_PR_SET_DUMPABLE, 1)
+    exec(compile(start["loader"], "<string>", "exec"), vars(_new_main()))  # noqa: S102 — ours
+    sys.exit()  # the caller's code is the supervisor's
 
 
-def _tell(child: "subprocess.Popen[Any]", data: bytes, *, is_all: bool = False) -> None:
-    assert child.stdin is not None  # noqa: S101 — for the type checker
+def _new_main() -> "Any":
+    """Makes this fork of an isolated interpreter what a new one would be; returns its main."""
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    time.tzset()
+    sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    import site
+
+    site.main()
+    if sys.version_info < (3, 7):  # noqa: UP036 — a fork reseeds by itself from then on
+        import random
+
+        random.seed()
+    sys.modules["__main__"] = main = type(sys)("__main__")
+    vars(main).update(__annotations__={}, __builtins__=sys.modules["builtins"])
+    return main
+
+
+def _write(descriptor: int, data: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):  # it ended; its output says why
-        child.stdin.write(data)
-        child.stdin.flush()
-        if is_all:
-            child.stdin.close()
+        while data:
+            data = data[os.write(descriptor, data) :]
 
 
 class _Report:
@@ -115,7 +155,7 @@ class _Report:
 
 
 def _watch(
-    child: "subprocess.Popen[Any]", report: _Report, pipe: int, output: int, deadline: float
+    child: int, report: _Report, pipe: int, output: int, deadline: float
 ) -> "tuple[bool, bytes]":
     """Reads both pipes until the run ends; returns whether it ran out of time, and its output."""
     tail = b""
@@ -139,7 +179,7 @@ def _watch(
                 report.feed(data)
             else:
                 tail = (tail + data)[-_MAX_TAIL_BYTES:]
-        gone = gone or child.poll() is not None
+        gone = gone or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
     return timed_out, tail
 
 
@@ -161,20 +201,22 @@ def _main() -> None:
     _hide()
     pipe, report_end = os.pipe()
     output, output_end = os.pipe()
-    child = _spawn(json.loads(sys.stdin.buffer.readline().decode()), report_end, output_end)
+    start = json.loads(_receive(int(_receive(_SIZE_BYTES))).decode())
+    child, writer = _spawn(start, report_end, output_end)
     os.close(report_end)
     os.close(output_end)
-    # All that is secret comes now: in a run that was prepared, when the tree is as it will be.
+    # All that is secret comes now, when the test process has its own memory.
     config = json.loads(sys.stdin.buffer.read().decode())
     frame = config["frame"]
     _say(f"{frame} began")
-    start = time.monotonic()
-    _tell(child, json.dumps(config["child"]).encode(), is_all=True)
+    began = time.monotonic()
+    _write(writer, json.dumps(config["child"]).encode())
+    os.close(writer)
     report = _Report(config["child"]["nonce"])
-    timed_out, tail = _watch(child, report, pipe, output, start + config["timeout_s"])
-    wall_s = time.monotonic() - start
+    timed_out, tail = _watch(child, report, pipe, output, began + config["timeout_s"])
+    wall_s = time.monotonic() - began
     report.finish()
-    cpu_s = _kill(child.pid)
+    cpu_s = _kill(child)
     verdict = {
         "records": [] if report.is_flooded() else report.records,
         "num_strays": report.num_strays,
@@ -187,5 +229,5 @@ def _main() -> None:
     _say(f"{frame} {json.dumps(verdict)}")
 
 
-if __name__ == "__inside__":
+if __name__ == "__main__":
     _main()

@@ -4,10 +4,9 @@ import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
-from coding_gym.errors import GradingError, PatchError, SandboxError
+from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.grading_files import read_files, roomier
 from coding_gym.grading.pytest_config import SHARED_FILES, settings
@@ -19,6 +18,7 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 from coding_gym.workspace import Template, apply_patch, diff
+from coding_gym.workspace.pytest_layer import PRELOAD
 
 # Second tries, most of them of runs that were short of CPU time, do not compete with one another.
 _second_try = threading.Lock()
@@ -85,6 +85,9 @@ class TestTree:
         template: Its template.
         backend: Name of the sandbox backend.
         timeout_s: Seconds for one run of the tests.
+
+    Attributes:
+        spec: Of the sandboxes in which they run.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -92,7 +95,7 @@ class TestTree:
     def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
         self._task, self._template, self._backend = task, template, backend
         self._timeout_s = timeout_s
-        self._spec = roomier(template.spec)
+        self.spec = replace(roomier(template.spec), preload=_preload(task, template))
         self._runner = get_runner(task.runner)
         self._paths = self._runner.files(task)
 
@@ -110,7 +113,7 @@ class TestTree:
             return Selection(Patch(), ())
         patterns = self._runner.patterns(self._task)
         shared = [p[2:] for p in patterns if p.startswith("./") and p.endswith(SHARED_FILES)]
-        with open_sandbox(self._spec, backend=self._backend) as sandbox:
+        with open_sandbox(self.spec, backend=self._backend) as sandbox:
             before = _settings(sandbox, shared)
             apply_patch(sandbox, patch)
             change = diff(sandbox, self._template, named=patch.paths)
@@ -143,53 +146,27 @@ class TestTree:
             futures = [pool.submit(self.run, patch, changed, only=only) for changed in changes]
             return [future.result().named_like(like) for future in futures]
 
-    def run(
-        self,
-        patch: Patch,
-        changed: Mapping[str, bytes],
-        waiting: Sandbox | None = None,
-        *,
-        only: Collection[str] = (),
-    ) -> Run:
+    def run(self, patch: Patch, changed: Mapping[str, bytes], *, only: Collection[str] = ()) -> Run:
         """Runs the tests, and once more, alone, where the run was lost or starved.
 
         Args:
             patch: What is graded.
             changed: Test files with another content than they have.
-            waiting: A sandbox that was started ahead.
             only: Which test files are run; all by default.
 
         Raises:
             PatchError: The patch does not apply beside the hidden tests.
             GradingError, SandboxError: Our side failed.
         """
-        for gate in (nullcontext(), _second_try):
-            with gate:
-                run = self._run(patch, changed, waiting, only)
-            if run.is_final:
-                break
-            waiting = None
-        return run
+        run = self._run(patch, changed, only)
+        if run.is_final:
+            return run
+        with _second_try:
+            return self._run(patch, changed, only)
 
-    def _run(
-        self,
-        patch: Patch,
-        changed: Mapping[str, bytes],
-        waiting: Sandbox | None,
-        only: Collection[str],
-    ) -> Run:
-        if waiting is not None:
-            # It may have died while it waited; a failure of our side is tried once more.
-            with suppress(SandboxError):
-                return self._run_in(waiting, patch, changed, only)
-        opened = open_sandbox(self._spec, backend=self._backend)
-        return self._run_in(opened, patch, changed, only)
-
-    def _run_in(
-        self, sandbox: Sandbox, patch: Patch, changed: Mapping[str, bytes], only: Collection[str]
-    ) -> Run:
+    def _run(self, patch: Patch, changed: Mapping[str, bytes], only: Collection[str]) -> Run:
         paths = tuple(path for path in self._paths if path in only) if only else self._paths
-        with sandbox:
+        with open_sandbox(self.spec, backend=self._backend) as sandbox:
             self._apply_tests(sandbox)
             apply_patch(sandbox, patch)
             for path, data in changed.items():
@@ -212,3 +189,14 @@ def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:
     """What configuration files, by path, say of pytest; one that is gone says nothing."""
     files = read_files(sandbox, paths)
     return {path: settings(path, files.get(path, b"").decode("utf-8", "replace")) for path in paths}
+
+
+def _preload(task: Task, template: Template) -> tuple[str, ...]:
+    """Returns what the interpreter of a run may have imported: nothing where it must start cold.
+
+    The pytest of an environment may be, or need, the project itself; and some variables change an
+    interpreter as it starts.
+    """
+    variables = {name for name in template.spec.env if name.startswith("PYTHON")}
+    is_ours = task.runner == "pytest" and not task.has_own_pytest
+    return (PRELOAD,) if is_ours and variables <= {"PYTHONPATH"} else ()

@@ -103,11 +103,6 @@ class LandlockBackend:
         """``"landlock"``."""
         return NAME
 
-    @property
-    def prepares(self) -> bool:
-        """False: a sandbox costs a copy of its files, too much to open one ahead of time."""
-        return False
-
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid that sandboxes run as, those of the ``namespace`` backend.
 

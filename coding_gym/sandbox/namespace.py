@@ -54,11 +54,6 @@ class NamespaceBackend:
         """``"namespace"``."""
         return "namespace"
 
-    @property
-    def prepares(self) -> bool:
-        """True: its sandboxes start commands ahead."""
-        return True
-
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid that sandboxes run as, which must own the layers.
 

@@ -39,11 +39,6 @@ class ProcessBackend:
         """``"process"``."""
         return "process"
 
-    @property
-    def prepares(self) -> bool:
-        """False: a sandbox costs a copy of its files, too much to open one ahead of time."""
-        return False
-
     def owner(self) -> tuple[int, int]:
         """Returns the uid and gid of this process."""
         return os.geteuid(), os.getegid()

@@ -108,24 +108,6 @@ class Sandbox(AbstractContextManager["Sandbox", None], Protocol):
         """
         ...
 
-    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
-        """Starts the command of an expected later `run`, where the backend can.
-
-        That `run`, of the same text, in the workspace, without ``env``, and with a ``stdin`` that
-        begins as foreseen, takes it over and gives it the rest. Its result is the same as without,
-        but sooner. Meanwhile the command may read ``stdin``, and its output is kept; it is
-        stopped while other commands run. A second one replaces the first.
-
-        Args:
-            command: Shell text, at most 1 MiB in UTF-8.
-            stdin: The beginning of its standard input; at most 64 MiB.
-
-        Raises:
-            SandboxError: The sandbox is closed or died, where the backend does anything.
-            InvalidArgumentError: As for `run`, where the backend does anything.
-        """
-        ...
-
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; symlinks resolve inside the sandbox.
 
@@ -230,11 +212,6 @@ class SandboxBackend(Protocol):
     @property
     def name(self) -> str:
         """The name that ``sandbox=`` takes."""
-        ...
-
-    @property
-    def prepares(self) -> bool:
-        """Whether `Sandbox.prepare` does anything."""
         ...
 
     def probe(self) -> Probe:

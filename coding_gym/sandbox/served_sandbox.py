@@ -131,11 +131,6 @@ class ServedSandbox:
         except (KeyError, TypeError) as error:
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
-    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
-        """Starts a command ahead; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
-        text, _, _ = prepare_run(command, stdin=stdin)
-        self._call({"op": "prepare", "stdin_bytes": len(stdin)}, text + stdin)
-
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)

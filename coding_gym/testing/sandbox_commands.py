@@ -27,27 +27,6 @@ def standard_input_is_what_was_given(backend: SandboxBackend) -> None:
 
 
 @claim()
-def a_prepared_command_gives_what_it_would_have_given(backend: SandboxBackend) -> None:
-    command = "read first; echo $first; touch seen; cat; exit 3"
-    with opened(backend) as sandbox:
-        sandbox.prepare(command, stdin=b"one\ntw")
-        expect("others run", output(sandbox, "echo beside"), "beside\n")
-        sandbox.write_file("file", b"written meanwhile")
-        result = sandbox.run(command, stdin=b"one\ntwo" * 50_000)
-        whole = sandbox.run(command, stdin=b"one\ntwo" * 50_000)
-        expect("output", result.output, whole.output)
-        expect("result", (result.exit_code, result.num_leftovers), (3, 0))
-        sandbox.prepare(command, stdin=b"other\n")
-        expect("another input", sandbox.run(command, stdin=b"one\n").output, "one\n")
-        sandbox.prepare("sleep 100; echo late")
-        sandbox.prepare("(exit 5)")
-        expect("in place of the first", sandbox.run("(exit 5)").exit_code, 5)
-        sandbox.prepare("pwd; echo $NAME")
-        elsewhere = sandbox.run("pwd; echo $NAME", cwd="/", env={"NAME": "value"})
-        expect("elsewhere", elsewhere.output, "/\nvalue\n")
-
-
-@claim()
 def python_source_runs_isolated(backend: SandboxBackend) -> None:
     source = "import os, sys; print(sys.stdin.read(), os.getcwd(), os.environ['A'], sys.argv)\n"
     source += "print('it\\'s', 'imported' if 'preloaded_check' in sys.modules else 'plain')\n"

@@ -26,6 +26,19 @@ sys.exit({function}())
 """
 
 
+# A module of the layer: an interpreter that has imported it can run tests at once.
+PRELOAD = "_preload_pytest"
+_PRELOAD_SOURCE = """\
+import importlib
+
+import pytest
+from _pytest.config import default_plugins
+
+for name in default_plugins:
+    importlib.import_module("_pytest." + name)
+"""
+
+
 def pytest_distributions(python_version: str) -> tuple[Distribution, ...]:
     """Returns pytest and all that it needs on an interpreter, as this process has them installed.
 
@@ -91,12 +104,13 @@ class PytestLayers:
         dists = pytest_distributions(interpreter.version)
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))
         names = [f"{dist.name} {dist.version}" for dist in dists]
-        key = content_key(names, python, self.backend.owner())
+        key = content_key(names, python, self.backend.owner(), _PRELOAD_SOURCE)
 
         def build(folder: Path) -> None:
             site, scripts = folder / "site", folder / "bin"
             for dist in dists:
                 _copy(dist, site)
+            (site / f"{PRELOAD}.py").write_text(_PRELOAD_SOURCE, encoding="utf-8")
             _write_commands(distribution("pytest"), scripts)
             stamp(folder, _DATE, self.backend.owner())
             _compile(site, self.backend, interpreter)

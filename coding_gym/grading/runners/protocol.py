@@ -1,7 +1,7 @@
 """What the grader asks of a test runner."""
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox
@@ -71,26 +71,5 @@ class Negatable(Protocol):
         Args:
             task: The task.
             files: Content of `Runner.files` by path, with the hidden tests applied.
-        """
-        ...
-
-
-@runtime_checkable
-class Preparing(Protocol):
-    """A runner whose test process can start before the tree is as it is to be tested."""
-
-    def can_prepare(self, task: Task) -> bool:
-        """Whether nothing of the tree is imported by what `prepare` starts."""
-        ...
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Starts ahead what `Runner.run` will ask for.
-
-        Args:
-            sandbox: Where; it holds the base tree, without the hidden tests.
-            task: The task.
-
-        Raises:
-            SandboxError: The sandbox died.
         """
         ...

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.supervision import prepare_tests, run_tests
+from coding_gym.grading.supervision import run_tests
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -43,14 +43,6 @@ class PytestRunner:
     ) -> Mapping[str, tuple[str, ...]]:
         """Returns the node ids without parameters."""
         return {test: (test.partition("[")[0],) for test in task.expected_tests}
-
-    def can_prepare(self, task: Task) -> bool:
-        """Only with the pytest of ours: an environment's may be, or need, the project itself."""
-        return not task.has_own_pytest
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Starts a supervisor, and a process with pytest imported; see `supervision.prepare`."""
-        prepare_tests(sandbox, has_own_pytest=task.has_own_pytest)
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

@@ -16,7 +16,7 @@ from coding_gym.grading.runners.unittest_ids import (
     methods,
     summarised,
 )
-from coding_gym.grading.supervision import prepare, supervise
+from coding_gym.grading.supervision import supervise
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
@@ -78,13 +78,6 @@ class UnittestRunner:
         """Returns the methods that the expected ids name, whatever their spelling."""
         return methods(task.expected_tests, files, self._roots(task))
 
-    def can_prepare(self, task: Task) -> bool:  # noqa: ARG002 — protocol
-        """Always: unittest needs nothing but Python."""
-        return True
-
-    def prepare(self, sandbox: Sandbox, task: Task) -> None:
-        """Starts a supervisor and a process with unittest; see `supervision.prepare`."""
-        prepare(sandbox, _PROGRAM, self._environment(task))
 
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float

@@ -63,7 +63,6 @@ class ApptainerBackend:
     """
 
     name = "apptainer"
-    prepares = False
 
     def __init__(self, image: str = "docker://python:3.11", *, program: str = "apptainer") -> None:
         self._image = image

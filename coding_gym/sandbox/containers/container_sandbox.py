@@ -122,9 +122,6 @@ class ContainerSandbox(OwnerHandle):
             stdin=stdin,
         )
 
-    def prepare(self, command: str, *, stdin: bytes = b"") -> None:
-        """Leaves the command to `run`; see `coding_gym.sandbox.protocol.Sandbox.prepare`."""
-
     def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
         """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
         check_path(path)

@@ -54,7 +54,6 @@ class DockerBackend:
     """
 
     name = "docker"
-    prepares = False
 
     def __init__(self, image: str = DEFAULT_IMAGE, *, host: str = "") -> None:
         self._image = image

@@ -13,7 +13,7 @@ from coding_gym.sandbox.zygote import spawn
 from coding_gym.sandbox.zygote.memory import MemoryWatch
 from coding_gym.sandbox.zygote.preloaders import PreloadedLauncher, PreloadedPython
 from coding_gym.sandbox.zygote.process_table import num_threads
-from coding_gym.sandbox.zygote.shells import LastingShell, PreparedShell, WaitingShell
+from coding_gym.sandbox.zygote.shells import LastingShell, WaitingShell
 from coding_gym.sandbox.zygote.spawn import NAMESPACE, Enclosure
 from coding_gym.sandbox.zygote.watch import GRACE_S, Command, Outcome, Reply, refused
 from coding_gym.sandbox.zygote.wire import header_text, parse
@@ -82,7 +82,6 @@ class Commands:
         """Ends all processes; the next command gets a shell as the first one did."""
         if self._waiting is not None:
             self._waiting.end()
-        self._prepared.end()
         if self._lasting is not None:
             self._lasting.end("")
         self._make_shells()
@@ -90,21 +89,6 @@ class Commands:
     def stopped(self) -> AbstractContextManager[None]:
         """Stops all processes of the sandbox meanwhile."""
         return self.enclosure.processes.stopped()
-
-    def prepare(self, request: dict[str, Any], body: bytes) -> None:
-        """Starts a command ahead of the run that is expected to ask for it, where that can be.
-
-        Other commands run beside it, while it stands still. Beside a shell that waits or lasts
-        there is none: what a policy left running there would meet it.
-
-        Args:
-            request: ``stdin_bytes``.
-            body: The command's text, then the beginning of its standard input.
-        """
-        if self._waiting is None and self._lasting is None:
-            with contextlib.suppress(OSError):  # as in `rest`
-                self.go_home()
-                self._prepared.start(*_parted(request, body))
 
     def run(self, request: dict[str, Any], body: bytes) -> Reply:
         """Runs a command and returns the reply's header and body.
@@ -136,7 +120,6 @@ class Commands:
             self._waiting = WaitingShell(self.enclosure.launcher, self._env)
         elif self._shell == "persistent":
             self._lasting = LastingShell(self.enclosure, self._env, self._channel, self._memory)
-        self._prepared = PreparedShell(self.enclosure, self._env)
 
     def _enter(self, request: dict[str, Any]) -> None:
         """Changes to the folder of a command, but for a shell that is in one already."""
@@ -151,18 +134,13 @@ class Commands:
             self.go_home()
 
     def _run_somewhere(self, request: dict[str, Any], body: bytes, started: float) -> Reply:
-        if self._lasting is not None:
-            if request["is_plain"]:
-                return self._lasting.run(request, body, started)
-        elif not self._prepared.is_there():
+        if self._lasting is None:
             return self._watch(self._start(request, body), request, started)
-        elif request["cwd"] == self._home and not request["env"]:
-            shell = self._prepared.take(*_parted(request, body))
-            if shell is not None:
-                return self._watch(shell, request, started)
+        if request["is_plain"]:
+            return self._lasting.run(request, body, started)
         with self.stopped():
             kept = self.enclosure.processes.pids()
-            if self._lasting is not None and self._are_too_many(kept):
+            if self._are_too_many(kept):
                 self._lasting.end("left no room for another process")
                 kept = frozenset()
             return self._watch(self._start(request, body), request, started, kept)

@@ -133,9 +133,6 @@ def _answer_next(
 def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
     if request["op"] == "run":
         return runner.run(request, body)
-    if request["op"] == "prepare":
-        runner.prepare(request, body)
-        return _DONE, b""
     try:
         runner.go_home()
         if request["op"] == "read":

@@ -79,65 +79,6 @@ class WaitingShell:
             raise
 
 
-class PreparedShell:
-    """A bash that has begun with a command that the owner is expected to run.
-
-    It may wait for the rest of its standard input.
-    """
-
-    def __init__(self, enclosure: Enclosure, env: Mapping[bytes, bytes]) -> None:
-        self._enclosure = enclosure
-        self._env = env
-        self._bash: Bash | None = None
-        self._writer = -1
-        self._expected = (b"", b"")
-
-    def start(self, command: bytes, stdin: bytes) -> None:
-        """Starts it in place of another.
-
-        Args:
-            command: Its text.
-            stdin: The beginning of its standard input.
-
-        Raises:
-            OSError: bash could not be started.
-        """
-        self.end()
-        reader, self._writer = spawn.pipe()
-        self._expected = command, stdin[: os.write(self._writer, stdin)]
-        try:
-            self._bash = spawn.fresh(self._enclosure.launcher, command, self._env, reader)
-        except OSError:
-            os.close(self._writer)
-            raise
-
-    def is_there(self) -> bool:
-        """Whether one exists, which other commands must spare."""
-        return self._bash is not None
-
-    def take(self, command: bytes, stdin: bytes) -> Bash | None:
-        """Hands over all that a command reads to the bash that began with it, and returns that.
-
-        None where this is another command, or the bash has ended meanwhile.
-        """
-        expected, written = self._expected
-        if self._bash is None or command != expected or not stdin.startswith(written):
-            return None
-        if not self._bash.is_running():
-            self.end()
-            return None
-        bash, self._bash = self._bash, None
-        return bash.feed(*bash.feeds, Feed(self._writer, stdin[len(written) :]))
-
-    def end(self) -> None:
-        """Ends it and all other processes, if it exists."""
-        bash, self._bash = self._bash, None
-        if bash is not None:
-            self._enclosure.processes.end()
-            bash.close()
-            os.close(self._writer)
-
-
 class LastingShell:
     """A bash that runs command after command, and their background processes.
 

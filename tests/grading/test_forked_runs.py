@@ -1,0 +1,107 @@
+"""Tests in a fork of an interpreter that has imported pytest: as in a new one, and as sealed."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cart_task import TASK
+from sandbox_scene import BACKEND
+
+from coding_gym.grade import TestStatus
+from coding_gym.grading.supervision import run_tests
+from coding_gym.grading.tree import TestTree
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.workspace import TemplateStore
+
+_FACTS = """\
+import gc, json, multiprocessing, os, random, signal, subprocess, sys, time
+
+def is_open(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+def test_facts():
+    threads = len(os.listdir("/proc/self/task"))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        lengths = pool.map(len, ["ab"])
+    facts = dict(
+        argv=sys.argv, path=sys.path, executable=sys.executable, prefix=sys.prefix,
+        is_plain=not sys.dont_write_bytecode, hash=hash("text"), environment=dict(os.environ),
+        folder=os.getcwd(), zone=time.tzname, leads_session=os.getpid() == os.getsid(0),
+        main=sorted(vars(sys.modules["__main__"])), collects=gc.isenabled(), lengths=lengths,
+        encodings=[sys.stdout.encoding, sys.getfilesystemencoding()],
+        descriptors=[n for n in range(100) if is_open(n)], failed=subprocess.call(["false"]),
+        signals=[signal.getsignal(n).name for n in (signal.SIGCHLD, signal.SIGPIPE)],
+        threads=threads, limits=open("/proc/self/limits").read(),
+        status=[line for line in open("/proc/self/status") if line[:3] in ("Cap", "NoN", "Sec")],
+        is_new="here" not in vars(json), warm="_preload_pytest" in sys.modules,
+    )
+    json.here = True
+    with open("facts", "w") as file:
+        json.dump(dict(facts, random=random.random()), file)
+"""
+_SEARCH = """\
+import re
+
+def test_memory_holds_no_secret():
+    secret = re.compile(b'"fra' + b'me": "[0-9a-f]{32}"')
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as memory:
+        for line in maps:
+            limits, rights = line.split()[:2]
+            if rights[0] == "r" and "[v" not in line:
+                start, end = (int(text, 16) for text in limits.split("-"))
+                memory.seek(start)
+                assert not secret.search(memory.read(end - start))
+"""
+
+
+@pytest.fixture(scope="module")
+def spec() -> SandboxSpec:
+    return TestTree(TASK, TemplateStore().get(TASK), "namespace", 60).spec
+
+
+def _statuses(spec: SandboxSpec, text: str) -> dict[str, TestStatus]:
+    with BACKEND.open(spec) as sandbox:
+        sandbox.write_file("test_x.py", text.encode())
+        report = run_tests(sandbox, ["test_x.py"], timeout_s=60, has_own_pytest=False)
+        assert report is not None
+        return dict(report.statuses)
+
+
+def _facts(spec: SandboxSpec, files: dict[str, str]) -> dict[str, Any]:
+    with BACKEND.open(spec) as sandbox:
+        for path, text in {**files, "test_x.py": _FACTS}.items():
+            sandbox.write_file(path, text.encode())
+        report = run_tests(sandbox, ["test_x.py"], timeout_s=60, has_own_pytest=False)
+        assert report is not None
+        assert set(report.statuses.values()) == {TestStatus.PASSED}, report.messages
+        return json.loads(sandbox.read_file("facts"))
+
+
+def test_a_fork_finds_what_a_new_interpreter_finds(spec: SandboxSpec) -> None:
+    fork, again, new = _facts(spec, {}), _facts(spec, {}), _facts(replace(spec, preload=()), {})
+    assert (fork.pop("warm"), again.pop("warm"), new.pop("warm")) == (True, True, False)
+    assert len({facts.pop("random") for facts in (fork, again, new)}) == 3
+    assert fork == again == new
+
+
+def test_a_module_of_the_tree_that_hides_one_of_pytests_makes_the_run_cold(
+    spec: SandboxSpec,
+) -> None:
+    assert not _facts(spec, {"pluggy.py": ""})["warm"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"install_commands": ("pip --version",)}, {"runner": "unittest"}]
+)
+def test_only_our_own_pytest_is_preloaded(change: dict[str, Any]) -> None:
+    tree = TestTree(replace(TASK, **change), TemplateStore().get(TASK), "namespace", 60)
+    assert tree.spec.preload == ()
+
+
+def test_the_memory_of_the_tests_holds_no_secret_of_the_supervisor(spec: SandboxSpec) -> None:
+    assert _statuses(spec, _SEARCH) == {"test_x.py::test_memory_holds_no_secret": TestStatus.PASSED}
