@@ -1,101 +1,86 @@
-"""How long a grade's tests take, warm and cold, against ``python -m pytest`` in the same sandbox.
+"""What a grade costs, against a cold ``python -m pytest`` of the same tests by hand.
 
-    python benchmarks/bench_grading.py --rounds 30
+    python benchmarks/bench_grading.py --rounds 50
 
-The file has 20 tests that do next to nothing, so that what is measured is the way there. *Warm* is
-a run for which `coding_gym.grading.start_ahead` was called while the policy thought; *cold* one
-for which nothing was. A warm run saves waiting, not work: the same process imports pytest either
-way, only earlier. A repair is run three times, and only the first run is warm.
+*By hand* is one run, in an open sandbox that holds the patch, of the files that the grade runs. Of
+each bundled task that is measured, one wrong patch and the right one are graded, by turns with runs
+by hand. CPU time is that of the whole machine (``/proc/stat``), as work is done in processes that
+nobody waits for, so nothing else should run meanwhile. The tasks have six tests of their bug or
+more, so that a grade needs no short rounds.
 """
 
 import argparse
-import time
-from functools import partial
+import os
+import statistics
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from figures import RESULTS, Figure, at_least, keep, median, progress, ratio, show, timed_ms
 
-from coding_gym.grading import grade, start_ahead
-from coding_gym.grading.supervision import prepare_tests, run_tests
+from coding_gym import load_tasks
+from coding_gym.grading import grade
 from coding_gym.patch import Patch
-from coding_gym.sandbox import get_backend, open_sandbox
-from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.task import FilesTree, Task
-from coding_gym.workspace import Template, TemplateStore
+from coding_gym.sandbox import Sandbox, get_backend, open_sandbox
+from coding_gym.task import Task
+from coding_gym.workspace import Template, TemplateStore, apply_patch
 
-_TESTS = "tests/test_squares.py"
-_BROKEN = "def square(x):\n    return x * x + 1\n"
-_HALF = "def square(x):\n    return x * x if x < 10 else 0\n"
-_FIXED = "def square(x):\n    return x * x\n"
-_CASES = "".join(f"\n\ndef test_{x}():\n    assert square({x}) == {x * x}\n" for x in range(20))
-_THOUGHT_S = 1.5  # between two turns; the process has long been ready then
-
-TASK = Task(
-    task_id="squares",
-    tree=FilesTree({"squares.py": _BROKEN}),
-    problem_statement="square(3) is 10",
-    gold_patch=Patch.between({"squares.py": _BROKEN}, {"squares.py": _FIXED}).text,
-    test_patch=Patch.between({}, {_TESTS: f"from squares import square\n{_CASES}"}).text,
-    fail_to_pass=tuple(f"{_TESTS}::test_{x}" for x in range(20)),
-    created_at="2024-01-01T00:00:00Z",
+_TASKS = (
+    *("bourse-lost-places", "braid-twin-blocks", "crate-foreign-clocks"),
+    *("inkwell-twin-anchors", "postbox-late-ack", "slate-guest-book"),
 )
+_WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
+_CHALLENGE = "resolved"
+_TICK_MS = 1e3 / os.sysconf("SC_CLK_TCK")
 
 
-def runs(template: Template, rounds: int) -> list[Figure]:
-    """Measures one run of the tests in a sandbox that holds them."""
-    samples: dict[str, list[float]] = {"warm": [], "cold": [], "pytest": []}
-    for number in range(rounds + 1):
-        with open_sandbox(template.spec) as sandbox:
-            prepare_tests(sandbox, has_own_pytest=False)
-            sandbox.write_file(_TESTS, f"from squares import square\n{_CASES}".encode())
-            sandbox.write_file("squares.py", _FIXED.encode())
-            time.sleep(_THOUGHT_S)
-            took = {
-                "warm": timed_ms(partial(_run, sandbox)),
-                "cold": timed_ms(partial(_run, sandbox)),
-                "pytest": timed_ms(partial(_bare, sandbox)),
-            }
-        if number:  # the first one fills caches
-            for name, value in took.items():
-                samples[name].append(value)
-    return [
-        ratio("warm run / `python -m pytest`", samples["warm"], samples["pytest"], 0.45),
-        ratio("cold run / `python -m pytest`", samples["cold"], samples["pytest"]),
-        median("`python -m pytest`, 20 tests", samples["pytest"], "ms", None),
-        median("warm run", samples["warm"], "ms", None),
-    ]
+def _busy_ms() -> float:
+    """Returns the CPU time of all processes and the kernel since the machine's start."""
+    text = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    user, nice, system, _, _, irq, softirq = (int(word) for word in text.split()[1:8])
+    return (user + nice + system + irq + softirq) * _TICK_MS
 
 
-def _run(sandbox: Sandbox) -> None:
-    report = run_tests(sandbox, [_TESTS], timeout_s=60, has_own_pytest=False)
-    assert report is not None
-    assert len(report.statuses) == 20
+class _Meter:
+    """Wall and CPU milliseconds of a piece of work that is measured again and again."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.wall_ms: list[float] = []
+        self.cpu_ms: list[float] = []
+
+    def measure(self) -> None:
+        before = _busy_ms()
+        self.wall_ms.append(timed_ms(self._work))
+        self.cpu_ms.append(_busy_ms() - before)
 
 
-def _bare(sandbox: Sandbox) -> None:
-    assert sandbox.run(f"python -m pytest {_TESTS}").ok
+def _measured(task: Task, template: Template, rounds: int) -> dict[str, _Meter]:
+    gold = Patch(task.gold_patch)
 
+    def by_hand(sandbox: Sandbox) -> Callable[[], object]:
+        paths = " ".join(sorted({test.partition("::")[0] for test in task.expected_tests}))
+        return lambda: sandbox.run(f"python -m pytest -q {paths}")
 
-def grades(template: Template, rounds: int) -> list[Figure]:
-    """Measures whole grades: sandboxes, patch, challenge, verdict."""
-    figures = []
-    for what, source in (("half a repair", _HALF), ("a repair, run three times", _FIXED)):
-        patch = Patch.between({"squares.py": _BROKEN}, {"squares.py": source})
-        warm, cold, ahead = [], [], []
-        for number in range(rounds + 1):
-            start = time.perf_counter()
-            waiting = start_ahead(TASK, template)
-            opened_ms = (time.perf_counter() - start) * 1e3
-            time.sleep(_THOUGHT_S)
-            one = timed_ms(partial(grade, TASK, template, patch, warm=waiting))
-            other = timed_ms(partial(grade, TASK, template, patch))
-            if number:
-                warm.append(one)
-                cold.append(other)
-                ahead.append(opened_ms)
-        figures.append(ratio(f"grade of {what}: warm / cold", warm, cold))
-        figures.append(median(f"grade of {what}, warm", warm, "ms", None))
-    return [*figures, median("opening ahead of a grade", ahead, "ms", None)]
+    with ExitStack() as stack:
+        sandboxes = []
+        for patch in (_WRONG, gold):
+            sandbox = stack.enter_context(open_sandbox(template.spec))
+            apply_patch(sandbox, Patch(task.test_patch))
+            apply_patch(sandbox, patch)
+            sandboxes.append(sandbox)
+        meters = {
+            "wrong by hand": _Meter(by_hand(sandboxes[0])),
+            "wrong": _Meter(lambda: grade(task, template, _WRONG, challenge=_CHALLENGE)),
+            "right by hand": _Meter(by_hand(sandboxes[1])),
+            "right": _Meter(lambda: grade(task, template, gold, challenge=_CHALLENGE)),
+        }
+        assert not grade(task, template, _WRONG, challenge=_CHALLENGE).resolved
+        assert grade(task, template, gold, challenge=_CHALLENGE).resolved
+        for _ in range(rounds):
+            for meter in meters.values():
+                meter.measure()
+    return meters
 
 
 def main() -> None:
@@ -103,14 +88,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=at_least(1), default=30, help="of each (default 30)")
+    parser.add_argument("--rounds", type=at_least(1), default=50, help="of each (default 50)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder (default: results)")
     options = parser.parse_args()
-    template = TemplateStore().get(TASK)
-    progress("runs of the tests")
-    figures = runs(template, options.rounds)
-    progress("whole grades")
-    figures += grades(template, options.rounds)
+    store = TemplateStore()
+    wall: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {}
+    # Ticks are of 10 ms: the mean of many rounds of a task is one sample of its CPU time.
+    for task in load_tasks(task_ids=_TASKS):
+        progress(task.task_id)
+        for name, meter in _measured(task, store.get(task), options.rounds).items():
+            wall.setdefault(name, []).append(statistics.median(meter.wall_ms))
+            cpu.setdefault(name, []).append(statistics.fmean(meter.cpu_ms))
+    figures: list[Figure] = [
+        ratio("CPU of a failing grade / by hand", cpu["wrong"], cpu["wrong by hand"], 0.6),
+        ratio("CPU of a passing grade / by hand", cpu["right"], cpu["right by hand"], 1.6),
+        ratio("time of a failing grade / by hand", wall["wrong"], wall["wrong by hand"]),
+        ratio("time of a passing grade / by hand", wall["right"], wall["right by hand"], 1.3),
+        median("time of a failing grade", wall["wrong"], "ms", None),
+        median("time of a passing grade", wall["right"], "ms", None),
+        median("time of the tests by hand", wall["right by hand"], "ms", None),
+    ]
     show(figures)
     keep("bench_grading", figures, options.results, backend=get_backend().name)
 
