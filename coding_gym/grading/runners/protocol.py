@@ -1,7 +1,7 @@
 """What the grader asks of a test runner."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from coding_gym.grading.report import RunReport
 from coding_gym.sandbox.protocol import Sandbox

@@ -78,7 +78,6 @@ class UnittestRunner:
         """Returns the methods that the expected ids name, whatever their spelling."""
         return methods(task.expected_tests, files, self._roots(task))
 
-
     def run(
         self, sandbox: Sandbox, task: Task, paths: tuple[str, ...], *, timeout_s: float
     ) -> RunReport | None:
