@@ -227,6 +227,7 @@ def _main() -> None:
         "tail": tail.decode("utf-8", "replace"),
     }
     _say(f"{frame} {json.dumps(verdict)}")
+    os._exit(0)  # what an interpreter does at its end takes as long as some suites
 
 
 if __name__ == "__main__":
