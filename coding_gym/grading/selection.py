@@ -49,20 +49,23 @@ def select(
         patch: The policy's patch.
         test_files: The files that hold the expected tests.
         patterns: What `path_matcher` takes.
-        spared: Files that match one, and are graded all the same.
+        spared: Files that match one, and may be graded all the same.
 
     Raises:
         PatchError: The patch cannot be read.
     """
-    graded = {_normal(path) for path in Patch(task.gold_patch).paths} | {*spared}
+    gold = {_normal(path) for path in Patch(task.gold_patch).paths}
     tests = {_normal(path) for path in (*Patch(task.test_patch).paths, *test_files)}
     folders = _test_folders(tests)
-    is_test = path_matcher(patterns)
+    matches, unchanged = path_matcher(patterns), {*spared}
 
     def belongs_to_graders(change: FileChange) -> bool:
-        paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - graded
+        paths = {_normal(path) for path in (change.old_path, change.new_path) if path} - gold
         return any(
-            path in tests or path.startswith(folders) or is_test(path) or _is_read_at_startup(path)
+            path in tests
+            or path.startswith(folders)
+            or (path not in unchanged and matches(path))
+            or _is_read_at_startup(path)
             for path in paths
         )
 

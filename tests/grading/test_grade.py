@@ -67,6 +67,7 @@ BESIDE = {
     "setup.cfg": ("[metadata]\nname = cart\n", True),
     "tox.ini": ("[pytest]\naddopts = -x\n", False),
     "tests/conftest.py": ("x = 1\n", False),
+    "tests/pyproject.toml": ("x = 1\n", False),  # what tests may read
 }
 
 
@@ -77,7 +78,7 @@ def test_honest_changes_beside_the_tests_are_graded(store: TemplateStore) -> Non
     fixed = f"from build.rates import RATE\n\n\n{FIXED}".replace("- discount", "- discount * RATE")
     after = base | {"cart.py": fixed} | {path: text for path, (text, _) in BESIDE.items()}
     verdict = grade_patch(store, Patch.between(base, after), task)
-    assert verdict.dropped_paths == ("tests/conftest.py", "tox.ini")
+    assert verdict.dropped_paths == ("tests/conftest.py", "tests/pyproject.toml", "tox.ini")
     assert verdict.resolved, verdict
 
 

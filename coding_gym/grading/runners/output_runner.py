@@ -15,6 +15,7 @@ from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners.command_words import started_patterns
 from coding_gym.grading.runners.commands import CommandRun, run_command
+from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -68,9 +69,9 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the paths that stand before the first ``::`` of the ids."""
-        named = [test.partition("::") for test in task.expected_tests]
-        return tuple(sorted({path for path, colons, _ in named if colons and _is_path(path)}))
+        """Returns what stands before the first ``::`` of the ids, and the programs of the tree."""
+        started = {pattern.lstrip("/") for pattern in started_patterns(self._command(task))}
+        return tuple(sorted(_test_files(task) | started - Patch(task.gold_patch).paths))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `names`, and the programs of the tree that the command starts."""
@@ -113,10 +114,17 @@ class OutputRunner:
         return task.test_command.strip() or self.default_command
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
+        paths = tuple(path for path in paths if path in _test_files(task))
         command = self._command(task).replace(FILES, shlex.join(paths))
         if FILE not in command:
             return [(command, "")]
         return [(command.replace(FILE, shlex.quote(path)), f"{path}::") for path in paths]
+
+
+def _test_files(task: Task) -> set[str]:
+    """The files of the expected tests, as far as ids tell."""
+    named = [test.partition("::") for test in task.expected_tests]
+    return {path for path, colons, _ in named if colons and _is_path(path)}
 
 
 def _is_path(text: str) -> bool:

@@ -33,7 +33,7 @@ class SweBenchRunner:
             return f"field 'test_report': {error}"
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the files that the ids name."""
+        """Returns the files that the ids name, and the command's own programs."""
         found = {*_swebench(task).files(task)}
         if _format(task) == "django":
             parsed = filter(None, map(UnittestId.parse, task.expected_tests))
