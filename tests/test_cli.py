@@ -58,7 +58,7 @@ def test_tasks_do_not_steer_the_terminal(tiny_row: dict[str, Any], tmp_path: Pat
 def test_an_episode_is_played_and_kept(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     text = run("play", "--source", rows, "--agent", "gold", "--out", str(out))
-    assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass"
+    assert text.splitlines()[-1] == "shapes-area: resolved: all 3 expected tests pass (value 2)"
     assert "$ echo" in text
     (trajectory,) = read_trajectories(out)
     assert trajectory.total_reward == 1.0

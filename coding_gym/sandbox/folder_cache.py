@@ -199,7 +199,7 @@ def remove_leftovers(folder: Path) -> int:
             suppress(Timeout),
             key_lock(folder, stem.rpartition(".")[0] or stem).acquire(timeout=0),
         ):
-            remove_folder(left)
+            left.unlink() if left.is_file() else remove_folder(left)
             count += 1
     return count
 

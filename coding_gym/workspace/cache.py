@@ -20,8 +20,9 @@ from coding_gym.workspace.environment import BUILD_LOG
 # Folders of the cache; docs/environments.md says what each holds.
 KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("mirrors", "downloads", "logs", "views"),
+    *("mirrors", "downloads", "logs", "views", "plans"),
 )
+_FILES = ("logs", "plans")
 # Written to by the build of the environment of the same key.
 _OF_ENVIRONMENTS = ("downloads", "logs")
 
@@ -211,9 +212,9 @@ def _remove(folder: Path, entry: CacheEntry) -> bool:
 
 
 def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
-    uses, is_file = CacheUses(root), kind == "logs"
+    uses, is_file = CacheUses(root), kind in _FILES
     for path in (root / kind).iterdir() if (root / kind).is_dir() else ():
-        if path.name.endswith(PARTIAL) or path.is_dir() == is_file:
+        if path.name.endswith((PARTIAL, ".lock")) or path.is_dir() == is_file:
             continue
         try:
             used = path.with_name(f"{path.name}{USED}")

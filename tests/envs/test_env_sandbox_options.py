@@ -22,7 +22,7 @@ COUNTS = (
     "--- /dev/null\n+++ b/test_limits.py\n@@ -0,0 +1,6 @@\n"
     "+import resource\n+\n+\n"
     "+def test_files():\n"
-    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1100\n"
+    "+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 1999\n"  # and the report's
     "+    open('mark', 'w').close()\n"
 )
 
@@ -34,7 +34,7 @@ def test_grading_has_the_limits_it_needs(tiny_row: dict[str, Any], make_env: Mak
         "PASS_TO_PASS": [],
     }
     rewards = []
-    for sandbox in ("auto", FEW_FILES, {"limits": {"num_open_files": 1100}}):
+    for sandbox in ("auto", FEW_FILES, {"limits": {"num_open_files": 2000}}):
         env = make_env(tasks=[row], sandbox=sandbox)
         env.reset()
         env.step(FIX)
