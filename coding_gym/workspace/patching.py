@@ -22,16 +22,10 @@ from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRA
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
-_TIMEOUT_S = 120.0
+TIMEOUT_S = 120.0
 
 
-def diff(
-    sandbox: Sandbox,
-    template: Template,
-    *,
-    named: Iterable[str] = (),
-    timeout_s: float = _TIMEOUT_S,
-) -> Patch:
+def diff(sandbox: Sandbox, template: Template, *, named: Iterable[str] = ()) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
     New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
@@ -42,7 +36,6 @@ def diff(
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
         named: Paths that are in the diff although the base's ``.gitignore`` names them.
-        timeout_s: How long it may take.
 
     Raises:
         PatchError: A changed file or the patch is larger than `MAX_PATCH_BYTES`, it takes too long,
@@ -51,7 +44,7 @@ def diff(
         SandboxError: The sandbox is closed or died.
     """
     stdin = "".join(f"{path}\0" for path in named).encode("utf-8", "surrogateescape")
-    output = _run_indexed(sandbox, template, DIFF, timeout_s, stdin)
+    output = _run_indexed(sandbox, template, DIFF, stdin)
     try:
         data = base64.b64decode(output)
     except ValueError as error:  # of an image's git that a policy replaced
@@ -61,7 +54,7 @@ def diff(
 
 def is_changed(sandbox: Sandbox, template: Template) -> bool:
     """Returns whether `diff` would give a patch that is not empty; raises as it does."""
-    return bool(_run_indexed(sandbox, template, IS_CHANGED, _TIMEOUT_S).strip())
+    return bool(_run_indexed(sandbox, template, IS_CHANGED).strip())
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
@@ -86,21 +79,19 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
     result = sandbox.run(
-        APPLY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
+        APPLY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
     )
     if not result.ok:
-        raise _failure(result, "the patch does not apply", _TIMEOUT_S)
+        raise _failure(result, "the patch does not apply")
 
 
-def _run_indexed(
-    sandbox: Sandbox, template: Template, script: str, timeout_s: float, stdin: bytes = b""
-) -> str:
+def _run_indexed(sandbox: Sandbox, template: Template, script: str, stdin: bytes = b"") -> str:
     """Runs a script that works on an index of the working tree, and returns its output."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
     places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
-        timeout_s=timeout_s,
+        timeout_s=TIMEOUT_S,
         max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8,  # of base64
         cwd="/",
         env=ENV | places | {"CG_MAX": str(MAX_PATCH_BYTES)},
@@ -109,7 +100,7 @@ def _run_indexed(
     if result.timed_out:  # the script was killed before it could clean up
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
     if not result.ok:
-        failure = _failure(result, "cannot compute the patch", timeout_s)
+        failure = _failure(result, "cannot compute the patch")
         # In an image a policy may remove programs that were there when the template was made.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
@@ -121,13 +112,11 @@ def _places(sandbox: Sandbox) -> dict[str, str]:
     return {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
 
 
-def _failure(
-    result: ExecResult, wanted: str, timeout_s: float
-) -> PatchError | MissingDependencyError:
+def _failure(result: ExecResult, wanted: str) -> PatchError | MissingDependencyError:
     full = [line for line in result.output.splitlines() if "No space left on device" in line]
     said = git_complaint("\n".join(full) or result.output)
     if result.timed_out:
-        return PatchError(f"{wanted}: it took more than {timeout_s:g} s")
+        return PatchError(f"{wanted}: it took more than {TIMEOUT_S:g} s")
     if result.exit_code == NO_PROGRAM:
         return MissingDependencyError(
             f"{wanted}: {said}; git and findutils must be installed below /usr, "

@@ -29,13 +29,11 @@ sys.exit({function}())
 # A module of the layer: an interpreter that has imported it can run tests at once.
 PRELOAD = "_preload_pytest"
 _PRELOAD_SOURCE = """\
-import importlib
-
 import pytest
 from _pytest.config import default_plugins
 
 for name in default_plugins:
-    importlib.import_module("_pytest." + name)
+    __import__("_pytest." + name)
 """
 
 

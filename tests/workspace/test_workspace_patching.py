@@ -158,9 +158,13 @@ def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
         diff(sandbox, template)
 
 
-def test_a_timeout_is_an_error_that_leaves_nothing(sandbox: Sandbox, template: Template) -> None:
+def test_a_timeout_is_an_error_that_leaves_nothing(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patching, "TIMEOUT_S", 1e-6)
     with pytest.raises(PatchError, match="took more than"):
-        diff(sandbox, template, timeout_s=1e-6)
+        diff(sandbox, template)
+    monkeypatch.undo()
     assert sandbox.run("ls -A /tmp").output == ""
 
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.sandbox.zygote import files, packing, preloaders, wire
@@ -121,13 +121,19 @@ def _answer_next(
     """Waits for a request of the owner and answers it; see `serve`."""
     runner.rest()
     text, body = wire.receive_single(channel, max_body_bytes=_MAX_BODY_BYTES)
-    request = wire.parse(text)
+    request = _parsed(text)
     operation = operations.get(request["op"])
     if operation is not None:
         operation(channel)
         return
     header, answer = _answer(request, body, runner)
     channel.sendall(wire.pack_text(header, answer))
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: bytes) -> dict[str, Any]:
+    """Returns a request, most often equal to the last one; never to be changed."""
+    return wire.parse(text)
 
 
 def _answer(request: dict[str, Any], body: bytes, runner: Commands) -> Reply:
