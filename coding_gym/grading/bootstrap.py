@@ -82,7 +82,7 @@ def _main() -> None:
     exec(compile(start["program"], "<program>", "exec"), program)  # noqa: S102 — a text of ours
     config = json.loads(sys.stdin.buffer.read().decode())
     _silence_stdin()
-    importlib.invalidate_caches()  # a run that was prepared may have waited for its tree
+    importlib.invalidate_caches()  # those of a fork are older than the tree
     descriptor = _above_the_limit(start["descriptor"], config["lowest"])
     reporter = Reporter(descriptor, config["nonce"])
     reporter.send("ready", program["VERSION"])

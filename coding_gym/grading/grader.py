@@ -33,7 +33,7 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 CHALLENGES = ("resolved", "passed")
-"""What is challenged: patches with which all tests pass, or every test that passes."""
+"""The patches that are challenged: those with which all tests pass, or any of the bug's."""
 
 _GOLD_FACTOR = 10.0
 _UNSTEADY = "it passed in one run, and not in another that asked the same"
@@ -190,8 +190,9 @@ class _Challenge:
     """The challenge of one patch.
 
     Attributes:
-        passed: Tests that passed as the plan wants it, though the first run does not say so.
-        failed: Tests that did not pass, though the first run says so, and why.
+        passed: Tests that count as passed, although the first run does not report them so.
+        failed: Tests that count as failed, although the first run reports them passed, by name
+            with the reason.
     """
 
     task: Task
@@ -204,7 +205,7 @@ class _Challenge:
     failed: dict[str, str] = field(default_factory=dict)
 
     def verdict(self, challenge: str) -> Grade:
-        """Returns the grade, after as many rounds as it takes."""
+        """Returns the grade after a round for all tests, and further ones for those of the bug."""
         suite = _suite(self.task, self.first)
         if not self.plan.is_calibrated:
             self.plan = read_plan(self.task, suite)
@@ -242,7 +243,7 @@ class _Challenge:
         return has_passed or test in self.plan.unstable
 
     def _add_passed(self, suite: Suite, run: Run, negated: Unit) -> None:
-        """Notes the unstable tests that a run passed, and tests that failed as they are to."""
+        """Records unstable tests that passed in a run, and expected failures that failed."""
         for test in self.plan.unstable:
             is_plain = suite.places.get(test, negated).isdisjoint(negated)
             if is_plain and run.status(test) is TestStatus.PASSED:
@@ -252,7 +253,7 @@ class _Challenge:
             self.passed.update(xfailed)
 
     def _refuse_changed(self, suite: Suite) -> None:
-        """Fails tests that lie in a file which is repaired, and that the patch changes."""
+        """Fails tests that the patch itself changes, in files that the gold patch changes too."""
         for test, places in suite.places.items():
             known = [place for place in places if place in self.plan.negations]
             if any(suite.digest(p) != self.plan.negations[p].digest for p in known):
@@ -265,7 +266,7 @@ class _Challenge:
         units: Sequence[Unit],
         only: Collection[str] = (),
     ) -> Grade | None:
-        """Makes two runs at the same time; a grade where they settle it."""
+        """Makes the two runs of a round; returns a grade if they decide it, else None."""
         if not tests:
             return None
         negations = {

@@ -115,7 +115,7 @@ def supervise(
 
 
 def _beginning(program: str, environment: Mapping[str, str]) -> bytes:
-    """Returns what the supervisor reads first, to start the test process; it holds no secret."""
+    """Returns the first part of the supervisor's input, which holds no secret."""
     start = {
         "framework": _FRAMEWORKS.get(program, ""),
         "loader": _LOADER,

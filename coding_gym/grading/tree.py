@@ -29,7 +29,7 @@ def _free_second_try() -> None:
     _second_try = threading.Lock()
 
 
-# A fork may come while another thread holds the lock, which nobody would then release in the child.
+# At a fork another thread may hold the lock; the child has no thread that would release it.
 os.register_at_fork(after_in_child=_free_second_try)
 
 
@@ -49,7 +49,7 @@ class Run:
 
     @property
     def forgery(self) -> str:
-        """Returns how it is known that the run was tampered with, or ""."""
+        """Returns the evidence of tampering, or ""."""
         if self.report is not None and self.report.is_forged:
             return "something else than the reporter wrote to the report"
         return "the test files were changed while the tests ran" if self.is_edited else ""
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def is_final(self) -> bool:
-        """Whether a second try could not help: it was neither lost nor short of CPU time."""
+        """Whether a second try is pointless: the run was neither lost nor short of CPU time."""
         if self.forgery:
             return True
         return self.report is not None and not (self.report.timed_out and self.report.is_starved)
