@@ -5,8 +5,8 @@
 *By hand* is one run, in an open sandbox that holds the patch, of the files that the grade runs. Of
 each bundled task that is measured, one wrong patch and the right one are graded, by turns with runs
 by hand. CPU time is that of the whole machine (``/proc/stat``), as work is done in processes that
-nobody waits for, so nothing else should run meanwhile. The tasks have six tests of their bug or
-more, so that a grade needs no short rounds.
+nobody waits for, so nothing else should run meanwhile. The tasks have six functions or more that
+test their bug, so that a grade needs no short rounds.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template, TemplateStore, apply_patch
 
 _TASKS = (
-    *("bourse-lost-places", "braid-twin-blocks", "crate-foreign-clocks"),
-    *("inkwell-twin-anchors", "postbox-late-ack", "slate-guest-book"),
+    *("bourse-lost-places", "braid-torn-chapter", "crate-second-journey"),
+    *("inkwell-crossing-notes", "postbox-late-ack", "slate-guest-book"),
 )
 _WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
 _CHALLENGE = "resolved"

@@ -4,8 +4,9 @@ Run it by ``python benchmarks/bench_vector.py``. Each is measured in a process o
 memory is its own too. It prints a table, and one JSON line with everything when ``--json`` is
 given. Machines are noisy: compare ratios, not milliseconds.
 
-"graded/s" are episodes of about six turns that end with a changed tree and so with hidden tests,
-played in step, and by ``send`` and ``recv``.
+"graded/s" are episodes of nine commands and a submit, of which every other one repairs its task,
+played in step, and by ``send`` and ``recv``. ``PYTHONPATH`` picks another checkout of the package,
+and ``--backend`` another sandbox.
 
 Memory is the proportional set size (PSS) of the process and all its descendants: zygotes and
 sandboxes count, and what processes share counts once.
@@ -28,7 +29,9 @@ import gymnasium as gym
 import numpy as np
 from bench_core import machine
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from sandbox_steps import spawned_per_s
 
+from coding_gym import load_tasks
 from coding_gym.vector import CodingRepairVectorEnv, make_vec
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
@@ -42,20 +45,26 @@ def shell(command: str) -> str:
 TRUE = shell("true")
 CHANGE = shell("echo 'found nothing yet' > notes.txt")  # a changed tree is graded
 LOOKS = [shell("ls -R"), shell("git status --short"), shell("grep -rn def . | head -50")]
+NUM_COMMANDS = 9
 SUBMIT = '{"name": "submit", "arguments": {}}'
-ENV: dict[str, Any] = {"max_turns": 100_000, "disable_env_checker": True}
+ENV: dict[str, Any] = {"max_turns": 100_000}
 
 
 def single() -> gym.Env[Any, Any]:
     """Returns one env."""
-    return gym.make("coding_gym:CodingRepair-v0", **ENV)
+    return gym.make("coding_gym:CodingRepair-v0", disable_env_checker=True, **ENV)
+
+
+def native(num_envs: int, *, prefetch: bool = False) -> CodingRepairVectorEnv:
+    """Returns the vector env of this package."""
+    return make_vec(num_envs, prefetch=prefetch, **ENV)
 
 
 MAKERS: dict[str, Callable[[int], AnyVectorEnv]] = {
     "one in a loop": lambda _: SyncVectorEnv([single]),
     "AsyncVectorEnv": lambda num: AsyncVectorEnv([single] * num),
-    "native": partial(make_vec, max_turns=ENV["max_turns"]),
-    "native, prefetch": partial(make_vec, max_turns=ENV["max_turns"], prefetch=True),
+    "native": native,
+    "native, prefetch": partial(native, prefetch=True),
 }
 
 
@@ -100,49 +109,74 @@ def steps_per_s(env: AnyVectorEnv, rounds: int) -> float:
     return rounds * env.num_envs / timed_s(lambda: [env.step(actions) for _ in range(rounds)])
 
 
+def of_spawners(env: AnyVectorEnv) -> dict[str, float]:
+    """Returns steps per second as shares of what two processes spawn that only spawn."""
+    shares: dict[str, list[float]] = {"right_after_reset": [], "later": []}
+    for _ in range(5):
+        env.reset()
+        soon, later, bare = steps_per_s(env, 3), steps_per_s(env, 10), spawned_per_s(1.0)
+        shares["right_after_reset"].append(soon / bare)
+        shares["later"].append(later / bare)
+    return {f"of_spawners_{name}": round(statistics.median(s), 2) for name, s in shares.items()}
+
+
 class Policy:
-    """Changes the tree, looks around for a few turns, and submits; the same for the same seed."""
+    """Nine commands and a submit; in every other episode the first of them repairs the task."""
 
     def __init__(self, num_envs: int) -> None:
-        self._rngs = [np.random.default_rng(index) for index in range(num_envs)]
+        self._golds = {task.task_id: task.gold_patch for task in load_tasks()}
+        self._num_episodes = list(range(num_envs))
 
-    def act(self, index: int, turn: int) -> str:
+    def act(self, index: int, turn: int, task_id: str) -> str:
         """Returns the next action of one env."""
-        if turn == 0:
+        if turn > 0:
+            return SUBMIT if turn >= NUM_COMMANDS else LOOKS[turn % len(LOOKS)]
+        self._num_episodes[index] += 1
+        if self._num_episodes[index] % 2:
             return CHANGE
-        rng = self._rngs[index]
-        return SUBMIT if rng.random() < 0.2 else LOOKS[int(rng.integers(len(LOOKS)))]
+        return shell(f"git apply - <<'END'\n{self._golds[task_id]}END")
+
+    def act_all(self, infos: dict[str, Any]) -> list[str]:
+        """Returns the next actions of the envs that ``infos`` speaks of."""
+        ids = infos.get("env_id", range(len(infos["turn"])))
+        known = zip(ids, infos["turn"], infos["task_id"], strict=True)
+        return [self.act(int(index), int(turn), task_id) for index, turn, task_id in known]
 
 
-def mixture(env: AnyVectorEnv, num_ends: int) -> tuple[float, float]:
-    """Returns steps per second, and graded episodes per second, of that policy."""
-    policy, num_steps, ends = Policy(env.num_envs), 0, 0
+def mixture(env: AnyVectorEnv, num_ends: int) -> dict[str, float]:
+    """Returns steps and graded episodes per second of that policy, and the share of repairs."""
+    policy, num_steps, ends, repairs = Policy(env.num_envs), 0, 0, 0
     _, infos = env.reset(seed=0)
     began = time.perf_counter()
     while ends < num_ends:
-        turns = infos["turn"]
-        actions = [policy.act(index, int(turn)) for index, turn in enumerate(turns)]
-        _, _, terminated, truncated, infos = env.step(actions)
+        _, rewards, terminated, truncated, infos = env.step(policy.act_all(infos))
         num_steps += int(np.sum(infos["turn"] > 0))
         ends += int(np.sum(terminated | truncated))
-    took_s = time.perf_counter() - began
-    return num_steps / took_s, ends / took_s
+        repairs += int(np.sum(rewards > 0))
+    return _rates(num_steps, ends, repairs, time.perf_counter() - began)
 
 
-def mixture_at_own_pace(env: CodingRepairVectorEnv, num_ends: int) -> tuple[float, float]:
+def mixture_at_own_pace(env: CodingRepairVectorEnv, num_ends: int) -> dict[str, float]:
     """The same by ``send`` and ``recv``, where nobody waits for an env that is being graded."""
-    policy, num_steps, ends = Policy(env.num_envs), 0, 0
-    env.reset(seed=0)
+    policy, num_steps, ends, repairs = Policy(env.num_envs), 0, 0, 0
+    _, infos = env.reset(seed=0)
     began = time.perf_counter()
-    env.send([CHANGE] * env.num_envs)
+    env.send(policy.act_all(infos))
     while ends < num_ends:
-        _, _, terminated, truncated, infos = env.recv()
-        ids, turns = infos["env_id"], infos["turn"]
-        num_steps += int(np.sum(turns > 0))
+        _, rewards, terminated, truncated, infos = env.recv()
+        num_steps += int(np.sum(infos["turn"] > 0))
         ends += int(np.sum(terminated | truncated))
-        env.send([policy.act(int(i), int(t)) for i, t in zip(ids, turns, strict=True)], ids)
-    took_s = time.perf_counter() - began
-    return num_steps / took_s, ends / took_s
+        repairs += int(np.sum(rewards > 0))
+        env.send(policy.act_all(infos), infos["env_id"])
+    return _rates(num_steps, ends, repairs, time.perf_counter() - began)
+
+
+def _rates(num_steps: int, ends: int, repairs: int, took_s: float) -> dict[str, float]:
+    return {
+        "steps_per_s": round(num_steps / took_s, 1),
+        "episodes_per_s": round(ends / took_s, 2),
+        "repaired": round(repairs / ends, 2),
+    }
 
 
 def measure(name: str, num_envs: int) -> dict[str, Any]:
@@ -163,13 +197,13 @@ def measure(name: str, num_envs: int) -> dict[str, Any]:
         "reset_ms_per_env": spread(resets, 2),
         "steps_per_s": spread(steps, 1),
     }
-    figures |= memory(os.getpid())
-    mixtures = {"mixture": mixture(env, max(num, 12))}
+    figures |= of_spawners(env) | memory(os.getpid())
+    num_ends = max(3 * num, 12)  # many, so that those under way at the end hardly count
+    mixtures = {"mixture": mixture(env, num_ends)}
     if isinstance(env, CodingRepairVectorEnv):
-        mixtures["mixture_send_recv"] = mixture_at_own_pace(env, num)
-    for title, (steps_s, episodes_s) in mixtures.items():
-        figures[f"{title}_steps_per_s"] = round(steps_s, 1)
-        figures[f"{title}_episodes_per_s"] = round(episodes_s, 2)
+        mixtures["mixture_send_recv"] = mixture_at_own_pace(env, num_ends)
+    for title, rates in mixtures.items():
+        figures |= {f"{title}_{name}": rate for name, rate in rates.items()}
     return figures | {"close_s": round(timed_s(env.close), 3)}
 
 
@@ -196,9 +230,11 @@ def main() -> None:
     """Measures each kind in a process of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num-envs", type=int, default=64, help="episodes at once (default 64)")
+    parser.add_argument("--backend", default="auto", help="of the sandboxes (default auto)")
     parser.add_argument("--json", action="store_true", help="print one JSON line at the end")
     parser.add_argument("--only", choices=MAKERS, help="measure one kind, and print its JSON")
     options = parser.parse_args()
+    ENV["sandbox"] = options.backend
     if options.only:
         logging.getLogger("coding_gym").setLevel(logging.ERROR)  # it drops episodes on purpose
         print(json.dumps(measure(options.only, options.num_envs)))
@@ -206,6 +242,7 @@ def main() -> None:
     rows: dict[str, dict[str, Any]] = {}
     for name in MAKERS:
         argv = [sys.executable, __file__, "--only", name, "--num-envs", str(options.num_envs)]
+        argv += ["--backend", options.backend]
         done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
         rows[name] = json.loads(done.stdout)
     show(rows)
@@ -215,6 +252,10 @@ def main() -> None:
         / theirs["steps_per_s"]["median"],
         "steps/s, native / one in a loop": ours["steps_per_s"]["median"]
         / one["steps_per_s"]["median"],
+        "steps/s, native right after a reset / two bare spawners": ours[
+            "of_spawners_right_after_reset"
+        ],
+        "steps/s, native later / two bare spawners": ours["of_spawners_later"],
         "graded episodes/s, native / AsyncVectorEnv": ours["mixture_episodes_per_s"]
         / theirs["mixture_episodes_per_s"],
         "graded episodes/s, send and recv / AsyncVectorEnv": ours[

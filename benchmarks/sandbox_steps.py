@@ -132,7 +132,6 @@ def bubblewrap(rounds: int) -> list[Figure]:
 def throughput(rounds: int) -> list[Figure]:
     """Counts commands per second over many sandboxes, and of two processes that only spawn."""
     seconds = 1.0 if rounds >= 50 else 0.3
-    bash = shutil.which("bash") or "/bin/bash"
     ours: list[float] = []
     bare: list[float] = []
     with ExitStack() as stack:
@@ -141,7 +140,7 @@ def throughput(rounds: int) -> list[Figure]:
         ]
         for _ in range(max(3, rounds // 20)):
             ours.append(_commands_per_s(sandboxes, seconds))
-            bare.append(_spawned_per_s(bash, seconds))
+            bare.append(spawned_per_s(seconds))
     name = f"commands/s, {_NUM_SANDBOXES} sandboxes, {_NUM_DRIVERS} in flight / two bare spawners"
     details: dict[str, Any] = {"spawners": 2, "seconds": seconds}
     return [
@@ -166,8 +165,10 @@ def _commands_per_s(sandboxes: list[Sandbox], seconds: float) -> float:
         return sum(pool.map(drive, range(_NUM_DRIVERS))) / seconds
 
 
-def _spawned_per_s(bash: str, seconds: float) -> float:
+def spawned_per_s(seconds: float) -> float:
+    """Returns commands per second of two processes that only spawn them."""
     python = shutil.which("python3") or "python3"
+    bash = shutil.which("bash") or "/bin/bash"
     started = [
         subprocess.Popen(
             [python, "-I", "-S", "-c", _SPAWNER, bash, str(seconds)],

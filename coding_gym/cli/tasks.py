@@ -14,7 +14,7 @@ from coding_gym.cli import options, synthesize
 from coding_gym.cli.console import terminal
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
-from coding_gym.grading.runners.requirements import missing_runtime
+from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks

@@ -149,6 +149,8 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
             reward=trajectory.total_reward,
             resolved=grade.resolved if grade else None,
             grade_reason=grade.reason if grade else None,
+            challenge=(grade.challenge or None) if grade else None,
+            levels=(dict(grade.levels) or None) if grade else None,
             stop_reason=trajectory.stop_reason,
             error_class=trajectory.error_class or None,
             num_prefix_breaks=trajectory.num_prefix_breaks,

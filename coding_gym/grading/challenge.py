@@ -11,7 +11,7 @@ from functools import lru_cache
 from random import Random
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.negation import Candidate, Choice, TestFile
+from coding_gym.grading.negation import Candidate, Negation, TestFile
 
 Unit = frozenset[str]
 Draw = tuple[frozenset[str], frozenset[str]]
@@ -19,21 +19,6 @@ Statuses = Callable[[str], TestStatus]
 
 MIN_COINS = 6
 """A program that guesses every draw is resolved once in two to this power."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negation:
-    """How one function is negated.
-
-    Attributes:
-        number: Which of its `TestFile.candidates`.
-        seeds: Of the draws with which the gold patch fails it; empty where any will do.
-        digest: Of the function's syntax, for which this holds.
-    """
-
-    number: int
-    seeds: tuple[int, ...] = ()
-    digest: str = ""
 
 
 class Suite:
@@ -59,7 +44,7 @@ class Suite:
         for path, data in files.items():
             if path.endswith(".py"):
                 try:
-                    self._files[path] = _test_file(path, data, renames)
+                    self._files[path] = _test_file(data, renames)
                 except (SyntaxError, ValueError, RecursionError, LookupError):
                     continue  # another Python's syntax, or no text at all
         self.places: dict[str, Unit] = {}
@@ -71,6 +56,11 @@ class Suite:
         """Returns the ways to negate the function at a place, the strongest first."""
         path, _, name = place.partition("::")
         return self._files[path].candidates(name) if path in self._files else ()
+
+    def usable(self, place: str) -> tuple[int, ...]:
+        """Returns which of these can be used."""
+        path, _, name = place.partition("::")
+        return self._files[path].usable(name) if path in self._files else ()
 
     def digest(self, place: str) -> str:
         """Returns a digest of the function at a place."""
@@ -87,12 +77,16 @@ class Suite:
             negated: The places of those that are negated.
             rng: Decides what they ask for; no policy may foresee it.
         """
-        choices: dict[str, dict[str, Choice]] = {}
+        by_file: dict[str, dict[str, Negation]] = {}
         for place, negation in negations.items():
             path, _, name = place.partition("::")
-            choice = Choice(negation.number, place in negated, negation.seeds)
-            choices.setdefault(path, {})[name] = choice
-        return {path: self._files[path].rewritten(found, rng) for path, found in choices.items()}
+            by_file.setdefault(path, {})[name] = negation
+        return {
+            path: self._files[path].rewritten(
+                found, {name for name in found if f"{path}::{name}" in negated}, rng
+            )
+            for path, found in by_file.items()
+        }
 
     def _place(self, function: str) -> str:
         path, _, name = function.partition("::")
@@ -163,5 +157,5 @@ def judge_round(
 
 # Every run of a grade needs the same ones, and so do most tasks of a project.
 @lru_cache(maxsize=64)
-def _test_file(path: str, data: bytes, renames: bool) -> TestFile:
-    return TestFile(path, data, renames=renames)
+def _test_file(data: bytes, renames: bool) -> TestFile:
+    return TestFile(data, renames=renames)

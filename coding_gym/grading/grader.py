@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random, SystemRandom
 from time import perf_counter
 
@@ -23,10 +24,11 @@ from coding_gym.grading.challenge import (
     judge_round,
     num_coins,
 )
+from coding_gym.grading.negation import Negation
 from coding_gym.grading.plan import Plan, make_plan, plan_key, read_plan, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.protocol import Negatable
-from coding_gym.grading.tree import Run, TestTree
+from coding_gym.grading.tree import Run, TestTree, turns
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
@@ -56,6 +58,8 @@ def grade(
     of the patch and reported. A patch that changes nothing, or nothing else, is not run. What
     counts is what git makes of the text, without new files that the base's ``.gitignore`` names.
 
+    At most four patches for each core are graded at a time; further threads wait.
+
     A run may take the task's ``grading_timeout_s``, or ten times its ``gold_duration_s`` where that
     is more. One that takes longer is repeated only if it hardly got any CPU time.
 
@@ -82,12 +86,13 @@ def grade(
         SandboxUnavailableError: This machine cannot run the backend.
         UnknownNameError: There is no such challenge.
     """
-    start = perf_counter()
     if challenge not in CHALLENGES:
         raise unknown_name("challenge", challenge, CHALLENGES)
     tree = _tree(task, template, backend)
     try:
-        verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
+        with turns.grade:
+            start = perf_counter()
+            verdict = _graded(task, template, tree, patch, challenge, rng or SystemRandom())
     except SandboxUnavailableError:
         raise
     except SandboxError as error:
@@ -170,12 +175,11 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if first is None or not first.has_ended:
         return Plan()
 
-    def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
-        return tree.run_all(gold, changes, like=first)
-
     # The same draws wherever it is made; which tests a run negates is drawn at every grade.
     draws = Random(plan_key(task, template))  # noqa: S311 — no secret
-    return make_plan(task, _suite(task, first), first, run_all, draws)
+    return make_plan(
+        task, _suite(task, first), first, partial(tree.run_all, gold, like=first), draws
+    )
 
 
 def _suite(task: Task, run: Run) -> Suite:
@@ -190,6 +194,7 @@ class _Challenge:
     """The challenge of one patch.
 
     Attributes:
+        negations: Those of the plan that still fit the tests.
         passed: Tests that count as passed, although the first run does not report them so.
         failed: Tests that count as failed, although the first run reports them passed, by name
             with the reason.
@@ -201,6 +206,7 @@ class _Challenge:
     first: Run
     plan: Plan
     rng: Random
+    negations: dict[str, Negation] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -254,10 +260,14 @@ class _Challenge:
 
     def _refuse_changed(self, suite: Suite) -> None:
         """Fails tests that the patch itself changes, in files that the gold patch changes too."""
-        for test, places in suite.places.items():
-            known = [place for place in places if place in self.plan.negations]
-            if any(suite.digest(p) != self.plan.negations[p].digest for p in known):
-                self.failed[test] = _CHANGED
+        shared = Patch(self.task.gold_patch).paths
+        for place, negation in self.plan.negations.items():
+            is_shared = place.partition("::")[0] in shared  # its layout, too, may be another
+            is_usable = not is_shared or negation.number in suite.usable(place)
+            if suite.digest(place) == negation.digest and is_usable:
+                self.negations[place] = negation
+        changed = self.plan.negations.keys() - self.negations.keys()
+        self.failed |= {t: _CHANGED for t, places in suite.places.items() if places & changed}
 
     def _round(
         self,
@@ -269,15 +279,15 @@ class _Challenge:
         """Makes the two runs of a round; returns a grade if they decide it, else None."""
         if not tests:
             return None
-        negations = {
-            place: negation
-            for place, negation in self.plan.negations.items()
-            if suite.digest(place) == negation.digest
-        }
         drawn = draw(units, self.rng)
-        files = [suite.rewritten(negations, one, self.rng) for one in drawn]
+        files = [suite.rewritten(self.negations, one, self.rng) for one in drawn]
         runs = self.tree.run_all(
-            self.patch, files, like=self.first, only=only, together=self.plan.is_paired
+            self.patch,
+            files,
+            like=self.first,
+            only=only,
+            is_plain=self.plan.is_plain,
+            together=self.plan.is_paired,
         )
         for run, negated in zip(runs, drawn, strict=True):
             if run.forgery or not run.has_ended:

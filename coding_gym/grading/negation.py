@@ -12,7 +12,7 @@ import hashlib
 import io
 import re
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, islice
@@ -21,37 +21,23 @@ from random import Random
 from coding_gym import syntax
 from coding_gym.grade import Level
 from coding_gym.grading.wrong_values import (
+    Edit,
     Literal,
-    Place,
     between,
     end_of,
     is_literal,
     literals_of,
     start_of,
     text_of,
-    wrong_expression,
+    unlikely_value,
     wrong_literal,
 )
 from coding_gym.syntax import Function
 
-Edit = tuple[Place, Place, str]
-Editing = Callable[[Random], list[Edit]]
-
 _LEVELS = tuple(Level)
 _MAX_OF_A_KIND = 6  # candidates of one function; each takes a run with the gold patch
-_OPPOSITE_OPERATORS: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Lt: ("<", ">="),
-    ast.LtE: ("<=", ">"),
-    ast.Gt: (">", "<="),
-    ast.GtE: (">=", "<"),
-    ast.Is: (r"\bis\b", "is not"),
-    ast.IsNot: (r"\bis\s+not\b", "is"),
-    ast.In: (r"\bin\b", "not in"),
-    ast.NotIn: (r"\bnot\s+in\b", "in"),
-}
-_PAIRS = (
+_OPPOSITES = (
+    *(("==", "!="), ("<", ">="), (">", "<="), ("is", "is not"), ("in", "not in")),
     ("assertTrue", "assertFalse"),
     ("assertIn", "assertNotIn"),
     ("assertIs", "assertIsNot"),
@@ -64,11 +50,12 @@ _PAIRS = (
     ("assertAlmostEqual", "assertNotAlmostEqual"),
     ("assert_called", "assert_not_called"),
 )
-_OPPOSITE_CALLS = {
-    **dict(_PAIRS),
-    **{two: one for one, two in _PAIRS},
+_OPPOSITE_OF = {
+    **dict(_OPPOSITES),
+    **{two: one for one, two in _OPPOSITES},
     "assert_called_once": "assert_not_called",
 }
+_OPERATOR = re.compile(r"[=!<>]=|[<>]|\bis\b(?:\s+not\b)?|\b(?:not\s+)?in\b")
 _EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
 _WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
@@ -97,33 +84,32 @@ class Candidate:
     """
 
     level: Level
-    edits: Editing
+    edits: Callable[[Random], list[Edit]]
     rest: tuple[ast.stmt, ...] = ()
     check: ast.stmt | None = None
     is_sure: bool = True
     table: ast.Call | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is done to one function of a test file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negation:
+    """How one function is negated.
 
     Attributes:
-        number: Which of its candidates.
-        is_negated: Whether it is negated; if not, only its shape is that of the negated one.
-        seeds: Of the draws with which it is known to fail; empty where any will do.
+        number: Which of its `TestFile.candidates`.
+        seeds: Of the draws with which the gold patch fails it; empty where any will do.
+        digest: Of the function's syntax, for which this holds.
     """
 
     number: int
-    is_negated: bool
     seeds: tuple[int, ...] = ()
+    digest: str = ""
 
 
 class TestFile:
     """A test file, whose functions can be negated. It always says the same; threads may share it.
 
     Args:
-        path: Where it lies.
         data: Its content.
         renames: Whether tests with parameters may get other names.
 
@@ -133,8 +119,8 @@ class TestFile:
 
     __test__ = False  # pytest collects classes called Test*
 
-    def __init__(self, path: str, data: bytes, *, renames: bool = False) -> None:
-        self.path, self._renames = path, renames
+    def __init__(self, data: bytes, *, renames: bool = False) -> None:
+        self._renames = renames
         self._encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = data.decode(self._encoding)
         self._has_crlf = "\r\n" in text
@@ -142,8 +128,10 @@ class TestFile:
         if "\r" in text:
             raise ValueError("a bare carriage return is a line end to the parser")
         self.tree = syntax.parse(text)
-        self._lines = _split(text)
+        self._lines = io.StringIO(text).readlines()  # at line feeds only, as the parser
         self._candidates: dict[str, tuple[Candidate, ...]] = {}
+        self._usable: dict[str, tuple[int, ...]] = {}
+        self._digests: dict[str, str] = {}
 
     def place(self, name: str) -> str:
         """Returns where the function of a test is defined: in its class, or in one of its bases.
@@ -155,17 +143,16 @@ class TestFile:
             The place in the same form; "" where this file does not hold exactly one.
         """
         *classes, function = name.split("::")
-        body: list[ast.stmt] = self.tree.body
-        for depth, class_name in enumerate(classes):
-            found = [n for n in body if isinstance(n, ast.ClassDef) and n.name == class_name]
-            if len(found) != 1:
-                return ""
-            outer = "::".join(classes[:depth])
-            inherited = self._inherited(found[0], function) if depth == len(classes) - 1 else ""
-            if inherited:
-                return f"{outer}::{inherited}::{function}".removeprefix("::")
-            body = found[0].body
-        return name if len(_functions(body, function)) == 1 else ""
+        waiting = ["::".join(classes)]
+        for owner in waiting:  # a class, and then its bases
+            found = self._class(owner)
+            if found and _functions(found, function):
+                place = f"{owner}::{function}".removeprefix("::")
+                return place if self._node(place) else ""
+            bases = found.bases if isinstance(found, ast.ClassDef) else []
+            names = [base.id for base in bases if isinstance(base, ast.Name)]
+            waiting += [one for one in names if one not in waiting]
+        return ""
 
     def candidates(self, place: str) -> tuple[Candidate, ...]:
         """Returns the ways to negate a function, the strongest first; none for a place of "".
@@ -175,62 +162,77 @@ class TestFile:
         """
         if place not in self._candidates:
             node = self._node(place)
-            found = [] if node is None or _yields(node) else list(self._ways(node))
+            found = list(self._ways(node)) if node else []
             found.sort(key=lambda w: (_LEVELS.index(w.level), not w.is_sure, bool(w.rest)))
-            sound = (one for one in found if self._is_sound(place, found, one))
-            kinds = groupby(sound, key=lambda one: (one.level, one.is_sure))
-            self._candidates[place] = tuple(c for _, k in kinds for c in islice(k, _MAX_OF_A_KIND))
+            self._candidates[place] = tuple(found)
         return self._candidates[place]
+
+    def usable(self, place: str) -> tuple[int, ...]:
+        """Returns which of the `candidates` leave Python that differs: the first of each kind."""
+        if place not in self._usable:
+            node = self._node(place)
+            found = enumerate(self.candidates(place))
+            sound = ((n, one) for n, one in found if node and self._is_sound(node, one))
+            kinds = groupby(sound, key=lambda numbered: (numbered[1].level, numbered[1].is_sure))
+            firsts = (n for _, kind in kinds for n, _ in islice(kind, _MAX_OF_A_KIND))
+            self._usable[place] = tuple(firsts)
+        return self._usable[place]
 
     def digest(self, place: str) -> str:
         """Returns a digest of a function's syntax, the same in every Python; "" without one."""
-        node = self._node(place)
-        return hashlib.sha256(repr(_shape(node)).encode()).hexdigest()[:16] if node else ""
+        if place not in self._digests:
+            node = self._node(place)
+            text = repr(_shape(node)) if node else ""
+            self._digests[place] = text and hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self._digests[place]
 
-    def rewritten(self, choices: Mapping[str, Choice], rng: Random) -> bytes:
+    def rewritten(
+        self, negations: Mapping[str, Negation], negated: Collection[str], rng: Random
+    ) -> bytes:
         """Returns the file with some functions negated.
 
         Args:
-            choices: What is done, by place.
-            rng: Decides what negated functions ask for; no policy may foresee it.
+            negations: How functions are negated, by place; all of them get that shape.
+            negated: The places of those that are negated.
+            rng: Decides what these ask for; no policy may foresee it.
 
         Raises:
-            SyntaxError: The change would leave no Python, which no candidate does by itself.
+            SyntaxError: The change would leave no Python, which no usable candidate does by itself.
         """
         edits: list[Edit] = []
-        for place, choice in choices.items():
-            node = self._node(place)
-            if node is not None:
-                edits += self._edits(node, self.candidates(place)[choice.number], choice, rng)
+        for place, one in negations.items():
+            if node := self._node(place):
+                found = self.candidates(place)[one.number]
+                edits += self._edits(node, found, rng, place in negated, one.seeds)
         text = _applied(self._lines, edits)
         syntax.parse(text)
         return (text.replace("\n", "\r\n") if self._has_crlf else text).encode(self._encoding)
 
     def _edits(
-        self, node: Function, candidate: Candidate, choice: Choice, rng: Random
+        self,
+        node: Function,
+        candidate: Candidate,
+        rng: Random,
+        is_negated: bool,
+        seeds: Sequence[int] = (),
     ) -> list[Edit]:
         """Edits of one function: those of its shape, and those that negate it."""
 
         def failing() -> str:
             one, two = rng.sample(range(2, 400), 2)
-            return f"assert {one} == {two if choice.is_negated else one}"
+            return f"assert {one} == {two if is_negated else one}"
 
-        edits = [
-            (start_of(one), start_of(one), f"{failing()}; ")
-            for one in own_nodes(node)
-            if isinstance(one, ast.Return)
-        ]
-        if candidate.table is not None:
-            if not candidate.table.keywords:
-                rows = candidate.table.args[1]
-                names = rng.sample(range(10_000, 99_999), len(_rows(rows)))
-                edits.append((end_of(rows), end_of(rows), f", ids={list(map(str, names))}"))
-        elif candidate.check is None:
+        returns = (one for one in own_nodes(node) if isinstance(one, ast.Return))
+        edits = [(start_of(one), start_of(one), f"{failing()}; ") for one in returns]
+        if candidate.level is Level.END:
             return edits + self._end(node, failing())
+        if candidate.table is not None and not candidate.table.keywords:
+            rows = candidate.table.args[1]
+            names = rng.sample(range(10_000, 99_999), len(_rows(rows)))
+            edits.append((end_of(rows), end_of(rows), f", ids={list(map(str, names))}"))
         if candidate.check and candidate.rest:
             edits += self._kept(candidate.check, candidate.rest)
-        if choice.is_negated:
-            seeds = choice.seeds
+        if is_negated:
             edits += candidate.edits(Random(rng.choice(seeds)) if seeds else rng)  # noqa: S311
         return edits
 
@@ -249,39 +251,47 @@ class TestFile:
             last = last.body[-1]
         if isinstance(last, ast.Return):
             return []
-        if not isinstance(last, _COMPOUND):
+        if not (hasattr(last, "body") or isinstance(last, ast.Match)):
             return [(end_of(last), end_of(last), f"; {text}")]
-        line = (node.end_lineno or node.lineno) + 1
-        indent = " " * node.body[0].col_offset
-        if line > len(self._lines):
-            place = (line - 1, len(self._lines[-1].rstrip("\n").encode()))
-            return [(place, place, f"\n{indent}{text}")]
-        if self._lines[line - 1].strip():
+        end = node.end_lineno or node.lineno
+        following = "".join(self._lines[end : end + 1]).rstrip("\n")
+        if following.strip():
             return []
-        return [((line, 0), (line, len(self._lines[line - 1].rstrip("\n"))), f"{indent}{text}")]
+        indent = " " * node.body[0].col_offset
+        return [(end_of(node), (end + 1, len(following)), f"\n{indent}{text}")]
 
-    def _is_sound(self, place: str, found: Sequence[Candidate], one: Candidate) -> bool:
-        """Whether both versions of a function are Python, and differ."""
-        node = self._node(place)
+    def _is_sound(self, node: Function, one: Candidate) -> bool:
+        """Whether both versions of a function are Python, and differ.
+
+        Only the function is parsed: a file has as many candidates as it is long.
+        """
+        start, end = syntax.first_line(node) - 1, node.end_lineno or node.lineno
+        if not "".join(self._lines[end : end + 1]).strip():
+            end += 1  # a statement may be added on the blank line below
+        head = "if True:\n" if node.col_offset else ""
         texts = []
         for is_negated in (False, True):
-            edits = self._edits(node, one, Choice(found.index(one), is_negated), Random(0))  # type: ignore[arg-type]  # noqa: S311 — no secret
-            texts.append(_applied(self._lines, edits))
-            try:
-                syntax.parse(texts[-1])
-            except SyntaxError:
-                return False
+            edits = self._edits(node, one, Random(0), is_negated)  # noqa: S311 — no secret
+            changed = io.StringIO(_applied(self._lines, edits)).readlines()
+            texts.append("".join(changed[start:end]))
+        try:
+            for text in texts:
+                syntax.parse(head + text)
+        except SyntaxError:
+            return False
         return texts[0] != texts[1]
 
     def _ways(self, node: Function) -> Iterator[Candidate]:
+        if any(isinstance(one, ast.Yield | ast.YieldFrom) for one in own_nodes(node)):
+            return
         assigned = _assigned_once(node)
         known = _assigned_once(self.tree) | assigned
         # What else than the gold patch would do with another input, only equality tells for sure.
         is_exact = all(map(_is_exact, own_nodes(node)))
         for statement, rest in _checks(node.body, (), known):
-            clean_up = () if all(_is_check(s) for s in rest) else tuple(rest)
-            if clean_up and (isinstance(statement, _COMPOUND) or not _are_simple(clean_up)):
-                continue
+            clean_up = () if all(map(_is_check, rest)) else tuple(rest)
+            if len({one.col_offset for one in clean_up}) > 1:
+                continue  # it ends blocks, too
             for one in _negations(self._lines, statement, assigned):
                 if is_exact or one.is_sure or one.level is not Level.VALUE:
                     yield replace(one, rest=clean_up, check=statement)
@@ -290,28 +300,21 @@ class TestFile:
             yield Candidate(level=Level.VALUE, edits=edits, is_sure=False, table=table)
         yield Candidate(level=Level.END, edits=lambda _: [])
 
-    def _node(self, place: str) -> Function | None:
-        *classes, name = place.split("::")
-        body: list[ast.stmt] = self.tree.body
-        for class_name in classes:
-            found = [n for n in body if isinstance(n, ast.ClassDef) and n.name == class_name]
-            body = found[0].body if len(found) == 1 else []
-        functions = _functions(body, name)
-        return functions[0] if len(functions) == 1 else None
+    def _class(self, place: str) -> ast.Module | ast.ClassDef | None:
+        """A class of the file, which is itself at ""; None where it does not hold exactly one."""
+        node: ast.Module | ast.ClassDef = self.tree
+        for name in filter(None, place.split("::")):
+            found = [n for n in node.body if isinstance(n, ast.ClassDef) and n.name == name]
+            if len(found) != 1:
+                return None
+            (node,) = found
+        return node
 
-    def _inherited(self, owner: ast.ClassDef, function: str) -> str:
-        """The base class of the file that a class has a function from; "" for its own."""
-        known = {n.name: n for n in self.tree.body if isinstance(n, ast.ClassDef)}
-        seen = {owner.name}
-        waiting = [owner]
-        while waiting:
-            one = waiting.pop(0)
-            if _functions(one.body, function):
-                return "" if one is owner else one.name
-            names = [base.id for base in one.bases if isinstance(base, ast.Name)]
-            waiting += [known[name] for name in names if name in known and name not in seen]
-            seen.update(names)
-        return ""
+    def _node(self, place: str) -> Function | None:
+        owner, _, name = place.rpartition("::")
+        found = self._class(owner)
+        functions = _functions(found, name) if found else []
+        return functions[0] if len(functions) == 1 else None
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -322,33 +325,8 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from own_nodes(child)
 
 
-_COMPOUND = (
-    Function
-    | ast.ClassDef
-    | ast.If
-    | ast.For
-    | ast.AsyncFor
-    | ast.While
-    | ast.With
-    | ast.AsyncWith
-    | ast.Try
-    | ast.TryStar
-    | ast.Match
-)
-
-
-def _split(text: str) -> list[str]:
-    """Splits at line feeds only, as the parser counts lines."""
-    lines = text.split("\n")
-    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-
-
-def _functions(body: Sequence[ast.stmt], name: str) -> list[Function]:
-    return [n for n in body if isinstance(n, Function) and n.name == name]
-
-
-def _yields(node: Function) -> bool:
-    return any(isinstance(child, ast.Yield | ast.YieldFrom) for child in own_nodes(node))
+def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
+    return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
 def _applied(lines: Sequence[str], edits: Sequence[Edit]) -> str:
@@ -429,16 +407,8 @@ def _is_exact(node: ast.AST) -> bool:
             return any(isinstance(one, ast.Eq | ast.Is) for one in operators)
         case ast.Expr(value=ast.Call() as call):
             name = _called(call)
-            return name not in _OPPOSITE_CALLS or _EQUALITY.fullmatch(name) is not None
+            return name not in _OPPOSITE_OF or _EQUALITY.fullmatch(name) is not None
     return True
-
-
-def _are_simple(statements: Sequence[ast.stmt]) -> bool:
-    """Whether statements can stand on one line, one after the other."""
-    return (
-        not any(isinstance(one, _COMPOUND) for one in statements)
-        and len({one.col_offset for one in statements}) == 1
-    )
 
 
 def _called(call: ast.Call) -> str:
@@ -459,31 +429,20 @@ def _negations(
         case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
             yield from _calls(lines, call)
         case ast.With(items=items) | ast.AsyncWith(items=items):
-            for expression in (item.context_expr for item in items):
-                if (
-                    isinstance(expression, ast.Call)
-                    and expression.args
-                    and _called(expression) in _RAISES | _WARNS
-                ):
-                    yield from _other_errors(expression)
+            for one in (item.context_expr for item in items):
+                if isinstance(one, ast.Call) and one.args and _called(one) in _RAISES | _WARNS:
+                    yield from _other_errors(one)
     for literal in _constants(statement, assigned):
-        yield _value(lines, [literal], is_sure=False)
+        yield from _other_values(lines, [literal], is_sure=False)
 
 
-def _value(lines: Sequence[str], literals: Sequence[Literal], *, is_sure: bool = True) -> Candidate:
-    """A way to ask for another value, by another literal in place of one of some."""
-
-    def edits(rng: Random) -> list[Edit]:
-        found = wrong_literal(lines, literals, rng)
-        return [found] if found else []
-
-    return Candidate(level=Level.VALUE, edits=edits, is_sure=is_sure)
-
-
-def _of(lines: Sequence[str], expected: ast.expr) -> Iterator[Candidate]:
-    """Yields a way to ask for another value than an expected one, where it has literals."""
-    if plain := literals_of(expected):
-        yield _value(lines, plain)
+def _other_values(
+    lines: Sequence[str], literals: Sequence[Literal], *, is_sure: bool = True
+) -> Iterator[Candidate]:
+    """Yields a way to ask for another value, by another literal in place of one of some."""
+    if literals:
+        edits = partial(wrong_literal, lines, literals)
+        yield Candidate(level=Level.VALUE, edits=edits, is_sure=is_sure)
 
 
 def _columns(node: Function) -> Iterator[tuple[ast.Call, tuple[ast.expr, ...]]]:
@@ -519,7 +478,7 @@ def _cells(row: ast.expr, *, is_single: bool) -> list[ast.expr]:
 def _all_cells(lines: Sequence[str], cells: Sequence[ast.expr], rng: Random) -> list[Edit]:
     """Writes another value into every cell of a column; none where one of them has no literal."""
     found = [wrong_literal(lines, [*literals_of(c)] or [*_constants(c, {})], rng) for c in cells]
-    return [one for one in found if one] if all(found) else []
+    return [edit for edits in found for edit in edits] if all(found) else []
 
 
 def _assigned_once(node: Function | ast.Module) -> dict[str, ast.expr]:
@@ -566,9 +525,9 @@ def _values(lines: Sequence[str], test: ast.expr) -> Iterator[Candidate]:
                 yield from _values(lines, part)
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
             if not _may_match_anything(left, right):
-                yield from _of(lines, _expected_side(left, right))
+                yield from _other_values(lines, [*literals_of(_expected_side(left, right))])
         case ast.Compare(ops=[ast.Is()], comparators=[ast.Constant(value=bool()) as right]):
-            yield from _of(lines, right)
+            yield from _other_values(lines, [right])
 
 
 def _reversed(lines: Sequence[str], test: ast.expr, rng: Random) -> Edit:
@@ -577,13 +536,18 @@ def _reversed(lines: Sequence[str], test: ast.expr, rng: Random) -> Edit:
             # A value out of nowhere finds out what claims to equal everything.
             is_equality = isinstance(operator, ast.Eq) and not _may_match_anything(left, right)
             if is_equality and rng.random() < 0.5:
-                return wrong_expression(_expected_side(left, right), rng)
-            pattern, opposite = _OPPOSITE_OPERATORS[type(operator)]
+                expected = _expected_side(left, right)
+                return start_of(expected), end_of(expected), unlikely_value(expected, rng)
             start, end = end_of(left), start_of(right)
-            return start, end, re.sub(pattern, opposite, between(lines, start, end), count=1)
+            text = between(lines, start, end)
+            return start, end, _OPERATOR.sub(_opposite, text, count=1)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return start_of(test), end_of(test), _grouped(lines, operand)
     return start_of(test), end_of(test), f"not {_grouped(lines, test)}"
+
+
+def _opposite(operator: re.Match[str]) -> str:
+    return _OPPOSITE_OF[" ".join(operator[0].split())]
 
 
 def _grouped(lines: Sequence[str], node: ast.expr) -> str:
@@ -598,10 +562,10 @@ def _calls(lines: Sequence[str], call: ast.Call) -> Iterator[Candidate]:
     if name in _RAISES | _WARNS and is_plain:
         yield from _other_errors(call)
     if _EQUALITY.fullmatch(name) and is_plain:
-        yield from _of(lines, _expected_side(*call.args[:2]))
-    if name in _OPPOSITE_CALLS:
+        yield from _other_values(lines, [*literals_of(_expected_side(*call.args[:2]))])
+    if name in _OPPOSITE_OF:
         line, column = end_of(call.func)
-        edit = ((line, column - len(name)), (line, column), _OPPOSITE_CALLS[name])
+        edit = ((line, column - len(name)), (line, column), _OPPOSITE_OF[name])
         yield Candidate(level=Level.POLARITY, edits=lambda _: [edit])
 
 
@@ -616,14 +580,12 @@ def _other_errors(call: ast.Call) -> Iterator[Candidate]:
     names = [one.id if isinstance(one, ast.Name) else "" for one in wanted]
     known = [one for name in names if isinstance(one := vars(builtins).get(name), type)]
     pool = _WARNINGS if _called(call) in _WARNS else _ERRORS
-    fit = tuple(
+    kinds = {name: getattr(builtins, name) for name in pool}
+    fit = [
         name
-        for name in pool
-        if not any(
-            issubclass(getattr(builtins, name), k) or issubclass(k, getattr(builtins, name))
-            for k in known
-        )
-    )
+        for name, kind in kinds.items()
+        if not any(issubclass(kind, one) or issubclass(one, kind) for one in known)
+    ]
     if fit:
         yield Candidate(
             level=Level.ERROR,

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 
@@ -19,25 +19,22 @@ from pydantic import TypeAdapter, ValidationError
 
 from coding_gym.grade import Level, TestStatus
 from coding_gym.grading import negation, wrong_values
-from coding_gym.grading.challenge import (
-    Draw,
-    Negation,
-    Suite,
-    Unit,
-    draw,
-    units_of,
-)
+from coding_gym.grading.challenge import Suite, Unit, draw, units_of
+from coding_gym.grading.negation import Negation
 from coding_gym.grading.tree import Run
 from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _SCHEMA = 2
 _LEVELS = tuple(Level)
-_NUM_DRAWS = 3
-_MAX_DRAWS = 8
+_NUM_DRAWS, _NUM_MORE = 3, 2
 
 RunAll = Callable[[Sequence[Mapping[str, bytes]]], Sequence[Run]]
 """Runs the tests once for each set of changed files, at the same time."""
+
+# The cheapest way first: without explained assertions, two runs at the same time.
+_WAYS = ((True, True), (False, True), (False, False))
+_Seen = tuple[Unit, set[str]]  # the places that a run negated, and the tests that passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +49,7 @@ class Plan:
         excluded: Tests to keep that do not end alike every time, and count for nothing.
         unstable: Tests of the bug that do not end alike every time: one pass of two is enough.
         xfailing: Tests that end as expected failures, which is a pass for them.
+        is_plain: Whether runs end as usual where pytest does not explain failed assertions.
         is_paired: Whether two runs at the same time end as one run does.
     """
 
@@ -62,6 +60,7 @@ class Plan:
     excluded: tuple[str, ...] = ()
     unstable: tuple[str, ...] = ()
     xfailing: tuple[str, ...] = ()
+    is_plain: bool = False
     is_paired: bool = True
 
     @property
@@ -125,8 +124,8 @@ def read_plan(task: Task, suite: Suite) -> Plan:
     """Returns the plan of a task without a gold patch: by syntax, and one unit for each file."""
     negations: dict[str, Negation] = {}
     for place in sorted(frozenset[str]().union(*suite.places.values())):
-        for number, candidate in enumerate(suite.candidates(place)):
-            if candidate.is_sure:
+        for number in suite.usable(place):
+            if suite.candidates(place)[number].is_sure:
                 negations[place] = Negation(number=number, digest=suite.digest(place))
                 break
     by_file: dict[str, set[str]] = {}
@@ -165,58 +164,76 @@ def _read(path: Path, key: str) -> Plan | None:
         return None
 
 
-def make_plan(task: Task, suite: Suite, first: Run, run_all: RunAll, rng: Random) -> Plan:
+def make_plan(
+    task: Task, suite: Suite, first: Run, run_all: Callable[..., Sequence[Run]], rng: Random
+) -> Plan:
     """Returns the plan of a task by runs of its tests with the gold patch.
 
     Args:
         task: The task.
         suite: Its test files with the gold patch.
         first: A run with the gold patch.
-        run_all: Runs its tests with the gold patch.
+        run_all: A `RunAll` that takes ``is_plain`` as well.
         rng: Source of what negated tests ask for.
     """
-    seen = [first, *run_all([{}, {}, {}])]  # at the same time, which is load
-    is_paired = True
-    steady, uneven = _divided(task, seen)
-    if uneven:
-        seen = [first, *(run_all([{}])[0] for _ in range(3))]
-        alone, uneven_alone = _divided(task, seen)
-        if len(uneven_alone) < len(uneven):  # runs at the same time disturb one another
-            steady, uneven, is_paired = alone, uneven_alone, False
-    if not steady:
+    found = []
+    for is_plain, is_paired in _WAYS:
+        run: RunAll = partial(run_all, is_plain=is_plain)
+        # Three at the same time are load.
+        more = run([{}, {}, {}]) if is_paired else [run([{}])[0] for _ in range(3)]
+        found.append(_Way(task, [first, *more], run, is_plain=is_plain, is_paired=is_paired))
+        if not found[-1].uneven:
+            break
+    way = min(found, key=lambda one: len(one.uneven))
+    if not way.steady:
         return Plan()
-    maker = _Maker(suite, steady, run_all, rng, is_paired=is_paired)
+    maker = _Maker(suite, way.steady, way.run, rng, is_paired=way.is_paired)
     maker.choose()
     maker.pair()
     plan = Plan(
         is_calibrated=True,
         negations=maker.negations(),
-        excluded=tuple(test for test in uneven if test not in task.fail_to_pass),
-        unstable=tuple(test for test in uneven if test in task.fail_to_pass),
+        excluded=tuple(test for test in way.uneven if test not in task.fail_to_pass),
+        unstable=tuple(test for test in way.uneven if test in task.fail_to_pass),
         xfailing=tuple(
             test
             for test in task.expected_tests
-            if all(one.status(test) is TestStatus.XFAILED for one in seen)
+            if all(one.status(test) is TestStatus.XFAILED for one in way.seen)
         ),
+        is_plain=way.is_plain,
         is_paired=maker.is_paired,
     )
-    refuted = maker.refuted
-    finished = _finished(plan, task, suite, maker.together)
-    levels = {test: one for test, one in finished.levels.items() if test not in refuted}
-    return replace(finished, levels=levels)
+    return _finished(plan, task, suite, maker.together, refuted=maker.refuted)
 
 
-def _divided(task: Task, runs: Sequence[Run]) -> tuple[list[str], list[str]]:
-    """Expected tests that passed in all of some runs, and those that did in some of them."""
-    passed = {
-        test: [run.status(test) is TestStatus.PASSED for run in runs]
-        for test in task.expected_tests
-    }
-    steady = [test for test, results in passed.items() if all(results)]
-    return steady, [test for test, r in passed.items() if any(r) and test not in steady]
+class _Way:
+    """How tests can be run, and how the expected ones ended so with the gold patch.
+
+    Attributes:
+        steady: Those that passed in all runs.
+        uneven: Those that passed in some of them.
+    """
+
+    def __init__(
+        self, task: Task, seen: Sequence[Run], run: RunAll, *, is_plain: bool, is_paired: bool
+    ) -> None:
+        self.seen, self.run, self.is_plain, self.is_paired = seen, run, is_plain, is_paired
+        passed = {
+            test: [run.status(test) is TestStatus.PASSED for run in seen]
+            for test in task.expected_tests
+        }
+        self.steady = [test for test, results in passed.items() if all(results)]
+        self.uneven = [t for t, r in passed.items() if any(r) and t not in self.steady]
 
 
-def _finished(plan: Plan, task: Task, suite: Suite, together: Collection[Collection[str]]) -> Plan:
+def _finished(
+    plan: Plan,
+    task: Task,
+    suite: Suite,
+    together: Collection[Collection[str]],
+    *,
+    refuted: Collection[str] = (),
+) -> Plan:
     """Returns a plan with its units, and the levels of all tests that are negated."""
     known = plan.negations.keys()
     shared = [places for places in suite.places.values() if len(places) > 1 and places <= known]
@@ -224,12 +241,9 @@ def _finished(plan: Plan, task: Task, suite: Suite, together: Collection[Collect
     levels: dict[str, Level] = {}
     for test in task.expected_tests:
         places = suite.places.get(test, frozenset())
-        if places and places <= known:
-            ranks = [
-                _LEVELS.index(suite.candidates(place)[plan.negations[place].number].level)
-                for place in places
-            ]
-            levels[test] = _LEVELS[max(ranks)]
+        if places and places <= known and test not in refuted:
+            found = (suite.candidates(p)[plan.negations[p].number].level for p in places)
+            levels[test] = max(found, key=_LEVELS.index)
     return replace(plan, together=tuple(units), levels=levels)
 
 
@@ -251,7 +265,9 @@ class _Maker:
         for test, places in self._places.items():
             for place in places:
                 self._tests.setdefault(place, []).append(test)
-        self._numbers = {place: 0 for place in self._tests if suite.candidates(place)}
+        usable = {place: suite.usable(place) for place in self._tests}
+        self._left = {place: list(numbers) for place, numbers in usable.items() if numbers}
+        self._numbers = {place: numbers.pop(0) for place, numbers in self._left.items()}
         self._seeds: dict[str, list[int]] = {place: [] for place in self._numbers}
         self._drawn: dict[str, int] = {}
         self.refuted: set[str] = set()
@@ -281,8 +297,8 @@ class _Maker:
                 passed = [t for t in self._tests[place] if run.status(t) is TestStatus.PASSED]
                 if run.has_ended and not passed:
                     self._seeds[place].append(self._drawn[place])
-                elif self._numbers[place] < len(self._suite.candidates(place)) - 1:
-                    self._numbers[place] += 1  # also where a negated test kept the run from ending
+                elif self._left[place]:  # also where a negated test kept the run from ending
+                    self._numbers[place] = self._left[place].pop(0)
                     continue
                 else:
                     self.refuted.update(passed if run.has_ended else self._tests[place])
@@ -290,60 +306,49 @@ class _Maker:
 
     def pair(self) -> None:
         """Finds the tests that depend on each other, by draws as a grade makes them."""
-        observed: dict[str, list[tuple[bool, frozenset[str]]]] = {}
-        number = _NUM_DRAWS
-        for round_number in range(_MAX_DRAWS):
-            if round_number >= number:
-                break
+        seen = self._draws(_NUM_DRAWS)
+        if len(seen) < 2 * _NUM_DRAWS or any(self._failing(test, seen) for test in self._places):
+            self._join(seen + self._draws(_NUM_MORE), whole_files=False)
+            self._join(self._draws(_NUM_DRAWS), whole_files=True)
+
+    def _draws(self, number: int) -> list[_Seen]:
+        """Makes the two runs of some draws, and records what fails although it is negated."""
+        seen: list[_Seen] = []
+        for _ in range(number):
             drawn = draw(self._units(), self._rng)
-            is_clean = self._observe(drawn, observed)
-            if not is_clean:
-                number = _MAX_DRAWS
-            if round_number == _MAX_DRAWS - 3:
-                self._join(observed, whole_files=False)
-                observed.clear()
-        if any(not passed for seen in observed.values() for passed, _ in seen):
-            self._join(observed, whole_files=True)
+            for negated, run in zip(drawn, self._run_negated(drawn, self._numbers), strict=True):
+                if not run.has_ended:
+                    self.is_paired = False
+                    continue
+                passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
+                for place in negated:
+                    spared = passed.intersection(self._tests[place]) - self.refuted
+                    if not spared:
+                        self._seeds[place].append(self._drawn[place])
+                    elif self._is_sure(place):
+                        self.refuted |= spared
+                seen.append((negated, passed))
+        return seen
 
-    def _observe(self, drawn: Draw, observed: dict[str, list[tuple[bool, frozenset[str]]]]) -> bool:
-        """Makes two runs; returns whether all plain tests passed and all negated ones failed."""
-        is_clean = True
-        for negated, run in zip(drawn, self._run_negated(drawn, self._numbers), strict=True):
-            if not run.has_ended:
-                self.is_paired = is_clean = False
-                continue
-            passed = {t for t in self._places if run.status(t) is TestStatus.PASSED}
-            for place in negated:
-                spared = passed.intersection(self._tests[place]) - self.refuted
-                if not spared:
-                    self._seeds[place].append(self._drawn[place])
-                elif self._is_sure(place):
-                    self.refuted |= spared
-                    is_clean = False
-            for test, places in self._places.items():
-                if places.isdisjoint(negated):
-                    observed.setdefault(test, []).append((test in passed, negated))
-                    is_clean &= test in passed
-        return is_clean
+    def _failing(self, test: str, seen: Sequence[_Seen]) -> list[Unit]:
+        """What was negated in the runs in which a test was plain, and failed."""
+        places = self._places[test]
+        return [negated for negated, passed in seen if not places & negated and test not in passed]
 
-    def _join(
-        self,
-        observed: Mapping[str, Sequence[tuple[bool, frozenset[str]]]],
-        *,
-        whole_files: bool,
-    ) -> None:
+    def _join(self, seen: Sequence[_Seen], *, whole_files: bool) -> None:
         """Puts tests that failed while plain into one unit with what may have made them fail."""
-        for test, seen in observed.items():
-            failing = [negated for passed, negated in seen if not passed]
-            if not failing or not self._places[test]:
+        for test, places in self._places.items():
+            failing = self._failing(test, seen)
+            if not failing or not places:
                 continue
-            cleared = frozenset[str]().union(*(negated for passed, negated in seen if passed))
+            plain = [negated for negated, passed in seen if not places & negated and test in passed]
+            cleared = frozenset[str]().union(*plain)
             suspects = frozenset.intersection(*failing) - cleared
             suspects = suspects or frozenset[str]().union(*failing) - cleared
-            paths = {place.partition("::")[0] for place in self._places[test]}
+            paths = {place.partition("::")[0] for place in places}
             near = {p for p in self._numbers if p.partition("::")[0] in paths}
             chosen = near if whole_files else (suspects & near) or suspects
-            self.together.append(self._places[test] | chosen)
+            self.together.append(places | chosen)
 
     def _units(self) -> tuple[Unit, ...]:
         known = self._numbers.keys()

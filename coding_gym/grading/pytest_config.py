@@ -33,7 +33,7 @@ NEUTRAL_OPTIONS: Mapping[str, object] = {
     "stepwise": False,
     "reruns": 0,
     "randomly_reorganize": False,
-    "tbstyle": "native",
+    "tbstyle": "line",
     "showlocals": False,
     "no_cov": True,
 }

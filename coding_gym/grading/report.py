@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.pytest_ids import log_spellings
+from coding_gym.grading.formats.swebench import log_spellings
 
 _PHASES = ("setup", "call", "teardown")
-# A run that used less of one core than this was waiting: for its turn, or for ever.
 _MIN_CPU_SHARE = 0.5
 
 
@@ -30,7 +29,7 @@ class RunReport:
     """
 
     statuses: Mapping[str, TestStatus] = field(default_factory=dict)
-    spellings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spellings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)
     ready: bool = False
     ended: bool = False
@@ -69,12 +68,12 @@ class RunReport:
             spelt.setdefault(name, set()).update(log_spellings(name))
         return cls(
             statuses={name: _status(seen) for name, seen in phases.items()},
-            spellings=_by_spelling(spelt),
+            spellings=grouped((s, name) for name, known in spelt.items() for s in known - {name}),
             messages=messages,
             ready=ready,
             ended=ended,
             timed_out=verdict["timed_out"],
-            is_starved=verdict["timed_out"] and _is_starved(verdict["cpu_s"], verdict["wall_s"]),
+            is_starved=verdict["timed_out"] and is_starved(verdict["cpu_s"], verdict["wall_s"]),
             is_forged=is_forged,
             tail=verdict.get("tail", ""),
         )
@@ -92,16 +91,10 @@ class RunReport:
         ``test_x[not`` may be ``test_x[not a]`` and ``test_x[not b]``, and where unittest prints the
         first line of a doc string, that line is the id.
         """
-        family = [self._spelt_status(name) for name in self.names(test_id)]
+        names = (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
+        family = [self.statuses.get(name, TestStatus.MISSING) for name in names]
         worst = [s for s in family if s is not TestStatus.PASSED]
         return (worst or family or [TestStatus.MISSING])[0]
-
-    def names(self, test_id: str) -> tuple[str, ...]:
-        """Node ids of the reported tests that an expected test stands for."""
-        return (test_id,) if test_id in self.statuses else self.spellings.get(test_id, ())
-
-    def _spelt_status(self, name: str) -> TestStatus:
-        return self.statuses.get(name, TestStatus.MISSING)
 
     def message(self, test_id: str) -> str:
         """One line on why an expected test did not pass, or ""."""
@@ -129,34 +122,22 @@ class RunReport:
             spellings={**self.spellings, **other.spellings},
         )
 
-    def failing(self, said: Mapping[str, str]) -> Self:
-        """Returns the report with some tests as failed, by node id and reason."""
-        failed = dict.fromkeys(said, TestStatus.FAILED)
-        return replace(
-            self, statuses={**self.statuses, **failed}, messages={**self.messages, **said}
-        )
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Returns the second values of pairs by the first ones, in order."""
+    found: dict[str, list[str]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def _by_function(names: Iterable[str]) -> dict[str, list[str]]:
     """Names of tests with parameters, by function."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        function, bracket, _ = name.partition("[")
-        if bracket:
-            found.setdefault(function, []).append(name)
-    return found
+    return grouped((name.partition("[")[0], name) for name in names if "[" in name)
 
 
-def _by_spelling(spelt: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for name, spellings in spelt.items():
-        for spelling in spellings:
-            if spelling != name:
-                found.setdefault(spelling, []).append(name)
-    return {spelling: tuple(names) for spelling, names in found.items()}
-
-
-def _is_starved(cpu_s: float, wall_s: float) -> bool:
+def is_starved(cpu_s: float, wall_s: float) -> bool:
+    """Whether a run used so little of one core that it was waiting: for its turn, or for ever."""
     return cpu_s < _MIN_CPU_SHARE * wall_s
 
 

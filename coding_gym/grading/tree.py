@@ -1,10 +1,12 @@
 """A patched tree: what of a patch is graded, and runs of the hidden tests in clean sandboxes."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from coding_gym.errors import GradingError, PatchError
 from coding_gym.grade import TestStatus
@@ -16,21 +18,33 @@ from coding_gym.grading.selection import Selection, select
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
+from coding_gym.sandbox.spec import SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace import Template, apply_patch, diff
+from coding_gym.workspace import Template, apply_patch, normalize
 from coding_gym.workspace.pytest_layer import PRELOAD
 
-# Second tries, most of them of runs that were short of CPU time, do not compete with one another.
-_second_try = threading.Lock()
+_GRADES_PER_CORE = 4  # some tests sleep, or wait for what never comes
 
 
-def _free_second_try() -> None:
-    global _second_try
-    _second_try = threading.Lock()
+class _Turns:
+    """What the threads of this process wait for, so that their runs do not starve one another.
+
+    Attributes:
+        grade: A grade takes one; there are a few for each core.
+        second_try: A second try of a run takes it; most of those were short of CPU time.
+    """
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forgets who holds what; a fork has none of its parent's threads."""
+        self.grade = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
+        self.second_try = threading.Lock()
 
 
-# At a fork another thread may hold the lock; the child has no thread that would release it.
-os.register_at_fork(after_in_child=_free_second_try)
+turns = _Turns()
+os.register_at_fork(after_in_child=turns.renew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +116,6 @@ class TestTree:
     def select(self, patch: Patch) -> Selection:
         """Divides a patch, by what git makes of its text in a clean sandbox.
 
-        A text may read as a change of one file and be applied as one of another, or hold files that
-        no patch has, such as byte code.
-
         Raises:
             PatchError: It cannot be read or does not apply, or its change is too large.
             SandboxError: The sandbox failed.
@@ -112,11 +123,16 @@ class TestTree:
         if not patch.files:
             return Selection(Patch(), ())
         patterns = self._runner.patterns(self._task)
-        shared = [p[2:] for p in patterns if p.startswith("./") and p.endswith(SHARED_FILES)]
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
+            change = normalize(sandbox, self._template, patch)
+            shared = [
+                path
+                for path in change.paths
+                if path.endswith(SHARED_FILES) and f"./{path}" in patterns
+            ]
             before = _settings(sandbox, shared)
-            apply_patch(sandbox, patch)
-            change = diff(sandbox, self._template, named=patch.paths)
+            if shared:
+                apply_patch(sandbox, change)
             after = _settings(sandbox, shared)
         spared = [path for path in shared if before[path] == after[path]]
         return select(self._task, change, test_files=self._paths, patterns=patterns, spared=spared)
@@ -128,6 +144,7 @@ class TestTree:
         *,
         like: Run,
         only: Collection[str] = (),
+        is_plain: bool = False,
         together: bool = True,
     ) -> list[Run]:
         """Makes several runs, one for each set of changed test files.
@@ -137,38 +154,58 @@ class TestTree:
             changes: For each run the test files with another content than they have.
             like: A run after whose tests those with parameters are named.
             only: Which test files are run; all by default.
+            is_plain: As in `run`.
             together: Whether they are made at the same time.
 
         Raises:
             PatchError, GradingError, SandboxError: As `run` does.
         """
+        run = partial(self.run, patch, only=only, is_plain=is_plain)
         with ThreadPoolExecutor(len(changes) if together else 1) as pool:
-            futures = [pool.submit(self.run, patch, changed, only=only) for changed in changes]
+            futures = [pool.submit(run, changed) for changed in changes]
             return [future.result().named_like(like) for future in futures]
 
-    def run(self, patch: Patch, changed: Mapping[str, bytes], *, only: Collection[str] = ()) -> Run:
+    def run(
+        self,
+        patch: Patch,
+        changed: Mapping[str, bytes],
+        *,
+        only: Collection[str] = (),
+        is_plain: bool = False,
+    ) -> Run:
         """Runs the tests, and once more, alone, where the run was lost or starved.
 
         Args:
             patch: What is graded.
             changed: Test files with another content than they have.
             only: Which test files are run; all by default.
+            is_plain: Whether pytest need not explain assertions that fail, for which it compiles
+                test files anew: a quarter of what a short file takes.
 
         Raises:
             PatchError: The patch does not apply beside the hidden tests.
             GradingError, SandboxError: Our side failed.
         """
-        run = self._run(patch, changed, only)
+        spec = self.spec
+        if is_plain:
+            options = f"{spec.env.get('PYTEST_ADDOPTS', '')} --assert=plain"
+            spec = replace(spec, env={**spec.env, "PYTEST_ADDOPTS": options})
+        run = self._run(spec, patch, changed, only)
         if run.is_final:
             return run
-        with _second_try:
-            return self._run(patch, changed, only)
+        with turns.second_try:
+            return self._run(spec, patch, changed, only)
 
-    def _run(self, patch: Patch, changed: Mapping[str, bytes], only: Collection[str]) -> Run:
+    def _run(
+        self,
+        spec: SandboxSpec,
+        patch: Patch,
+        changed: Mapping[str, bytes],
+        only: Collection[str],
+    ) -> Run:
         paths = tuple(path for path in self._paths if path in only) if only else self._paths
-        with open_sandbox(self.spec, backend=self._backend) as sandbox:
-            self._apply_tests(sandbox)
-            apply_patch(sandbox, patch)
+        with contextlib.ExitStack() as opened:
+            sandbox = self._open_patched(opened, spec, patch)
             for path, data in changed.items():
                 sandbox.write_file(path, data)
             found = read_files(sandbox, self._paths)
@@ -178,13 +215,28 @@ class TestTree:
             is_edited = report is not None and read_files(sandbox, files) != files
         return Run(report=report, files=files, is_edited=is_edited)
 
-    def _apply_tests(self, sandbox: Sandbox) -> None:
+    def _open_patched(
+        self, opened: contextlib.ExitStack, spec: SandboxSpec, patch: Patch
+    ) -> Sandbox:
+        """Opens a sandbox that holds the hidden tests and the patch."""
+        sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
+        tests = Patch(self._task.test_patch)
+        if not tests.paths & patch.paths:
+            try:
+                # Git wrote the patch, and reads the text behind it as if it stood alone.
+                apply_patch(sandbox, Patch(patch.text + tests.text))
+                return sandbox
+            except PatchError:  # some of it may be written; a clean tree tells which one it was
+                opened.close()
+                sandbox = opened.enter_context(open_sandbox(spec, backend=self._backend))
         try:
-            apply_patch(sandbox, Patch(self._task.test_patch))
+            apply_patch(sandbox, tests)
         except PatchError as error:
             raise GradingError(
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
+        apply_patch(sandbox, patch)
+        return sandbox
 
 
 def _settings(sandbox: Sandbox, paths: Sequence[str]) -> dict[str, object]:

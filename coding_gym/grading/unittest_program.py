@@ -64,14 +64,13 @@ class _Names:
 
 
 class _Result(unittest.TextTestResult):
-    """Tells the reporter what unittest says of each test, and prints as usual."""
+    """Sends the reporter what unittest says of each test, and prints as usual."""
 
     def __init__(self, reporter: "Any", names: _Names, *streams: "Any") -> None:
         super().__init__(*streams)
         self._send, self._names = reporter.send, names
 
     def startTest(self, test: "Any") -> None:  # noqa: N802 — unittest's name, as all below
-        """Sends what a test is called, and that it began."""
         name = self._names.name(test)
         spellings = [str(test), test.shortDescription()]  # what a log in full words shows
         self._send("names", name, [str(one) for one in spellings if one])
@@ -79,43 +78,36 @@ class _Result(unittest.TextTestResult):
         super().startTest(test)
 
     def addSuccess(self, test: "Any") -> None:  # noqa: N802
-        """Sends that a test, with its set-up and tear-down, went well."""
         self._say(test, "passed")
         super().addSuccess(test)
 
     def addFailure(self, test: "Any", err: "Any") -> None:  # noqa: N802
-        """Sends that a test failed."""
         self._say(test, "failed", _message(err))
         super().addFailure(test, err)
 
     def addError(self, test: "Any", err: "Any") -> None:  # noqa: N802
-        """Sends that a test, or what surrounds tests, raised an error."""
         self._say(test, "failed", _message(err))
         super().addError(test, err)
 
     def addSkip(self, test: "Any", reason: str) -> None:  # noqa: N802
-        """Sends that a test, part of it, or what surrounds tests, was skipped."""
+        # It may be a part of a test, or what surrounds tests.
         self._say(getattr(test, "test_case", test), "skipped", str(reason)[:_MAX_MESSAGE_CHARS])
         super().addSkip(test, reason)
 
     def addExpectedFailure(self, test: "Any", err: "Any") -> None:  # noqa: N802
-        """Sends that a test failed and was to."""
         self._say(test, "skipped", expected=True)
         super().addExpectedFailure(test, err)
 
     def addUnexpectedSuccess(self, test: "Any") -> None:  # noqa: N802
-        """Sends that a test did not fail and was to."""
         self._say(test, "failed", "unexpected success")
         super().addUnexpectedSuccess(test)
 
     def addSubTest(self, test: "Any", subtest: "Any", err: "Any") -> None:  # noqa: N802
-        """Sends that a part of a test failed; parts that went well say nothing."""
-        if err is not None:
+        if err is not None:  # parts that went well say nothing
             self._send("test", self._names.name(test), "subtest", "failed", False, _message(err))
         super().addSubTest(test, subtest, err)
 
     def stopTest(self, test: "Any") -> None:  # noqa: N802
-        """Sends that a test is over."""
         self._send("test", self._names.name(test), "teardown", "passed", False, "")
         super().stopTest(test)
 

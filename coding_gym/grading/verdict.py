@@ -1,11 +1,10 @@
 """From what a run reported to the grade."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from coding_gym.errors import last_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading.report import RunReport
 from coding_gym.grading.tree import Run
 from coding_gym.task import Task
 
@@ -27,16 +26,14 @@ def judge(
         failed: Tests that failed elsewhere, and why.
         passed: Tests that passed elsewhere, which is enough for them.
     """
-    report = run.report
-    if report is not None and failed:
-        report = report.failing({name: failed[t] for t in failed for name in report.names(t)})
     # What a run that was cut short reported before cannot be believed.
     statuses = {
-        test: report.status(test) if report is not None and run.has_ended else TestStatus.MISSING
+        test: run.status(test) if run.has_ended else TestStatus.MISSING
         for test in task.expected_tests
     }
-    statuses |= dict.fromkeys(passed, TestStatus.PASSED)
-    reason, detail = _reason(task, run, report, statuses)
+    known = [test for test in failed if statuses[test] is not TestStatus.MISSING]
+    statuses |= dict.fromkeys(known, TestStatus.FAILED) | dict.fromkeys(passed, TestStatus.PASSED)
+    reason, detail = _reason(run, statuses, failed)
     return Grade(
         resolved=reason is GradeReason.RESOLVED,
         reason=reason,
@@ -47,8 +44,9 @@ def judge(
 
 
 def _reason(
-    task: Task, run: Run, report: RunReport | None, statuses: Mapping[str, TestStatus]
+    run: Run, statuses: Mapping[str, TestStatus], failed: Mapping[str, str]
 ) -> tuple[GradeReason, str]:
+    report = run.report
     if run.forgery:
         return GradeReason.TAMPERED, run.forgery
     if report is None:
@@ -60,17 +58,13 @@ def _reason(
     if not run.has_ended:
         said = last_line(report.tail, "no output")
         return GradeReason.TESTS_FAILED, f"the test process ended before its tests did: {said}"
-    failed = [t for t in task.expected_tests if statuses[t] is not TestStatus.PASSED]
-    if failed:
-        return GradeReason.TESTS_FAILED, _failures(task, report, failed)
-    return GradeReason.RESOLVED, f"all {len(task.expected_tests)} expected tests passed"
-
-
-def _failures(task: Task, report: RunReport, failed: Sequence[str]) -> str:
-    named = ", ".join(f"{test} ({report.status(test)})" for test in failed[:_MAX_NAMED])
-    more = ", …" if len(failed) > _MAX_NAMED else ""
-    said = next((m for m in map(report.message, failed) if m), "")
+    bad = [test for test, status in statuses.items() if status is not TestStatus.PASSED]
+    if not bad:
+        return GradeReason.RESOLVED, f"all {len(statuses)} expected tests passed"
+    named = ", ".join(f"{test} ({statuses[test]})" for test in bad[:_MAX_NAMED])
+    more = ", …" if len(bad) > _MAX_NAMED else ""
+    said = next(filter(None, (failed.get(test) or report.message(test) for test in bad)), "")
     if not report.statuses:
         said = said or last_line(report.tail, "")  # pytest's own complaint
-    count = f"{len(failed)} of {len(task.expected_tests)} expected tests did not pass"
-    return f"{count}: {named}{more}" + (f"; {said}" if said else "")
+    count = f"{len(bad)} of {len(statuses)} expected tests did not pass"
+    return GradeReason.TESTS_FAILED, f"{count}: {named}{more}" + (f"; {said}" if said else "")

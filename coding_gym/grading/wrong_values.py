@@ -22,6 +22,7 @@ _REPLACED = re.compile(r"^\w*|\{[^{}]*\}")
 
 Literal = ast.Constant | ast.JoinedStr
 Place = tuple[int, int]  # the number of a line, and a column in bytes
+Edit = tuple[Place, Place, str]
 
 
 def start_of(node: ast.expr | ast.stmt) -> Place:
@@ -46,13 +47,8 @@ def between(lines: Sequence[str], start: Place, end: Place) -> str:
     return text[start[1] : skipped + end[1]].decode()
 
 
-def wrong_literal(
-    lines: Sequence[str], literals: Sequence[Literal], rng: Random
-) -> tuple[Place, Place, str] | None:
-    """Returns where one of some literals stands, and another literal for its place.
-
-    None where no other literal is found.
-    """
+def wrong_literal(lines: Sequence[str], literals: Sequence[Literal], rng: Random) -> list[Edit]:
+    """Returns the edit that writes another literal for one of some; none where none is found."""
     for _ in range(_NUM_TRIES if literals else 0):
         literal = rng.choice(literals)
         text = text_of(lines, literal)
@@ -64,18 +60,8 @@ def wrong_literal(
             changed = _changed(literal.value, text, rng)
             is_other = _is_other(changed, literal.value)
         if is_other:
-            return start_of(literal), end_of(literal), changed
-    return None
-
-
-def wrong_expression(expected: ast.expr, rng: Random) -> tuple[Place, Place, str]:
-    """Returns where an expression stands, and a literal that it hardly equals."""
-    return start_of(expected), end_of(expected), _out_of_nowhere(expected, rng)
-
-
-def literals_of(expected: ast.expr) -> list[ast.Constant]:
-    """Returns the literals of which any change changes the value of the whole expression."""
-    return list(_literals(expected))
+            return [(start_of(literal), end_of(literal), changed)]
+    return []
 
 
 def is_literal(value: ast.expr) -> bool:
@@ -87,23 +73,22 @@ def is_literal(value: ast.expr) -> bool:
     return True
 
 
-def _literals(node: ast.expr) -> Iterator[ast.Constant]:
-    """The literals of which any change changes the value of the whole expression."""
-    match node:
+def literals_of(expected: ast.expr) -> Iterator[ast.Constant]:
+    """Yields the literals of which any change changes the value of the whole expression."""
+    match expected:
         case ast.Constant(value=bool() | int() | float()):
-            yield node
+            yield expected
         case ast.Constant(value=str() | bytes() as value):
-            if re.search(
-                r"[a-zA-Z0-9]", value if isinstance(value, str) else value.decode("latin1")
-            ):
-                yield node
+            text = value if isinstance(value, str) else value.decode("latin1")
+            if re.search(r"[a-zA-Z0-9]", text):
+                yield expected
         case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=right):
             for side in (left, right):
                 if isinstance(side, ast.Constant) and type(side.value) in (int, float):
                     yield side
         case _:
-            for part in _parts(node):
-                yield from _literals(part)
+            for part in _parts(expected):
+                yield from literals_of(part)
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
@@ -150,8 +135,8 @@ def _is_other(text: str, value: object) -> bool:
     return type(other) is type(value) and other != value
 
 
-def _out_of_nowhere(expected: ast.expr, rng: Random) -> str:
-    """A value of the expected type, where that can be seen, that nothing has by accident."""
+def unlikely_value(expected: ast.expr, rng: Random) -> str:
+    """Returns a value, of the expected type where that shows, that nothing has by accident."""
     number = str(rng.randrange(10_007, 99_991))
     text = f'"{rng.choice(_WORDS)} {rng.randrange(10, 99)}"'
     match expected:

@@ -57,5 +57,5 @@ def _of_sample(sample: Sample) -> float:
     return areno(sample.grade, sample.turns) if sample.grade else 0.0
 
 
-REWARDS = (Reward(name="areno", score=_of_sample, lowest=-1.0, needs=("grade",)),)
+REWARDS = (Reward(name="areno", score=_of_sample, lowest=-1.0, needs=("resolved",)),)
 """The rewards of this module, by name in `coding_gym.rewards.get_reward`."""

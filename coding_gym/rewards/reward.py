@@ -10,7 +10,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.trajectory import Turn
 
-NEEDS = ("gold_patch", "test_patch", "grade", "base_files")
+NEEDS = ("gold_patch", "test_patch", "grade", "resolved", "base_files")
 """Values of ``Reward.needs``: parts of an episode that not every task has."""
 
 # With these no change was graded, or none that can be trusted.
@@ -87,7 +87,8 @@ class Reward:
         lowest: The least value.
         highest: The greatest value.
         needs: Which of `NEEDS` must be there: a ``gold_patch`` or ``test_patch`` of the task, a
-            ``grade``, the ``base_files`` that the gold patch changes.
+            ``grade`` (all its tests are challenged then) or only whether it is ``resolved``, the
+            ``base_files`` that the gold patch changes.
     """
 
     name: str

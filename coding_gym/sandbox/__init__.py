@@ -8,7 +8,7 @@ each of them covers. There are three engines:
     host folder   ``landlock`` and ``process``: a private copy, an inner server, Landlock or nothing
     container     ``docker`` and ``apptainer``: a loop of bash in a container, on two transports
 
-Code in `zygote` runs in the processes of the first two engines, everything else in the owner, which
+Code in `inside` runs in the processes of the first two engines, everything else in the owner, which
 is the process that opens sandboxes. `backend_checks` are the checks that backends share,
 `ownership` keeps and sweeps what belongs to a process, `cgroups` bounds whole sandboxes, and
 `doctor` tells people what works on their machine.
@@ -19,22 +19,22 @@ is the process that opens sandboxes. `backend_checks` are the checks that backen
     2. namespace.py             turns the spec into a JSON request, retries a lost zygote
     3. zygotes.py               the zygote of this process, started when first needed
     4. channel.py               the socket's owner side: waits until the sandbox is ready
-    5. zygote/server.py         inside: clones a first process in new namespaces
-    6. zygote/plan.py           its system calls, planned once for equal requests
-    7. zygote/mounts.py         overlay, root, /tmp, /proc, mounts
-    8. zygote/lockdown.py       capabilities, limits, seccomp
-    9. zygote/serving.py        the first process: takes a snapshot's files, then serves
+    5. inside/server.py         clones a first process in new namespaces
+    6. inside/plan.py           its system calls, planned once for equal requests
+    7. inside/mounts.py         overlay, root, /tmp, /proc, mounts
+    8. inside/lockdown.py       capabilities, limits, seccomp
+    9. inside/serving.py        the first process: takes a snapshot's files, then serves
     10. served_sandbox.py       the handle that the caller gets
 
 ``run``, file by file; `backend_checks` checks the arguments and decodes the output:
 
     1. served_sandbox.py        packs the request, unpacks the result
     2. channel.py               one call at a time; why a sandbox died
-    3. zygote/wire.py           the form of messages
-    4. zygote/serving.py        inside: reads a request, answers it
-    5. zygote/commands.py       one command from its start to the last of its processes
-    6. zygote/spawn.py          starts a bash and feeds it
-    7. zygote/watch.py          its output, end, time and memory, and the answer
+    3. inside/wire.py           the form of messages
+    4. inside/serving.py        reads a request, answers it
+    5. inside/commands.py       one command from its start to the last of its processes
+    6. inside/spawn.py          starts a bash and feeds it
+    7. inside/watch.py          its output, end, time and memory, and the answer
 """
 
 from coding_gym.host.interpreters import default_interpreter, find_interpreter

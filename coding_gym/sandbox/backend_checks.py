@@ -1,10 +1,15 @@
-"""Shared by all backends: the probe, the checks of specs and arguments, output as text."""
+"""Shared by all backends: the probe, the checks of what callers give, output as text."""
 
 import os
+import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from pathlib import PurePosixPath
+from typing import NamedTuple, Self
 
 from coding_gym.arguments import at_least_one, positive_seconds
+from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.sandbox.protocol import (
     DEFAULT_MAX_OUTPUT_BYTES,
@@ -12,10 +17,15 @@ from coding_gym.sandbox.protocol import (
     Probe,
     Promise,
     Sandbox,
+    Snapshot,
 )
-from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxSpec
+from coding_gym.sandbox.python_source import python_command
+from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxLimits, SandboxSpec
 
 _TIMEOUT_S = 10.0
+# Of one entry of a snapshot beside its data: two headers, its path, its attributes.
+_SNAPSHOT_ENTRY_BYTES = 4 << 10
+_SNAPSHOT_SLACK_BYTES = 1 << 20
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 MAX_COMMAND_BYTES = 1 << 20
 MAX_DATA_BYTES = 64 << 20
@@ -23,14 +33,7 @@ _CONTINUATION_BITS, _CONTINUATION = 0xC0, 0x80
 
 
 def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None:
-    """Opens a throw-away sandbox, runs a command in it and closes it.
-
-    Args:
-        open_sandbox: The backend's own ``open``.
-
-    Returns:
-        The failure with its remedy; None where all went well.
-    """
+    """Opens a throw-away sandbox, runs a command in it, closes it; returns the failure, if any."""
     try:
         with open_sandbox(SandboxSpec()) as sandbox:
             result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
@@ -46,11 +49,6 @@ def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None
 
 def check_spec(spec: SandboxSpec, *, backend: str, missing: Collection[Promise]) -> None:
     """Checks a spec before a sandbox is opened.
-
-    Args:
-        spec: The spec.
-        backend: The backend's name, for the message.
-        missing: The promises that the backend never keeps.
 
     Raises:
         InvalidArgumentError: A layer or mount does not exist, a variable cannot be passed to a
@@ -71,6 +69,43 @@ def check_spec(spec: SandboxSpec, *, backend: str, missing: Collection[Promise])
         )
 
 
+def checked_target(text: str, name: str = "a mount's target") -> str:
+    """Returns a path at which something can be mounted; raises InvalidArgumentError for others."""
+    target = PurePosixPath(text)
+    if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
+        raise InvalidArgumentError(f"{name} must be an absolute path below /, got {text!r}")
+    return str(target)
+
+
+def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
+    """Raises InvalidArgumentError for one of another backend or spec, or too large for its spec."""
+    if snapshot.backend != backend:
+        raise InvalidArgumentError(
+            f"a snapshot of a {snapshot.backend!r} sandbox cannot be restored into a "
+            f"{backend!r} one"
+        )
+    names = (field.name for field in fields(spec))
+    if others := [n for n in names if getattr(snapshot.spec, n) != getattr(spec, n)]:
+        raise InvalidArgumentError(
+            f"the snapshot is of a sandbox whose spec differs in {', '.join(others)}; "
+            "open one with the spec of the snapshot"
+        )
+    if len(snapshot.data) > max_snapshot_bytes(spec.limits, backend=backend):
+        raise InvalidArgumentError(
+            f"the snapshot's {len(snapshot.data)} bytes are more than a sandbox may hold"
+        )
+
+
+def max_snapshot_bytes(limits: SandboxLimits, *, backend: str) -> int:
+    """Returns the size limit of a snapshot: twice the disk, as files on disk are counted apart.
+
+    A ``process`` sandbox has no limit, nor has its snapshot.
+    """
+    if backend == "process":
+        return sys.maxsize
+    return 2 * limits.disk_bytes + limits.num_inodes * _SNAPSHOT_ENTRY_BYTES + _SNAPSHOT_SLACK_BYTES
+
+
 def command_bytes(command: str) -> bytes:
     """Returns a command's text in UTF-8; a lone surrogate, which a policy may emit, passes.
 
@@ -88,30 +123,129 @@ def command_bytes(command: str) -> bytes:
     return data
 
 
-def prepare_run(
+class Run(NamedTuple):
+    """The arguments of `Sandbox.run` after their check.
+
+    Attributes:
+        command: Its text.
+        cwd: Where to run, relative to the workspace or absolute; None for the workspace.
+        env: More environment variables.
+        stdin: Its standard input.
+        timeout_s: Its time limit.
+        max_output_bytes: How much of its output is kept.
+        source: The Python source that it runs; "" for any other command.
+    """
+
+    command: bytes
+    cwd: str | None
+    env: dict[str, str]
+    stdin: bytes
+    timeout_s: float
+    max_output_bytes: int
+    source: str = ""
+
+
+class CheckedSandbox:
+    """The argument checks of a sandbox's handle, whatever its engine.
+
+    A subclass runs commands in `_run`, and reads and writes files in `_read` and `_write`.
+
+    Attributes:
+        workdir: Absolute path of the workspace as commands see it.
+    """
+
+    workdir = WORKDIR
+
+    def path(self, target: str) -> str:
+        """Returns the path at which commands see the mount at ``target``."""
+        return target
+
+    def run(
+        self,
+        command: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> ExecResult:
+        """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
+        return self._run(checked_run(command, timeout_s, max_output_bytes, cwd, env, stdin))
+
+    def run_python(
+        self,
+        source: str,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
+        stdin: bytes = b"",
+        env: dict[str, str] | None = None,
+    ) -> ExecResult:
+        """Runs Python source; see `coding_gym.sandbox.protocol.Sandbox.run_python`."""
+        command = python_command(source)
+        run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, env, stdin)
+        return self._run(run._replace(source=source))
+
+    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+        """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
+        _check_path(path)
+        if type(max_bytes) is not int or max_bytes < 0:
+            raise InvalidArgumentError(
+                f"max_bytes must be an integer of at least 0, got {max_bytes!r}"
+            )
+        return self._read(path, max_bytes)
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
+        _check_path(path)
+        _check_data(data)
+        self._write(path, data)
+
+    def close(self) -> None:
+        """Ends every process and drops every file of the sandbox; idempotent."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, run: Run) -> ExecResult:
+        raise NotImplementedError
+
+    def _read(self, path: str, max_bytes: int) -> bytes:
+        raise NotImplementedError
+
+    def _write(self, path: str, data: bytes) -> None:
+        raise NotImplementedError
+
+
+def checked_run(
     command: str,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
-    cwd: str | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes = b"",
-) -> tuple[bytes, str, dict[str, str]]:
-    """Returns a command's text, folder and variables, from the arguments of `Sandbox.run`.
+    timeout_s: float,
+    max_output_bytes: int,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    stdin: bytes,
+) -> Run:
+    """Returns the arguments of `Sandbox.run`.
 
     Raises:
         InvalidArgumentError: No backend can run that.
     """
     text = command_bytes(command)
-    positive_seconds("timeout_s", timeout_s)
+    seconds = positive_seconds("timeout_s", timeout_s)
     at_least_one("max_output_bytes", max_output_bytes)
-    check_data(stdin)
+    _check_data(stdin)
     if cwd is not None:
-        check_path(cwd)
+        _check_path(cwd)
     check_env(env or {})
-    return text, cwd or WORKDIR, dict(env or {})
+    return Run(text, cwd, dict(env or {}), stdin, seconds, int(max_output_bytes))
 
 
-def check_path(path: str) -> None:
+def _check_path(path: str) -> None:
     """Raises InvalidArgumentError for a path that no system call takes."""
     if not path or not _can_be_passed(path):
         raise InvalidArgumentError(
@@ -119,18 +253,12 @@ def check_path(path: str) -> None:
         )
 
 
-def check_data(data: bytes) -> None:
+def _check_data(data: bytes) -> None:
     """Raises InvalidArgumentError for data that is too long for one call."""
     if len(data) > MAX_DATA_BYTES:
         raise InvalidArgumentError(
             f"at most {MAX_DATA_BYTES} bytes go into a sandbox at once, got {len(data)}"
         )
-
-
-def check_max_bytes(max_bytes: int) -> None:
-    """Raises InvalidArgumentError for a number that is no file size."""
-    if type(max_bytes) is not int or max_bytes < 0:
-        raise InvalidArgumentError(f"max_bytes must be an integer of at least 0, got {max_bytes!r}")
 
 
 def check_shell(shell: str) -> str:
@@ -156,13 +284,7 @@ def _can_be_passed(text: str) -> bool:
 
 
 def render_output(head: bytes, tail: bytes, num_bytes: int) -> tuple[str, bool]:
-    """Returns a command's output as text, and whether its middle was left out.
-
-    Args:
-        head: The first bytes kept.
-        tail: The last bytes kept.
-        num_bytes: Size of the whole output.
-    """
+    """Returns a command's output as text, and whether its middle was left out."""
     if len(head) + len(tail) == num_bytes:
         return (head + tail).decode("utf-8", "replace"), False
     # A character that the cut splits is dropped.

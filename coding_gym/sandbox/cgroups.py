@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from coding_gym.errors import SandboxError
+from coding_gym.sandbox.inside import proc_stat
 from coding_gym.sandbox.ownership import identity, sweep
 from coding_gym.sandbox.spec import SandboxLimits
-from coding_gym.sandbox.zygote import proc_stat
 
 CONTROLLERS = ("cpu", "memory", "pids")
 _HIERARCHY = Path("/sys/fs/cgroup")
@@ -47,11 +48,7 @@ class Delegation:
 
 
 class Group:
-    """The group of one sandbox.
-
-    Args:
-        path: Its folder, which is made.
-        settings: Contents of the group's files, by name.
+    """The group of one sandbox, which is made, with the contents of its files by name.
 
     Raises:
         OSError: The kernel refuses.
@@ -73,8 +70,15 @@ class Group:
         (self.path / "cgroup.procs").write_text(str(pid), encoding="ascii")
 
     def open_entrance(self) -> int:
-        """Returns a descriptor; a process that writes ``0`` to it moves itself into the group."""
-        return os.open(self.path / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+        """Returns a descriptor; a process that writes ``0`` to it moves itself into the group.
+
+        Raises:
+            SandboxError: The group is gone.
+        """
+        try:
+            return os.open(self.path / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise SandboxError(f"no control group for a sandbox: {error}") from error
 
     def close(self) -> None:
         """Kills the group's processes and removes it; idempotent."""
@@ -99,13 +103,16 @@ def make_group(limits: SandboxLimits) -> Group | None:
     """Returns a group for a sandbox; None where groups are unavailable.
 
     Raises:
-        OSError: The group could not be made.
+        SandboxError: The group could not be made.
     """
     folder = delegation().folder
     if folder is None:
         return None
     name = f"sandbox-{identity()}-{next(_numbers)}"
-    return Group(folder / name, settings(limits))
+    try:
+        return Group(folder / name, settings(limits))
+    except OSError as error:
+        raise SandboxError(f"no control group for a sandbox: {error}") from error
 
 
 def end_group(folder: Path) -> None:

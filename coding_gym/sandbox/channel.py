@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Snapshot
-from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.steps import SetupError
 
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0

@@ -15,11 +15,11 @@ from typing import Any
 from coding_gym.errors import CodingGymError, SandboxError
 from coding_gym.sandbox.backend_checks import RUN_AGAIN
 from coding_gym.sandbox.cgroups import delegation
+from coding_gym.sandbox.inside import proc_stat
 from coding_gym.sandbox.process import NoIsolationWarning
 from coding_gym.sandbox.protocol import Probe, Promise, Sandbox, SandboxBackend
 from coding_gym.sandbox.select import AUTOMATIC, backend_names, get_backend
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygote import proc_stat
 
 _DEFAULT_EPISODES = 64
 _TIMEOUT_S = 30.0
@@ -140,8 +140,7 @@ class Report:
 def examine(*, num_episodes: int = _DEFAULT_EPISODES) -> Report:
     """Tries every backend out in throw-away sandboxes, and compares the machine's limits.
 
-    Args:
-        num_episodes: How many sandboxes should be open at a time.
+    The limits should suffice for ``num_episodes`` sandboxes at a time.
     """
     backends = tuple(_examine(name) for name in backend_names())
     working = {one.name for one in backends if one.works}
@@ -167,9 +166,7 @@ def _examine(name: str) -> Diagnosis:
 def try_out(backend: SandboxBackend, *, missing: Collection[Promise]) -> tuple[Step, ...]:
     """Returns the results of the steps of a small episode, up to the first failure.
 
-    Args:
-        backend: It must be available.
-        missing: Promises that it does not keep here; they are not tried.
+    Promises that are missing are not tried.
     """
     steps: list[Step] = []
 

@@ -8,21 +8,19 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import SandboxError
-from coding_gym.sandbox import cgroups
-from coding_gym.sandbox.backend_checks import check_spec
+from coding_gym.sandbox import cgroups, layer_union
+from coding_gym.sandbox.backend_checks import check_snapshot, check_spec
 from coding_gym.sandbox.channel import Channel
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox, translated
-from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
-from coding_gym.sandbox.tree_copies import add_tree
-from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygotes import with_zygote
 
 TMP = "/tmp"  # noqa: S108 - the path that commands would use
@@ -43,19 +41,14 @@ class HostFolder:
     places: Mapping[str, str]
 
 
-def same(path: Path) -> Path:
-    """Returns the real path: no copy is needed."""
-    return path.resolve()
-
-
 def fill(
     folder: Path,
     spec: SandboxSpec,
     owner: tuple[int, int],
     *,
     has_tmp: bool,
-    show: Callable[[Path], Path] = same,
-    show_python: Callable[[Path], Path] = same,
+    show: Callable[[Path], Path] = Path.resolve,
+    show_python: Callable[[Path], Path] = Path.resolve,
 ) -> HostFolder:
     """Makes the files of a sandbox in an empty folder.
 
@@ -74,8 +67,7 @@ def fill(
     for name in own:
         (folder / name).mkdir(mode=0o755)
         os.chown(folder / name, *owner)
-    for layer in spec.layers:
-        add_tree(layer, folder / "workspace", owner=owner)
+    layer_union.copy(spec.layers, folder / "workspace", owner=owner)
     places = {target: folder / name for name, target in own.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
@@ -120,10 +112,7 @@ def variables(
 ) -> dict[str, str]:
     """Returns the environment of commands, with the paths of the host in it.
 
-    Args:
-        spec: The sandbox's spec.
-        files: The sandbox's files.
-        defaults: Variables that the spec and the fixed ones override.
+    The variables of the spec, and the fixed ones, win over ``defaults``.
     """
     env = environment(spec, first=(str(files.path / "python" / "bin"),))
     if "tmp" in files.writable:
@@ -162,7 +151,6 @@ def open_sandbox(
     check_spec(spec, backend=backend, missing=missing)
     if snapshot is not None:
         check_snapshot(snapshot, backend=backend, spec=spec)
-        check_fits(snapshot)
     with ExitStack() as undo:
         try:
             folder = make_folder(backend)
@@ -186,7 +174,6 @@ def open_sandbox(
 
 
 def _orders(spec: SandboxSpec, files: HostFolder, owner: tuple[int, int]) -> dict[str, Any]:
-    limits = spec.limits
     return {
         "uid": owner[0],
         "gid": owner[1],
@@ -194,10 +181,5 @@ def _orders(spec: SandboxSpec, files: HostFolder, owner: tuple[int, int]) -> dic
         "writable": files.writable,
         "network": spec.network,
         "shell": spec.shell,
-        "limits": {
-            "num_processes": limits.num_processes,
-            "memory_bytes": limits.memory_bytes,
-            "file_bytes": limits.file_bytes,
-            "num_open_files": limits.num_open_files,
-        },
+        "limits": asdict(spec.limits),
     }

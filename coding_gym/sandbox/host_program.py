@@ -15,12 +15,6 @@ def run_program(
 
     The program and the rest of its session are always killed.
 
-    Args:
-        arguments: The program and its arguments.
-        cwd: Where to run.
-        env: All of its environment variables.
-        timeout_s: How long it may take; None for no limit.
-
     Raises:
         TimeoutError: It took longer, and was killed.
     """

@@ -11,19 +11,17 @@ from typing import Any
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.host.network import settings
-from coding_gym.sandbox import cgroups
+from coding_gym.sandbox import cgroups, layer_union
 from coding_gym.sandbox.backend_checks import RUN_AGAIN, failed_probe
 from coding_gym.sandbox.host_folder import HostFolder, fill, open_sandbox, variables
+from coding_gym.sandbox.inside import landlock_rules
+from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
+from coding_gym.sandbox.inside.syscalls import SetupError, machine
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.tree_copies import add_file, add_tree
-from coding_gym.sandbox.zygote import landlock_rights
-from coding_gym.sandbox.zygote.host_folders import THIRD_PARTY
-from coding_gym.sandbox.zygote.steps import SetupError
-from coding_gym.sandbox.zygote.syscalls import machine
 from coding_gym.sandbox.zygotes import require_linux
 
 Grant = tuple[str, str]
@@ -123,14 +121,7 @@ class LandlockBackend:
         return Probe(available=True, detail=detail, missing=(*_NEVER, *unbounded, *lost))
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
-        """Opens a sandbox.
-
-        Raises:
-            InvalidArgumentError: A layer or mount that does not exist; an image; a
-                snapshot of another backend or spec.
-            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
-            SandboxError: The machine can, but this time it failed.
-        """
+        """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
         try:
             return open_sandbox(
@@ -159,7 +150,7 @@ class LandlockBackend:
         return files, {"env": env, "landlock": {"abi": self._version(), "grants": grants}}
 
     def _version(self) -> int:
-        return landlock_rights.abi() if self._abi is None else min(self._abi, landlock_rights.abi())
+        return landlock_rules.abi() if self._abi is None else min(self._abi, landlock_rules.abi())
 
     def _require_landlock(self) -> None:
         require_linux(NAME)
@@ -223,11 +214,7 @@ def system_grants() -> tuple[Grant, ...]:
 
 @cache
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
-    """Returns the rules for a folder with programs, less its third-party Python packages.
-
-    Args:
-        folder: Such as ``/usr`` or the prefix of an interpreter.
-    """
+    """Returns the rules for a folder with programs, less its third-party Python packages."""
     found = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
     hidden = {str(path.resolve()) for path in (*found, _PACKAGE)}
     return tuple(_allow(str(folder), hidden))
@@ -314,43 +301,35 @@ def _is_needed(path: Path) -> bool:
 
 def _copy(source: Path, user: tuple[int, int], is_wanted: Callable[[Path], bool]) -> Path:
     """Returns a copy that this process keeps until it ends, made anew where the source changed."""
-    facts, pid = source.stat(), os.getpid()
-    with _lock_of_copies(pid):
-        return _made_copy(source, facts.st_ino, facts.st_mtime_ns, user, is_wanted, pid)
+    facts = source.stat()
+    key = source, facts.st_ino, facts.st_mtime_ns, user, is_wanted
+    copies = _copies(os.getpid(), user)
+    with copies.lock:
+        if key not in copies.made:
+            place = Path(tempfile.mkdtemp(dir=copies.folder)) / source.name
+            place.parent.chmod(0o755)
+            if source.is_file():
+                layer_union.copy_file(source, place)
+            else:
+                place.mkdir()
+                layer_union.copy((source,), place, is_wanted=is_wanted)
+            copies.made[key] = place
+        return copies.made[key]
 
 
-@cache
-def _lock_of_copies(_pid: int) -> threading.Lock:
-    return threading.Lock()  # for each process: a fork may inherit one that is never released
+class _Copies:
+    """The copies of one process for one user; a fork may inherit a lock that is never released."""
+
+    def __init__(self, pid: int, user: tuple[int, int]) -> None:
+        self.lock = threading.Lock()
+        self.made: dict[object, Path] = {}
+        self.folder = make_folder("shown")
+        admit(self.folder, user)
+        atexit.register(self._remove, pid)
+
+    def _remove(self, pid: int) -> None:
+        if os.getpid() == pid:  # and not a fork that ends as its parent would
+            remove_folder(self.folder)
 
 
-@cache
-def _made_copy(
-    source: Path,
-    _inode: int,
-    _mtime_ns: int,
-    user: tuple[int, int],
-    is_wanted: Callable[[Path], bool],
-    pid: int,
-) -> Path:
-    place = Path(tempfile.mkdtemp(dir=_folder_of_copies(user, pid))) / source.name
-    place.parent.chmod(0o755)
-    if source.is_file():
-        add_file(source, place)
-    else:
-        place.mkdir()
-        add_tree(source, place, is_wanted=is_wanted)
-    return place
-
-
-@cache
-def _folder_of_copies(user: tuple[int, int], pid: int) -> Path:
-    folder = make_folder("shown")
-    admit(folder, user)
-    atexit.register(_remove, folder, pid)
-    return folder
-
-
-def _remove(folder: Path, pid: int) -> None:
-    if os.getpid() == pid:  # and not a fork that ends as its parent would
-        remove_folder(folder)
+_copies = cache(_Copies)

@@ -3,26 +3,32 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import cache, partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network as host_network
 from coding_gym.sandbox import cgroups
-from coding_gym.sandbox.backend_checks import check_env, check_shell, failed_probe
+from coding_gym.sandbox.backend_checks import (
+    check_env,
+    check_shell,
+    check_snapshot,
+    checked_target,
+    failed_probe,
+)
 from coding_gym.sandbox.channel import Channel
 from coding_gym.sandbox.images import Image, ImageStore
+from coding_gym.sandbox.inside.image_root import NO_BASH
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.python_source import preload_request
 from coding_gym.sandbox.remedies import is_refusal, unavailable
 from coding_gym.sandbox.served_sandbox import ServedSandbox
-from coding_gym.sandbox.snapshots import check_fits, check_snapshot
 from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment, mounts_in_place
-from coding_gym.sandbox.zygote.image_root import NO_BASH
-from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import Zygote, require_linux, with_zygote, zygote
 
 _PYTHON_FOLDER = "/sandbox/bin"
@@ -80,17 +86,9 @@ class NamespaceBackend:
         return Probe(available=True, detail=detail, missing=missing)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
-        """Opens a sandbox.
-
-        Raises:
-            InvalidArgumentError: A layer or mount that does not exist, or a target that cannot be;
-                a snapshot of another backend or spec.
-            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
-            SandboxError: The machine can, but this time it failed.
-        """
+        """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
-            check_fits(snapshot)
         return ServedSandbox(
             self.name, spec, self._start(spec, snapshot), start=partial(self._start, spec)
         )
@@ -117,11 +115,9 @@ class NamespaceBackend:
         with ExitStack() as undo:
             upper = None
             if has_overlay and self._is_on_disk(handle):
-                with _naming("no folder for a sandbox's changes"):
-                    upper = make_upper(self.owner())
+                upper = make_upper(self.owner())
                 undo.callback(remove_folder, upper)
-            with _naming("no control group for a sandbox"):
-                group = cgroups.make_group(spec.limits)
+            group = cgroups.make_group(spec.limits)
             if group is not None:
                 undo.callback(group.close)
             request = _request(spec, upper, image=image, restores=snapshot is not None)
@@ -133,15 +129,6 @@ class NamespaceBackend:
 @cache
 def _images() -> ImageStore:
     return ImageStore()
-
-
-@contextmanager
-def _naming(failure: str) -> Iterator[None]:
-    """Puts a description of the failure before the errors of a block."""
-    try:
-        yield
-    except OSError as error:
-        raise SandboxError(f"{failure}: {error}") from error
 
 
 @contextmanager
@@ -191,15 +178,13 @@ def _request(
     shown: list[dict[str, Any]] = []
     layers = [_show(shown, layer, "layer") for layer in spec.layers]
     mounts = []
-    if spec.python is not None and _is_in_system(spec.python.prefix):
-        _require_no_image(spec, spec.python)
-    elif spec.python is not None:
+    if spec.python is not None and not _is_shown_anyway(spec.python, image):
         index = _show(shown, spec.python.prefix, "interpreter", covered=True)
         mounts.append((index, str(spec.python.prefix)))
     network = host_network.settings() if spec.network else host_network.NONE
     for mount in (*mounts_in_place(network.paths), *spec.mounts):
         index = _show(shown, mount.source, "mount", writable=mount.writable)
-        mounts.append((index, _checked_target(mount.target)))
+        mounts.append((index, checked_target(mount.target)))
     disk = None if upper is None else _show(shown, upper, "layer", writable=True, once=True)
     return {
         "show": shown,
@@ -208,18 +193,11 @@ def _request(
         "time_ns": Path(shown[layers[0]]["path"]).stat().st_mtime_ns if layers else None,
         "mounts": mounts,
         "image": image and _image(shown, image),
-        "alias": _checked_target(spec.workspace_alias) if spec.workspace_alias else "",
+        "alias": spec.workspace_alias and checked_target(spec.workspace_alias, "workspace_alias"),
         "links": _links(spec.python),
         "files": network.files,
         "env": network.env | _environment(spec, image),
-        "limits": {
-            "disk_bytes": spec.limits.disk_bytes,
-            "num_inodes": spec.limits.num_inodes,
-            "num_processes": spec.limits.num_processes,
-            "file_bytes": spec.limits.file_bytes,
-            "num_open_files": spec.limits.num_open_files,
-            "memory_bytes": spec.limits.memory_bytes,
-        },
+        "limits": asdict(spec.limits),
         "network": spec.network,
         "shell": check_shell(spec.shell),
         "restores": restores,
@@ -237,19 +215,22 @@ def _image(shown: list[dict[str, Any]], image: Image) -> dict[str, Any]:
 
 
 def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
-    first = () if spec.python is None and image is not None else (_PYTHON_FOLDER,)
     if image is None:
-        return environment(spec, first=first)
+        return environment(spec, first=(_PYTHON_FOLDER,))
+    first = () if spec.python is None else (_PYTHON_FOLDER,)
     return environment(spec, first=first, image_env=image.env, user=image.user.name)
 
 
-def _require_no_image(spec: SandboxSpec, python: Interpreter) -> None:
-    if spec.image:
+def _is_shown_anyway(python: Interpreter, image: Image | None) -> bool:
+    """Whether an interpreter is in a folder that all sandboxes have, but for those with images."""
+    is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
+    if is_in_system and image is not None:
         raise InvalidArgumentError(
             f"{python.executable} is part of the host's {python.prefix}, which a sandbox with an "
             "image does not have; give python=None for the image's own, or an interpreter with a "
             "folder of its own"
         )
+    return is_in_system
 
 
 def _show(
@@ -282,19 +263,6 @@ def _show(
         }
     )
     return len(shown) - 1
-
-
-def _checked_target(text: str) -> str:
-    target = PurePosixPath(text)
-    if not target.is_absolute() or ".." in target.parts or target == PurePosixPath("/"):
-        raise InvalidArgumentError(
-            f"a mount's target must be an absolute path below /, got {text!r}"
-        )
-    return str(target)
-
-
-def _is_in_system(prefix: Path) -> bool:
-    return any(prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
 
 
 def _links(python: Interpreter | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-from coding_gym.sandbox.zygote import proc_stat, scratch
+from coding_gym.sandbox.inside import proc_stat, scratch
 
 _IDENTITY = re.compile(r"([0-9a-f]{16})-(\d+)-(\d+)")
 
@@ -83,14 +83,7 @@ def sweep_once(folder: Path, pattern: str, _pid: int) -> None:
 
 
 def make_folder(kind: str) -> Path:
-    """Returns a new temporary folder; removes those of the same kind whose owners are gone.
-
-    Args:
-        kind: A word that says its purpose.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """Returns a new temporary folder; removes those of the same kind whose owners are gone."""
     sweep_once(Path(tempfile.gettempdir()), f"coding_gym-{kind}-*", os.getpid())
     return Path(tempfile.mkdtemp(prefix=f"coding_gym-{kind}-{identity()}-")).resolve()
 
@@ -107,14 +100,7 @@ def uppers_folder() -> Path:
 
 
 def make_upper(owner: tuple[int, int]) -> Path:
-    """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it.
-
-    Args:
-        owner: The uid and gid that it gets.
-
-    Raises:
-        OSError: The disk is full, or the cache cannot be written.
-    """
+    """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
     ours = uppers_folder()
     sweep_once(ours.parent, "*", os.getpid())
     for path in (ours.parent, ours):

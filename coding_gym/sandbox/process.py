@@ -7,11 +7,11 @@ from typing import Any
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.sandbox import cgroups, host_folder
+from coding_gym.sandbox.inside.spawn import BASH
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import ServedSandbox
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygote.spawn import BASH
-from coding_gym.sandbox.zygote.steps import SetupError
 from coding_gym.sandbox.zygotes import require_linux
 
 _KEPT = frozenset(
@@ -55,11 +55,7 @@ class ProcessBackend:
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox that isolates nothing, and warns about that.
 
-        Raises:
-            InvalidArgumentError: A layer or mount that does not exist; a snapshot of another
-                backend or spec; an image.
-            SandboxUnavailableError: This machine cannot run the backend; says the remedy.
-            SandboxError: The machine can, but this time it failed.
+        See `coding_gym.sandbox.protocol.SandboxBackend.open`.
         """
         warnings.warn(
             "the 'process' sandbox isolates nothing: commands run with your rights",

@@ -231,7 +231,8 @@ class SandboxBackend(Protocol):
 
         Raises:
             InvalidArgumentError: A layer or mount that does not exist, or a target or environment
-                variable that cannot be; a snapshot of another backend or spec.
+                variable that cannot be; an image that is broken; something that the backend never
+                keeps; a snapshot of another backend or spec.
             SandboxUnavailableError: This machine cannot run the backend; says the remedy.
             SandboxError: The machine can, but this time it failed.
         """

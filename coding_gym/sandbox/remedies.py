@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.host.interpreters import default_interpreter
-from coding_gym.sandbox.zygote.steps import SetupError
+from coding_gym.sandbox.inside.syscalls import SetupError
 
 _ROOT = Path("/")
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"

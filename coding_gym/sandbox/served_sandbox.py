@@ -3,24 +3,23 @@
 import logging
 import posixpath
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any, Self
+from typing import Any
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox.backend_checks import (
-    check_data,
-    check_max_bytes,
-    check_path,
-    prepare_run,
+    CheckedSandbox,
+    Run,
+    check_snapshot,
+    max_snapshot_bytes,
     render_output,
 )
 from coding_gym.sandbox.channel import Channel
-from coding_gym.sandbox.protocol import DEFAULT_MAX_OUTPUT_BYTES, DEFAULT_TIMEOUT_S, Snapshot
-from coding_gym.sandbox.python_source import python_command
-from coding_gym.sandbox.snapshots import check_fits, check_snapshot, max_snapshot_bytes
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
-from coding_gym.sandbox.zygote import wire
 
 _log = logging.getLogger(__name__)
 # Time for a reply beyond the command's own time limit.
@@ -30,7 +29,7 @@ _RESTORE_TIMEOUT_S = 60.0
 _SLACK_BYTES = 1 << 12
 
 
-class ServedSandbox:
+class ServedSandbox(CheckedSandbox):
     """A sandbox of the ``namespace``, ``landlock`` or ``process`` backend.
 
     The sandbox ends when the channel closes, for whatever reason.
@@ -68,61 +67,20 @@ class ServedSandbox:
         """Returns the path at which commands see the mount at ``target``."""
         return translated(target, self._places)
 
-    def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        stdin: bytes = b"",
-    ) -> ExecResult:
-        """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        return self._run(command, timeout_s, max_output_bytes, cwd, env, stdin)
-
-    def run_python(
-        self,
-        source: str,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
-        stdin: bytes = b"",
-        env: dict[str, str] | None = None,
-    ) -> ExecResult:
-        """Runs Python source; see `coding_gym.sandbox.protocol.Sandbox.run_python`."""
-        command = python_command(source)
-        return self._run(command, timeout_s, max_output_bytes, WORKDIR, env, stdin, source)
-
-    def _run(
-        self,
-        command: str,
-        timeout_s: float,
-        max_output_bytes: int,
-        cwd: str | None,
-        env: dict[str, str] | None,
-        stdin: bytes,
-        source: str | None = None,
-    ) -> ExecResult:
-        """Runs a command; a preloaded interpreter may run its Python ``source`` instead."""
-        text, _, variables = prepare_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
-        here = self.workdir
-        request = {
-            "op": "run",
-            "timeout_s": float(timeout_s),
-            "max_output_bytes": int(max_output_bytes),
-            "cwd": here if cwd is None else posixpath.join(here, self.path(cwd)),
-            "env": variables,
-            "stdin_bytes": len(stdin),
-            "is_plain": cwd is None and not env and not stdin,
-        }
-        if source is not None and self._spec.preload:
-            request["source"] = source
+    def _run(self, run: Run) -> ExecResult:
+        if run.cwd is None and not run.env and not run.stdin:
+            request = _plain_request(run.timeout_s, run.max_output_bytes, self.workdir)
+        else:
+            folder = posixpath.join(self.workdir, self.path(run.cwd or WORKDIR))
+            own = {"env": run.env, "stdin_bytes": len(run.stdin), "is_plain": False}
+            if run.source and self._spec.preload:  # a preloaded interpreter may run it instead
+                own["source"] = run.source
+            request = _request(run.timeout_s, run.max_output_bytes, folder, own)
         header, body = self._call(
             request,
-            text + stdin,
-            timeout_s=float(timeout_s) + _ANSWER_TIMEOUT_S,
-            max_body_bytes=max_output_bytes + _SLACK_BYTES,
+            run.command + run.stdin,
+            timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+            max_body_bytes=run.max_output_bytes + _SLACK_BYTES,
         )
         if header.get("is_cold"):
             _log.debug("a Python run started cold, without %s", ", ".join(self._spec.preload))
@@ -131,20 +89,14 @@ class ServedSandbox:
         except (KeyError, TypeError) as error:
             raise self._channel.give_up(f"the sandbox's reply is malformed: {error!r}") from error
 
-    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
-        """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
-        check_path(path)
-        check_max_bytes(max_bytes)
+    def _read(self, path: str, max_bytes: int) -> bytes:
         request = {"op": "read", "path": self.path(path), "max_bytes": max_bytes}
-        header, body = self._call(request, max_body_bytes=max_bytes)
+        header, body = self._call(wire.header_text(request), max_body_bytes=max_bytes)
         _raise_file_error(header, path)
         return body
 
-    def write_file(self, path: str, data: bytes) -> None:
-        """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
-        check_path(path)
-        check_data(data)
-        header, _ = self._call({"op": "write", "path": self.path(path)}, data)
+    def _write(self, path: str, data: bytes) -> None:
+        header, _ = self._call(wire.header_text({"op": "write", "path": self.path(path)}), data)
         _raise_file_error(header, path)
 
     def snapshot(self) -> Snapshot:
@@ -159,7 +111,6 @@ class ServedSandbox:
     def restore(self, snapshot: Snapshot) -> None:
         """Puts all files back; see `coding_gym.sandbox.protocol.Sandbox.restore`."""
         check_snapshot(snapshot, backend=self._backend, spec=self._spec)
-        check_fits(snapshot)
         self._channel.require_open()
         try:
             if self._start is None:
@@ -172,7 +123,7 @@ class ServedSandbox:
 
     def _put_back(self, snapshot: Snapshot) -> None:
         """Has the inner server replace all files."""
-        self._call({"op": "restore"}, timeout_s=_RESTORE_TIMEOUT_S)
+        self._call(wire.header_text({"op": "restore"}), timeout_s=_RESTORE_TIMEOUT_S)
         self._channel.upload(snapshot.data, timeout_s=_RESTORE_TIMEOUT_S)
         header, _ = self._channel.call(b"", timeout_s=_RESTORE_TIMEOUT_S, max_body_bytes=0)
         if "error" in header:
@@ -193,26 +144,33 @@ class ServedSandbox:
         self._is_closed = True
         self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _call(
         self,
-        request: dict[str, Any],
+        request: bytes,
         body: bytes = b"",
         *,
         timeout_s: float = _ANSWER_TIMEOUT_S,
         max_body_bytes: int = 0,
     ) -> tuple[dict[str, Any], bytes]:
         header, answer = self._channel.call(
-            wire.pack(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
+            wire.pack_text(request, body), timeout_s=timeout_s, max_body_bytes=max_body_bytes
         )
         if "error" in header:
             raise self._channel.give_up(f"the sandbox failed: {header['error']}")
         return header, answer
+
+
+@lru_cache(maxsize=16)
+def _plain_request(timeout_s: float, max_output_bytes: int, folder: str) -> bytes:
+    """Returns the header for a command without a folder, variables or input of its own."""
+    return _request(
+        timeout_s, max_output_bytes, folder, {"env": {}, "stdin_bytes": 0, "is_plain": True}
+    )
+
+
+def _request(timeout_s: float, max_output_bytes: int, folder: str, own: dict[str, Any]) -> bytes:
+    bounds = {"timeout_s": timeout_s, "max_output_bytes": max_output_bytes}
+    return wire.header_text({"op": "run", **bounds, "cwd": folder, **own})
 
 
 def translated(path: str, places: Mapping[str, str]) -> str:

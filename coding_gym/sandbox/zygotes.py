@@ -16,23 +16,23 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
 from coding_gym.host.interpreters import default_interpreter
 from coding_gym.sandbox.cgroups import Group
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.owner import STOP
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.ownership import remove_uppers, uppers_folder
 from coding_gym.sandbox.remedies import unavailable
-from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.owner import STOP
-from coding_gym.sandbox.zygote.steps import SetupError
 
 Engine = Literal["namespace", "folder"]
 Result = TypeVar("Result")
 
-MAIN = Path(__file__).parent / "zygote" / "__main__.py"
+MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _PACKAGE = Path(__file__).parents[1]
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 5.0
@@ -107,10 +107,10 @@ class Zygote:
             SetupError: A step failed; the zygote is well.
             SandboxError: The zygote is gone.
         """
-        with self._lock, _entrance(group) as entrance:
+        with self._lock:
             try:
                 self._control.settimeout(_START_TIMEOUT_S)
-                self._send_entrance(entrance)
+                self._send_entrance(group)
                 self._control.sendall(wire.pack(request))
                 answer, descriptors = wire.receive_descriptors(self._control, 1, 2)
                 if answer == b"+" and descriptors:
@@ -203,23 +203,28 @@ class Zygote:
             return True
         return bool(poll.poll(0))
 
-    def _send_entrance(self, entrance: list[int]) -> None:
+    def _send_entrance(self, group: Group | None) -> None:
         """Sends the byte before a request, with the descriptor by which a process joins a group.
 
         Those that commands of this user have parked count too, up to this process's own limit.
         """
-        mark = [b"+" if entrance else b"-"]
+        if group is None:
+            self._control.sendall(b"-")
+            return
+        entrance = group.open_entrance()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         try:
-            socket.send_fds(self._control, mark, entrance)
+            socket.send_fds(self._control, [b"+"], [entrance])
         except OSError as error:
-            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
             if error.errno != errno.ETOOMANYREFS or soft == hard:
                 raise
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             try:
-                socket.send_fds(self._control, mark, entrance)
+                socket.send_fds(self._control, [b"+"], [entrance])
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        finally:
+            os.close(entrance)
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -231,22 +236,6 @@ def _kill(descriptor: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)
     os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _entrance(group: Group | None) -> Iterator[list[int]]:
-    """Yields the descriptor by which a process joins a group; an empty list where there is none."""
-    if group is None:
-        yield []
-        return
-    try:
-        entrance = group.open_entrance()
-    except OSError as error:
-        raise SandboxError(f"no control group for a sandbox: {error}") from error
-    try:
-        yield [entrance]
-    finally:
-        os.close(entrance)
 
 
 class _Registry:

@@ -15,7 +15,7 @@ from coding_gym.errors import (
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text, num_below
 from coding_gym.grading import grade
-from coding_gym.grading.runners.requirements import missing_runtime
+from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task

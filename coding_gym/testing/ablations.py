@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from coding_gym.sandbox.channel import Channel
+from coding_gym.sandbox.inside import __path__ as server_folders
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import Snapshot
 from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.sandbox.zygote import __path__ as server_folders
 from coding_gym.sandbox.zygotes import Zygote
 
 _ALLOW_ALL = "def program(machine): return struct.pack('HBBI', 6, 0, 0, 0x7FFF0000)"
@@ -28,10 +28,9 @@ def _visible(self, kind, target, flags, options='', **others):
 def _dumpable(self, option, *arguments):
     if (option, arguments) != (4, (0,)):
         _prctl(self, option, *arguments)
-Plan.mount, Plan.prctl = _visible, _dumpable""",
-        "lockdown": """
-def _drop_effective_capabilities(calls):
-    calls.call('capset', struct.pack('Ii', sc.CAPABILITY_VERSION, 0), bytes(24))""",
+Plan.mount, Plan.prctl = _visible, _dumpable
+_set_capabilities = Plan.set_capabilities
+Plan.set_capabilities = lambda self, *_: _set_capabilities(self, 0, 0)""",
         "seccomp": _ALLOW_ALL,
     },
     "read-only devices": {
@@ -73,7 +72,7 @@ def evaluating(expression: str) -> Iterator[NamespaceBackend]:
 def _changed(changes: Mapping[str, str]) -> Iterator[NamespaceBackend]:
     """Gives a backend whose server has more lines at the ends of its modules."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "zygote"
+        folder = Path(name) / "inside"
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(next(iter(server_folders)), folder, ignore=ignored)
         for module, lines in changes.items():

@@ -17,11 +17,11 @@ from coding_gym.host import interpreters
 from coding_gym.rewards import registry
 from coding_gym.sandbox import options, ownership
 from coding_gym.sandbox.containers import docker_engine
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.wire import pack as pack_reply
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.served_sandbox import ServedSandbox
-from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.wire import pack as pack_reply
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.ablations import ABLATIONS, evaluating, without
 

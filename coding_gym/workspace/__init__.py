@@ -1,8 +1,16 @@
 """Templates (base tree, history, environment) built once and cached, and the patch against them."""
 
 from coding_gym.workspace.image_python import missing_programs
-from coding_gym.workspace.patching import apply_patch, diff, is_changed
+from coding_gym.workspace.patching import apply_patch, diff, is_changed, normalize
 from coding_gym.workspace.store import TemplateStore
 from coding_gym.workspace.template import Template
 
-__all__ = ["Template", "TemplateStore", "apply_patch", "diff", "is_changed", "missing_programs"]
+__all__ = [
+    "Template",
+    "TemplateStore",
+    "apply_patch",
+    "diff",
+    "is_changed",
+    "missing_programs",
+    "normalize",
+]

@@ -11,21 +11,29 @@ more than if it had made the files so; the grading applies it in a clean sandbox
 
 import base64
 import secrets
-from collections.abc import Iterable
 
 from coding_gym.calls import ExecResult
 from coding_gym.errors import MissingDependencyError, PatchError, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.host_git import git_complaint
-from coding_gym.workspace.scripts import APPLY, DIFF, ENV, IS_CHANGED, NO_PROGRAM, RESULT, TOO_LARGE
+from coding_gym.workspace.scripts import (
+    APPLY,
+    DIFF,
+    ENV,
+    IS_CHANGED,
+    NO_PROGRAM,
+    NORMALIZE,
+    RESULT,
+    TOO_LARGE,
+)
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
 TIMEOUT_S = 120.0
 
 
-def diff(sandbox: Sandbox, template: Template, *, named: Iterable[str] = ()) -> Patch:
+def diff(sandbox: Sandbox, template: Template) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
     New, deleted, renamed, binary and mode changes are in it. Submodules are not, nor new files that
@@ -35,7 +43,6 @@ def diff(sandbox: Sandbox, template: Template, *, named: Iterable[str] = ()) -> 
     Args:
         sandbox: A sandbox opened from ``template.spec``.
         template: The template.
-        named: Paths that are in the diff although the base's ``.gitignore`` names them.
 
     Raises:
         PatchError: A changed file or the patch is larger than `MAX_PATCH_BYTES`, it takes too long,
@@ -43,13 +50,25 @@ def diff(sandbox: Sandbox, template: Template, *, named: Iterable[str] = ()) -> 
             image, where a policy can remove it.
         SandboxError: The sandbox is closed or died.
     """
-    stdin = "".join(f"{path}\0" for path in named).encode("utf-8", "surrogateescape")
-    output = _run_indexed(sandbox, template, DIFF, stdin)
-    try:
-        data = base64.b64decode(output)
-    except ValueError as error:  # of an image's git that a policy replaced
-        raise PatchError(f"cannot compute the patch: it is no base64: {error}") from error
-    return Patch(data.decode("utf-8", "surrogateescape"))
+    return _decoded(_run_indexed(sandbox, template, DIFF))
+
+
+def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
+    """Returns what git makes of a patch's text: its change of the base, written as `diff` does.
+
+    A text may read as a change of one file and be applied as one of another.
+
+    Args:
+        sandbox: A sandbox opened from ``template.spec``; its working tree plays no part.
+        template: The template.
+        patch: The patch.
+
+    Raises:
+        PatchError: It cannot be read or does not apply, or its change is too large.
+        SandboxError: The sandbox is closed or died.
+    """
+    wanted = "the patch does not apply"
+    return _decoded(_run_indexed(sandbox, template, NORMALIZE, _encoded(patch), wanted))
 
 
 def is_changed(sandbox: Sandbox, template: Template) -> bool:
@@ -71,6 +90,13 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """
     if patch.is_empty:
         return
+    env = ENV | _places(sandbox)
+    result = sandbox.run(APPLY, timeout_s=TIMEOUT_S, cwd="/", env=env, stdin=_encoded(patch))
+    if not result.ok:
+        raise _failure(result, "the patch does not apply")
+
+
+def _encoded(patch: Patch) -> bytes:
     text = patch.text if patch.text.endswith("\n") else f"{patch.text}\n"
     try:
         data = text.encode("utf-8", "surrogateescape")
@@ -78,14 +104,24 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
         raise PatchError(f"the patch does not apply: it is not Unicode: {error}") from error
     if len(data) > MAX_PATCH_BYTES:
         raise PatchError(f"the patch has {len(data)} bytes, more than {MAX_PATCH_BYTES}")
-    result = sandbox.run(
-        APPLY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | _places(sandbox), stdin=data
-    )
-    if not result.ok:
-        raise _failure(result, "the patch does not apply")
+    return data
 
 
-def _run_indexed(sandbox: Sandbox, template: Template, script: str, stdin: bytes = b"") -> str:
+def _decoded(output: str) -> Patch:
+    try:
+        data = base64.b64decode(output)
+    except ValueError as error:  # of an image's git that a policy replaced
+        raise PatchError(f"cannot compute the patch: it is no base64: {error}") from error
+    return Patch(data.decode("utf-8", "surrogateescape"))
+
+
+def _run_indexed(
+    sandbox: Sandbox,
+    template: Template,
+    script: str,
+    stdin: bytes = b"",
+    wanted: str = "cannot compute the patch",
+) -> str:
     """Runs a script that works on an index of the working tree, and returns its output."""
     scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
     places = _places(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
@@ -100,7 +136,7 @@ def _run_indexed(sandbox: Sandbox, template: Template, script: str, stdin: bytes
     if result.timed_out:  # the script was killed before it could clean up
         sandbox.run(f"rm -rf {scratch}", cwd="/", env=ENV)
     if not result.ok:
-        failure = _failure(result, "cannot compute the patch")
+        failure = _failure(result, wanted)
         # In an image a policy may remove programs that were there when the template was made.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:

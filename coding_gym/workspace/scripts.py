@@ -44,12 +44,22 @@ finish() {
 trap finish EXIT
 cd "$CG_TMP"
 export GIT_DIR="$CG_BASE" GIT_WORK_TREE="$CG_TREE" GIT_INDEX_FILE="$CG_BASE/index"
+compare() {
+    git diff --no-ext-diff --no-textconv --no-color --find-renames --ignore-submodules=all \
+        --src-prefix=a/ --dst-prefix=b/ "$@" "$CG_COMMIT" --
+}
+copy_index() {
+    mkdir "$CG_TMP/objects"
+    cp "$CG_BASE/index" "$CG_TMP/index"
+    export GIT_INDEX_FILE="$CG_TMP/index" GIT_OBJECT_DIRECTORY="$CG_TMP/objects"
+    export GIT_ALTERNATE_OBJECT_DIRECTORIES="$CG_BASE/objects"
+}
 """
 
 # Lists what is there, as NUL-terminated paths in byte order. Git's own listing would obey ignore
 # files of the policy and stop at repositories that it made. Files that are large and younger than
 # the template are noted, so that they are refused before they are hashed. The `./` keeps a name
-# that starts with a colon from being read as a pattern. Ignored paths on standard input are listed.
+# that starts with a colon from being read as a pattern.
 _LIST = f"""\
 find "$CG_TREE" \\( -type d ! -perm -500 -fprintf modes '%m %p\\0' -exec chmod u+rx {{}} \\; \\) , \
     \\( -name .git -prune -o \\( -type f -o -type l \\) -printf '%P\\0' \
@@ -62,8 +72,7 @@ if ! cmp -s "$CG_BASE/{BASE_PATHS}" there; then
     GIT_WORK_TREE=. git check-ignore --no-index -z --stdin < "$CG_TMP/asked" > "$CG_TMP/told" \
         || [ $? = 1 ]
     cd "$CG_TMP"
-    sort -z > named
-    sed -z 's,^\\./,,' told | comm -z -23 - named | comm -z -23 there - > kept
+    sed -z 's,^\\./,,' told | comm -z -23 there - > kept
     kept=kept
     cmp -s "$CG_BASE/{BASE_PATHS}" kept || same=no
 fi
@@ -72,20 +81,13 @@ if [ -s large ]; then
     [ ! -s refused ] || {{ cat refused; exit {TOO_LARGE}; }}
 fi
 cd "$CG_TREE"
-compare() {{
-    git diff --no-ext-diff --no-textconv --no-color --find-renames --ignore-submodules=all \
-        --src-prefix=a/ --dst-prefix=b/ "$@" "$CG_COMMIT" --
-}}
 """
 
 # Brings a copy of the base's index to the state of the tree. What the index holds already, by its
 # times and inode, is not read again. Unreadable files are the exception that is handled late.
 _INDEX = f"""\
 index_tree() {{
-    export GIT_INDEX_FILE="$CG_TMP/index" GIT_OBJECT_DIRECTORY="$CG_TMP/objects"
-    export GIT_ALTERNATE_OBJECT_DIRECTORIES="$CG_BASE/objects"
-    mkdir "$CG_TMP/objects"
-    cp "$CG_BASE/index" "$CG_TMP/index"
+    copy_index
     comm -z -23 "$CG_BASE/{BASE_PATHS}" "$CG_TMP/$kept" > "$CG_TMP/gone"
     [ ! -s "$CG_TMP/gone" ] || git update-index -z --force-remove --stdin < "$CG_TMP/gone"
     take || {{
@@ -99,6 +101,11 @@ take() {{
 }}
 """
 
+_RESULT = f"""\
+printf '%s' '{RESULT}'
+[ ! -s "$CG_TMP/result" ] || base64 -w 0 "$CG_TMP/result"
+"""
+
 # The index is only needed where paths came or went, or where something cannot be read. Base64,
 # because a command's output is text and a patch is bytes.
 _PRINT = f"""\
@@ -106,9 +113,7 @@ if [ $same = no ] || ! judge; then
     index_tree
     judge --cached
 fi
-printf '%s' '{RESULT}'
-[ ! -s "$CG_TMP/result" ] || base64 -w 0 "$CG_TMP/result"
-"""
+{_RESULT}"""
 
 _PATCH = """\
 judge() {
@@ -127,6 +132,22 @@ judge() {
 
 DIFF = _BEGIN + _LIST + _INDEX + _PATCH + _PRINT
 IS_CHANGED = _BEGIN + _LIST + _INDEX + _WHETHER + _PRINT
+
+# What a patch changes, without a working tree.
+NORMALIZE = (
+    _BEGIN
+    + f"""\
+copy_index
+git apply --cached --whitespace=nowarn -
+GIT_ALTERNATE_OBJECT_DIRECTORIES= git cat-file --batch-all-objects \\
+    --batch-check='%(objectsize)' > "$CG_TMP/sizes"
+while read -r size; do
+    [ "$size" -le "$CG_MAX" ] || {{ echo "a file of $size bytes"; exit {TOO_LARGE}; }}
+done < "$CG_TMP/sizes"
+compare --cached --binary --full-index > "$CG_TMP/result"
+"""
+    + _RESULT
+)
 
 APPLY = """\
 cd "$CG_TREE"

@@ -38,7 +38,8 @@ class _FinalReward(
     def _wrap(self, env: gym.Env[ObsType, ActType], composite: Composite, **arguments: Any) -> None:
         """Checks the chain, and records the constructor's arguments."""
         self._core = check_chain(type(self), env, composite.bound, composite.names)
-        graded = composite.that_need("grade")
+        tests = composite.that_need("grade")
+        graded = tests + composite.that_need("resolved")
         if graded and self._core.grading == "none":
             raise InvalidArgumentError(
                 f"{type(self).__name__}: {graded[0]!r} is computed from a grade, and there is none "
@@ -47,7 +48,7 @@ class _FinalReward(
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.Wrapper.__init__(self, env)
         self._composite = composite
-        if graded:
+        if tests:
             self._core.challenge = "passed"
         self.shaping_weight, self.part_names = composite.bound, composite.names
         self._base_files: Mapping[str, str] = {}
@@ -101,8 +102,9 @@ class CompositeReward(_FinalReward[ObsType, ActType]):
     where the tests were tampered with none is above 0.
 
     In an env with ``grading="none"`` no test runs: the whole patch is compared, and rewards that
-    are computed from the tests of a grade are refused. With such rewards the env's ``challenge`` is
-    ``"passed"``, as for `TestPassReward`: each test that earns something is challenged.
+    are computed from a grade are refused. With rewards that read single tests the env's
+    ``challenge`` is ``"passed"``, as for `TestPassReward`: each test that earns something is
+    challenged.
 
     Args:
         env: A chain around ``CodingRepair-v0``.

@@ -13,7 +13,7 @@ from attacks_network import ABSTRACT, ATTACKS
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Sandbox, SandboxSpec
-from coding_gym.sandbox.zygote import landlock_rights
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.testing import debug
 
 _SUICIDAL = {
@@ -43,7 +43,7 @@ def test_a_bomb_ends_with_its_command(bomb: str, arena: Arena) -> None:
     assert_bomb_ends(arena, bomb)
 
 
-@pytest.mark.skipif(landlock_rights.abi() < 6, reason="needs Landlock of Linux 6.12")
+@pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock of Linux 6.12")
 def test_a_build_with_the_network_does_not_reach_abstract_names(arena: Arena) -> None:
     attack = next(attack for attack in ATTACKS if attack.name == ABSTRACT)
     spec = replace(arena.spec, network=True)

@@ -38,7 +38,9 @@ def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) 
     assert look["tool_calls"][1]["extra"] == {"arguments_text": "{cmd"}
     ids = [result["source_call_id"] for result in look["observation"]["results"]]
     assert ids == ["a", "b"]
-    assert atif["final_metrics"]["extra"]["reward"] == 1.0
+    verdict = atif["final_metrics"]["extra"]
+    assert (verdict["reward"], verdict["challenge"]) == (1.0, "value 2 · structure 1")
+    assert verdict["levels"] == {"value": 2, "structure": 1}
     assert atif["final_metrics"]["total_prompt_tokens"] == 9
     assert "total_completion_tokens" not in atif["final_metrics"]  # one of them is not known
 

@@ -133,6 +133,12 @@ _TOGETHER = {
         "def test_total(x):\n    assert total([9], 2) == 7\n",
         ("test_total[a",),
     ),
+    "what pytest says of an assertion": (
+        "import pytest\n\nfrom cart import total\n\n\n"
+        "def test_total():\n    with pytest.raises(AssertionError, match='assert 7 == 8'):\n"
+        "        assert total([9], 2) == 8\n",
+        ("test_total",),
+    ),
 }
 
 
@@ -242,30 +248,37 @@ def test_a_plan_is_read_as_it_was_written(store: TemplateStore) -> None:
     assert Plan.from_text("[]", key) is None
 
 
-def _planned(*odd: str) -> Plan:
-    """The plan of a suite with tests that fail in every other run, or in company."""
+def _planned(odd: str) -> Plan:
+    """The plan of a suite with a test that fails in every other run, in company, or unexplained."""
     task, names = with_hidden(TEN, *NAMES[:2]), count()
 
-    def run(*, in_company: bool) -> Run:
-        is_odd = next(names) % 2 == 1 if "flaky" in odd else in_company and "alone" in odd
+    def run(*, in_company: bool, is_plain: bool) -> Run:
+        is_odd = {
+            "none": False,
+            "flaky": next(names) % 2 == 1,
+            "alone": in_company,
+            "words": is_plain,
+        }[odd]
         statuses = dict.fromkeys(task.expected_tests, TestStatus.PASSED)
         if is_odd:
             statuses[task.expected_tests[0]] = TestStatus.FAILED
         return Run(report=RunReport(statuses=statuses, ready=True, ended=True))
 
-    def run_all(changes: Sequence[Mapping[str, bytes]]) -> list[Run]:
-        return [run(in_company=len(changes) > 1) for _ in changes]
+    def run_all(changes: Sequence[Mapping[str, bytes]], *, is_plain: bool) -> list[Run]:
+        return [run(in_company=len(changes) > 1, is_plain=is_plain) for _ in changes]
 
-    return make_plan(task, Suite({}, {}), run(in_company=False), run_all, Random(0))
+    first = run(in_company=False, is_plain=False)
+    return make_plan(task, Suite({}, {}), first, run_all, Random(0))
 
 
-def test_a_plan_says_which_tests_are_uneven_and_which_runs_disturb_each_other() -> None:
+def test_a_plan_says_which_tests_are_uneven_and_how_they_can_be_run() -> None:
     test = "tests/test_hidden.py::test_0"
-    found = {odd: _planned(odd) for odd in ("none", "flaky", "alone")}
+    found = {odd: _planned(odd) for odd in ("none", "flaky", "alone", "words")}
     assert {odd: plan.unstable for odd, plan in found.items() if plan.unstable} == {
         "flaky": (test,)
     }
     assert [odd for odd, plan in found.items() if not plan.is_paired] == ["alone"]  # as with a port
+    assert [odd for odd, plan in found.items() if plan.is_plain] == ["none", "flaky"]
 
 
 def test_an_unstable_test_needs_one_pass_and_an_excluded_one_none(

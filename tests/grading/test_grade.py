@@ -98,6 +98,60 @@ def test_a_patch_that_does_not_apply_is_named_so(store: TemplateStore, patch: st
     assert "\n" not in verdict.detail
 
 
+def test_a_patch_in_the_way_of_the_hidden_tests_does_not_apply(store: TemplateStore) -> None:
+    task = with_hidden("def test_a():\n    assert 1\n", "test_a")
+    task = replace(task, task_id="cart-untested", tree=FilesTree({"cart.py": FIXED}))
+    verdict = grade_patch(store, Patch.between({}, {"tests": "x\n"}), task)
+    assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
+
+
+def test_how_hidden_tests_are_written_does_not_change_the_patch(store: TemplateStore) -> None:
+    plain = "--- /dev/null\n+++ test_new.py\n@@ -0,0 +1,2 @@\n+def test_a():\n+    import extra"
+    task = replace(TASK, test_patch=plain, fail_to_pass=("test_new.py::test_a",), pass_to_pass=())
+    verdict = grade_patch(store, Patch.between({}, {"extra.py": "x = 1\n"}), task)
+    assert verdict.resolved, verdict
+
+
+SHARED = """\
+from cart import total
+
+CASES = [1, 2]
+
+
+def test_a():
+    for case in CASES:
+        assert min(total([9], case), -99) == min(-99, case, 1, 2, 3)
+
+
+def test_b():
+    x = total([5], 1)
+    assert x == 4
+    x.bit_length()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("[1, 2]", "list([1, 2])"), ("\n    assert x ", "; assert x ")]
+)
+def test_a_test_that_no_negation_fits_any_more_fails(
+    store: TemplateStore, old: str, new: str
+) -> None:
+    path = "tests/test_shared.py"
+    base = BASE | {path: SHARED}
+    gold = base | {"cart.py": FIXED, path: f"{SHARED}\n\n# Both are tests of totals.\n"}
+    task = replace(
+        TASK,
+        task_id="cart-shared",
+        tree=FilesTree(base),
+        gold_patch=Patch.between(base, gold).text,
+        fail_to_pass=(f"{path}::test_a", f"{path}::test_b"),
+        pass_to_pass=(),
+    )
+    assert grade_patch(store, Patch(task.gold_patch), task).resolved
+    verdict = grade_patch(store, Patch.between(base, gold | {path: SHARED.replace(old, new)}), task)
+    assert "the patch changes the test itself" in verdict.detail
+
+
 def test_a_known_duration_of_the_gold_patch_raises_the_limit(store: TemplateStore) -> None:
     task = replace(TASK, grading_timeout_s=0.001, gold_duration_s=6.0)
     verdict = grade(task, store.get(task), Patch(task.gold_patch))

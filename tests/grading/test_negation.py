@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from coding_gym.grade import Level
-from coding_gym.grading.negation import Choice, TestFile
+from coding_gym.grading.negation import Negation, TestFile
 
 # What a test says, and the level of its strongest negation that needs no gold patch.
 CHECKS = {
@@ -68,14 +68,14 @@ def run(source: str) -> list[int]:
 
 def read(body: str, head: str = "def test_a():") -> tuple[TestFile, str]:
     source = f"{HEAD}{head}\n    found = 4\n    {body}\n{TAIL}"
-    return TestFile("test_x.py", source.encode()), source
+    return TestFile(source.encode()), source
 
 
 def versions(file: TestFile, number: int, seed: int) -> tuple[str, str]:
     """The plain and the negated version of a test."""
+    negations = {"test_a": Negation(number=number)}
     plain, negated = (
-        file.rewritten({"test_a": Choice(number, is_negated)}, Random(seed)).decode()
-        for is_negated in (False, True)
+        file.rewritten(negations, negated, Random(seed)).decode() for negated in ((), ("test_a",))
     )
     return plain, negated
 
@@ -85,7 +85,9 @@ def versions(file: TestFile, number: int, seed: int) -> tuple[str, str]:
 def test_a_negated_test_fails_where_the_plain_one_passes(body: str, level: str) -> None:
     file, source = read(body)
     candidates = file.candidates("test_a")
-    sure = (n for n, one in enumerate(candidates) if one.is_sure or one.level == level)
+    sure = (
+        n for n in file.usable("test_a") if candidates[n].is_sure or candidates[n].level == level
+    )
     number = next(sure)
     assert candidates[number].level == level
     errors = (AssertionError, TypeError, Warning, pytest.fail.Exception)
@@ -107,8 +109,8 @@ def test_what_a_test_does_after_its_check_still_happens() -> None:
     )
     for body in bodies:
         file, source = read(body)
-        for number, candidate in enumerate(file.candidates("test_a")):
-            if not candidate.is_sure:
+        for number in file.usable("test_a"):
+            if not file.candidates("test_a")[number].is_sure:
                 continue
             plain, negated = versions(file, number, number)
             assert plain.count("\n") == source.count("\n")
@@ -116,7 +118,7 @@ def test_what_a_test_does_after_its_check_still_happens() -> None:
             logged: list[int] = []
             with pytest.raises(AssertionError):
                 exec_logging(negated, logged)
-            assert logged == log, (candidate.level, negated)
+            assert logged == log, negated
 
 
 def exec_logging(source: str, log: list[int]) -> None:
@@ -132,7 +134,7 @@ def test_the_shape_of_a_test_does_not_tell_that_it_is_negated() -> None:
         "if not found:\n        return\n    assert f(3) == 4",
     ):
         file, _ = read(body)
-        sure = (n for n, one in enumerate(file.candidates("test_a")) if one.is_sure)
+        sure = (n for n in file.usable("test_a") if file.candidates("test_a")[n].is_sure)
         plain, negated = versions(file, next(sure), 1)
         lines = zip(plain.split("\n"), negated.split("\n"), strict=True)
         for one, two in lines:
@@ -146,7 +148,7 @@ def test_a_test_is_found_in_the_class_that_defines_it() -> None:
         "class TestTwo(TestOne):\n    def test_a(self):\n        assert f(2) == 3\n\n\n"
         "def test_b():\n    pass\n\n\ndef test_b():\n    pass\n"
     )
-    file = TestFile("test_x.py", source.encode())
+    file = TestFile(source.encode())
     wanted = {
         "TestOne::test_a": "Base::test_a",
         "TestTwo::test_a": "TestTwo::test_a",
@@ -161,8 +163,8 @@ def test_a_test_is_found_in_the_class_that_defines_it() -> None:
 
 def test_line_ends_encodings_and_other_tests_stay() -> None:
     data = "# coding: latin-1\r\ndef test_a():\r\n    assert g('é') == 'é1'\r\n".encode("latin-1")
-    file = TestFile("test_x.py", data)
-    changed = file.rewritten({"test_a": Choice(0, is_negated=True)}, Random(0))
+    file = TestFile(data)
+    changed = file.rewritten({"test_a": Negation(number=0)}, {"test_a"}, Random(0))
     assert changed.startswith(data[: data.index(b"==")])
     assert b"\n" not in changed.replace(b"\r\n", b"")
     assert changed != data
@@ -171,7 +173,7 @@ def test_line_ends_encodings_and_other_tests_stay() -> None:
 @pytest.mark.parametrize("source", ["print 'x'\n", "\0", "# coding: unknown\n", "x = 1\r"])
 def test_what_cannot_be_read_is_refused(source: str) -> None:
     with pytest.raises((SyntaxError, ValueError, LookupError)):
-        TestFile("test_x.py", source.encode())
+        TestFile(source.encode())
 
 
 def test_a_generator_is_not_negated_and_a_coroutine_is() -> None:
@@ -196,8 +198,8 @@ def test_errors_of_a_project_may_be_of_any_kind() -> None:
     assert known.isdisjoint({"ZeroDivisionError", "OverflowError"})
     assert names("Exception", is_sure=True) == set()
     file, _ = read("with pytest.raises(Odd):\n        f(1)")
-    choice = Choice(0, is_negated=True, seeds=(3,))  # a draw that is known to fail
-    assert len({file.rewritten({"test_a": choice}, Random(seed)) for seed in range(9)}) == 1
+    known = {"test_a": Negation(number=0, seeds=(3,))}  # a draw that is known to fail
+    assert len({file.rewritten(known, {"test_a"}, Random(seed)) for seed in range(9)}) == 1
 
 
 def test_what_one_value_does_not_decide_is_not_asked_of_other_inputs() -> None:
@@ -219,10 +221,10 @@ _TABLES = {
 @pytest.mark.parametrize(("rows", "columns"), _TABLES.items())
 def test_parameters_are_changed_under_names_that_do_not_tell(rows: str, columns: int) -> None:
     source = f"@pytest.mark.parametrize('x, y', {rows})\ndef test_a(x, y):\n    assert f(x) == y\n"
-    file = TestFile("test_x.py", source.encode(), renames=True)
-    found = [n for n, one in enumerate(file.candidates("test_a")) if one.table]
+    file = TestFile(source.encode(), renames=True)
+    found = [n for n in file.usable("test_a") if file.candidates("test_a")[n].table]
     assert len(found) == columns
-    assert all(one.table is None for one in TestFile("x", source.encode()).candidates("test_a"))
+    assert all(one.table is None for one in TestFile(source.encode()).candidates("test_a"))
     for number in found:
         plain, negated = versions(file, number, 1)
         assert ("ids=" in plain, "ids=" in negated) == (True, True)

@@ -69,7 +69,10 @@ def test_an_id_cut_at_white_space_stands_for_every_id_that_is_cut_to_it() -> Non
 
 @pytest.mark.parametrize(
     "changes",
-    [{"num_strays": 1}, {"flooded": True}, {"records": [["test", "t::a"]]}, {"records": [[1]]}],
+    [
+        *({"num_strays": 1}, {"flooded": True}),
+        *({"records": [record]} for record in (["test", "t::a"], [1], ["names", "t", ["x", 1]])),
+    ],
 )
 def test_anything_that_the_reporter_does_not_write_is_forgery(changes: dict[str, Any]) -> None:
     assert read(**changes).is_forged

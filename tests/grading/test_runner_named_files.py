@@ -5,7 +5,7 @@ from dataclasses import replace
 from language_tasks import C_TASK
 
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.command_words import named_patterns, started_patterns
+from coding_gym.grading.runners.patterns import named_patterns, started_patterns
 from coding_gym.grading.selection import path_matcher
 
 TASK = replace(

@@ -21,8 +21,7 @@ from language_tasks import (
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.runners.java_options import JavaOptions
-from coding_gym.grading.runners.java_runner import SYSTEM_JARS
+from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaOptions
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.task import FilesTree, Task
 from coding_gym.workspace import TemplateStore
@@ -120,11 +119,11 @@ def test_options_of_java_are_read() -> None:
     options = JavaOptions.parse(
         "src/main src/test Extra.java -cp 'lib/*:a.jar' -encoding latin1 -Xlint -J-Xmx9m"
     )
-    assert options.roots == ("src/main", "src/test")
-    assert options.sources == ("Extra.java",)
-    assert options.class_path == ("lib/*", "a.jar")
-    assert options.javac == ("-encoding", "latin1", "-Xlint")
-    assert options.java == ("-Xmx9m",)
+    assert options.roots == ["src/main", "src/test"]
+    assert options.sources == ["Extra.java"]
+    assert options.class_path == ["lib/*", "a.jar"]
+    assert options.javac == ["-encoding", "latin1", "-Xlint"]
+    assert options.java == ["-Xmx9m"]
 
 
 def test_options_of_java_that_cannot_be_are_refused() -> None:
@@ -173,7 +172,6 @@ def test_node_cheats_do_not_resolve(store: TemplateStore, cheat: str) -> None:
     assert grade.reason in {GradeReason.TESTS_FAILED, GradeReason.TAMPERED}, grade.detail
 
 
-@runs_node
 @runs_node
 def test_a_file_that_cannot_be_loaded_says_so(store: TemplateStore) -> None:
     grade = graded(NODE_TASK, store, {NODE_SOURCE: "export function count( {"})

@@ -4,19 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 from made_tasks import made_task
-from unittest_task import HIDDEN, PATH
 
 from coding_gym.grading import grade
-from coding_gym.grading.pytest_ids import log_spellings
+from coding_gym.grading.formats.swebench import log_spellings
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.unittest_command import TestCommand
-from coding_gym.grading.runners.unittest_ids import (
-    UnittestId,
-    by_place,
-    method_summaries,
-    methods,
-    summarised,
-)
+from coding_gym.grading.runners.unittest_runner import TestCommand, UnittestId
 from coding_gym.patch import Patch
 from coding_gym.workspace import TemplateStore
 
@@ -108,42 +100,6 @@ def test_an_id_of_unittest_says_where_its_test_lies() -> None:
         assert UnittestId.parse(test_id) == parsed, test_id
 
 
-def test_a_module_may_lie_below_any_root_and_the_first_one_counts() -> None:
-    one = UnittestId("pack.mod", ("Case",), "test_x")
-    places = ("pack/mod.py", "pack/mod/__init__.py")
-    assert one.paths(("", "tests")) == (*places, *(f"tests/{path}" for path in places))
-    place = "::Case::test_x"
-    reported = [f"{path}{place}" for path in ("tests/pack/mod.py", "x/pack/mod.py", "un_mod.py")]
-    more = [*reported, f"x/pack/mod.py::Other{place}", f"x/pack/mod.py{place}x"]
-    assert one.among(by_place(more), ("", "tests")) == (reported[0],)
-    assert one.among(by_place(more[1:]), ("", "tests")) == (reported[1],)
-    assert one.among(by_place(more[2:]), ("", "tests")) == ()
-
-
-def test_methods_are_found_by_the_first_line_of_their_doc_strings() -> None:
-    files = {PATH: HIDDEN.encode(), "tests/odd.py": b"def (", "data.py": b"\xff\xfe"}
-    tests = ["Two hours are carried at once.", "It adds.", "tests.test_clock.ShowTest.test_pads"]
-    assert methods(tests, files, ("",)) == {
-        tests[2]: (f"{PATH}::ShowTest::test_pads",),
-        tests[0]: (f"{PATH}::AddTest::test_carries_twice",),
-    }
-
-
-def test_a_method_that_a_class_has_from_another_has_its_description() -> None:
-    source = (
-        "class Mixin:\n"
-        "    def test_x(self):\n"
-        '        """\n        It adds.\n\n        More.\n        """\n\n\n'
-        "class One(Mixin, T):\n    pass\n\n\n"
-        'class Two(Mixin, T):\n    def test_x(self):\n        "No."\n'
-    )
-    summaries = method_summaries({"t.py": source.encode()})
-    assert summaries == {"t.py::Mixin::test_x": "It adds.", "t.py::Two::test_x": "No."}
-    reported = ["t.py::One::test_x", "t.py::Two::test_x", "u.py::Sub::test_x", "t.py::One::test_y"]
-    assert summarised("It adds.", reported, summaries) == {"t.py::One::test_x", "u.py::Sub::test_x"}
-    assert methods(["It adds."], {"t.py": source.encode()}, ("",)) == {}
-
-
 @pytest.mark.parametrize(
     ("command", "parsed", "roots"),
     [
@@ -194,8 +150,3 @@ def test_a_spelling_passes_only_where_all_its_tests_do() -> None:
     report = RunReport.from_verdict(VERDICT | {"records": records})
     assert report.status("It adds.") == "failed"
     assert report.message("It adds.") == "so"
-
-
-@pytest.mark.parametrize("names", [["x", 1], "x", None])
-def test_names_of_a_wrong_shape_are_forged(names: object) -> None:
-    assert RunReport.from_verdict(VERDICT | {"records": [["names", "t", names]]}).is_forged

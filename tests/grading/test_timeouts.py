@@ -1,6 +1,9 @@
 """Tests that do not end: when a second try may help, and when it only takes time."""
 
+import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -9,9 +12,12 @@ from cart_task import TASK
 from grading_fixtures import graded
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grading import grade
 from coding_gym.grading.report import RunReport
 from coding_gym.grading.runners import pytest_runner
-from coding_gym.grading.tree import Run
+from coding_gym.grading.selection import Selection
+from coding_gym.grading.tree import Run, TestTree
+from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox
 from coding_gym.workspace import TemplateStore
 
@@ -97,3 +103,23 @@ def test_a_stopped_supervisor_only_takes_time(
 def test_half_a_core_makes_a_timeout_final(verdict: dict[str, Any], is_final: bool) -> None:
     run = RunReport.from_verdict({"records": [], "num_strays": 0, "flooded": False} | verdict)
     assert Run(report=run).is_final is is_final
+
+
+def test_a_process_grades_a_few_patches_at_a_time(
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 4 * len(os.sched_getaffinity(0))
+    now, seen = [0], []
+
+    def select(*_: object) -> Selection:
+        now[0] += 1
+        seen.append(now[0])
+        time.sleep(0.2)
+        now[0] -= 1
+        return Selection(Patch(), ())
+
+    monkeypatch.setattr(TestTree, "select", select)
+    template = store.get(TASK)
+    with ThreadPoolExecutor(3 * most) as pool:
+        list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * most)))
+    assert max(seen) == most

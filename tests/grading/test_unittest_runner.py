@@ -92,26 +92,6 @@ ENDING = {
 # Those that make failures pass, by which they are known.
 FORGING = {
     "tests that are not run": f"{_REPORTING}unittest.TestCase.run = run\n",
-    "tests that are called otherwise": f"{_REPORTING}unittest.TestCase.__call__ = run\n",
-    "suites that run nothing": (
-        f"{_REPORTING}"
-        "def run_all(suite, result, debug=False):\n"
-        "    for test in suite:\n"
-        "        (run_all if isinstance(test, unittest.TestSuite) else run)(test, result)\n"
-        "    return result\n\n\n"
-        "unittest.TestSuite.run = run_all\n"
-    ),
-    "failures that are swallowed": (
-        "import contextlib\n"
-        "import unittest.case\n\n\n"
-        "@contextlib.contextmanager\n"
-        "def quiet(self, *rest, **options):\n"
-        "    try:\n"
-        "        yield\n"
-        "    except Exception:\n"
-        "        pass\n\n\n"
-        "unittest.case._Outcome.testPartExecutor = quiet\n"
-    ),
     "comparisons that say nothing": (
         "import unittest\n\n"
         "for name in dir(unittest.TestCase):\n"
@@ -127,9 +107,6 @@ FORGING = {
     ),
     "a reporter that says passed": FORGERIES["a reporter that says passed"],
     "a run of other tests first": f"{_FAKES}unittest.TextTestRunner().run(suite)\n",
-    "a loader of other tests": (
-        f"{_FAKES}unittest.TestLoader.loadTestsFromModule = lambda *a, **o: suite\n"
-    ),
     "a module of other tests": (
         f"{_FAKES}"
         "module = type(sys)('tests.test_clock')\n"

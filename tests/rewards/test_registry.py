@@ -199,7 +199,6 @@ def test_scores_by_similarity_need_no_grade() -> None:
     for name in ("patch_similarity", "line_similarity", "exact_match", "function_match"):
         assert get_reward(name).value(ungraded) == 1, name
     assert get_reward("swe_rl_similarity").value(Sample(TASK, None, Patch("?"))) == -1
-    assert Composite.parse([{"name": "areno", "weight": 0.1}]).that_need("grade") == ("areno",)
 
 
 def test_old_names_are_aliases_and_name_their_parts() -> None:

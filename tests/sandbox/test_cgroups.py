@@ -16,11 +16,11 @@ import pytest
 
 from coding_gym.sandbox import SandboxLimits, SandboxSpec, cgroups
 from coding_gym.sandbox.cgroups import CONTROLLERS, Delegation, Group, settings
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import identity
 from coding_gym.sandbox.protocol import Promise
-from coding_gym.sandbox.zygote import landlock_rights
 from coding_gym.testing.debug import first_pid
 
 
@@ -192,7 +192,7 @@ def test_the_first_process_of_a_sandbox_is_in_its_group_before_any_command(
     imitated: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if kind is LandlockBackend and landlock_rights.abi() == 0:
+    if kind is LandlockBackend and landlock_rules.abi() == 0:
         pytest.skip("the kernel does not enforce Landlock")
     monkeypatch.setattr(cgroups, "delegation", lambda: Delegation(folder=imitated, detail="here"))
     limits = SandboxLimits(memory_bytes=1 << 28, num_cpus=2)

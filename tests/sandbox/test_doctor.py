@@ -13,9 +13,9 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox import Probe, Promise, SandboxSpec, backend_names, get_backend, open_sandbox
 from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.doctor import Diagnosis, Step, examine, shortages, try_out
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.process import NoIsolationWarning
-from coding_gym.sandbox.zygote import landlock_rights
 
 _PROBE = """
 import json
@@ -178,7 +178,7 @@ def test_no_isolation_must_be_named_and_warns() -> None:
         assert sandbox.run("echo ran").output == "ran\n"
 
 
-@pytest.mark.skipif(landlock_rights.abi() == 0, reason="the kernel does not enforce Landlock")
+@pytest.mark.skipif(landlock_rules.abi() == 0, reason="the kernel does not enforce Landlock")
 @pytest.mark.parametrize("machine", [NO_UNSHARE, NO_USER_NAMESPACES])
 def test_where_namespaces_are_forbidden_landlock_is_taken_and_that_is_told(machine: str) -> None:
     ended = run_on(machine, _CHOOSE)

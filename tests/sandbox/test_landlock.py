@@ -30,9 +30,9 @@ from coding_gym.sandbox import (
     default_interpreter,
     zygotes,
 )
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.landlock import LandlockBackend, tree_grants
 from coding_gym.sandbox.ownership import identity, make_folder, start_time
-from coding_gym.sandbox.zygote import landlock_rights
 from coding_gym.sandbox.zygotes import stop_zygotes
 from coding_gym.testing.beacon import beacon
 from coding_gym.testing.claims import tree
@@ -40,7 +40,7 @@ from coding_gym.testing.debug import first_pid, helper_pid, watchdog_pid
 
 _BACKEND = LandlockBackend()
 
-pytestmark = pytest.mark.skipif(landlock_rights.abi() < 6, reason="needs Landlock with scopes")
+pytestmark = pytest.mark.skipif(landlock_rules.abi() < 6, reason="needs Landlock with scopes")
 
 
 @pytest.fixture

@@ -16,12 +16,12 @@ from sandbox_scene import BACKEND, MakeLayer
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec, default_interpreter
+from coding_gym.sandbox.inside import scratch
 from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 from coding_gym.sandbox.ownership import remove_folder, uppers_folder
 from coding_gym.sandbox.process import ProcessBackend
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.sandbox.zygote import scratch
 from coding_gym.sandbox.zygotes import zygote
 from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.claims import tree

@@ -14,8 +14,8 @@ from sandbox_scene import make_sandbox
 
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox import Sandbox, SandboxLimits, default_interpreter
-from coding_gym.sandbox.zygote import memory
-from coding_gym.sandbox.zygote.process_table import all_but_first
+from coding_gym.sandbox.inside import memory
+from coding_gym.sandbox.inside.process_table import all_but_first
 
 _CALLS = (
     "import ctypes, mmap, os, resource, signal, socket, subprocess, sys, time\n"

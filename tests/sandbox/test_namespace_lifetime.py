@@ -17,8 +17,8 @@ from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, Sandbox, SandboxLimits
+from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.spec import Shell
-from coding_gym.sandbox.zygote import wire
 from coding_gym.sandbox.zygotes import Zygote, stop_zygotes
 from coding_gym.testing.beacon import Beacon
 from coding_gym.testing.debug import first_pid, helper_pid

@@ -13,9 +13,9 @@ from typing import Any
 import as_user
 import pytest
 
-import coding_gym.sandbox.zygote
+import coding_gym.sandbox.inside
 from coding_gym.sandbox import default_interpreter
-from coding_gym.sandbox.zygote import landlock_rights
+from coding_gym.sandbox.inside import landlock_rules
 
 _UID = 61234  # in no distribution's range of accounts
 _IS_RECENT = "import ctypes, sys; sys.exit(sys.version_info < (3, 11))"
@@ -27,8 +27,8 @@ def public_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)
-        source = Path(coding_gym.sandbox.zygote.__path__[0])
-        shutil.copytree(source, folder / "zygote", ignore=shutil.ignore_patterns("__pycache__"))
+        source = Path(coding_gym.sandbox.inside.__path__[0])
+        shutil.copytree(source, folder / "inside", ignore=shutil.ignore_patterns("__pycache__"))
         yield folder
 
 
@@ -77,7 +77,7 @@ def run_as_user(public_folder: Path) -> Callable[[str], dict[str, Any]]:
 def test_an_ordinary_user_keeps_the_contract(
     run_as_user: Callable[[str], dict[str, Any]], backend: str
 ) -> None:
-    if backend == "landlock" and landlock_rights.abi() < 6:
+    if backend == "landlock" and landlock_rules.abi() < 6:
         pytest.skip("the kernel has no Landlock with scopes")
     report = run_as_user(backend)
     assert report["failures"] == {}

@@ -9,8 +9,8 @@ import pytest
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.backend_checks import command_bytes, render_output
-from coding_gym.sandbox.zygote import wire
-from coding_gym.sandbox.zygote.output import BoundedOutput
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.output import BoundedOutput
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -9,8 +9,8 @@ import pytest
 from sandbox_scene import make_sandbox
 
 from coding_gym.sandbox import SandboxLimits
+from coding_gym.sandbox.inside.output import BoundedOutput
 from coding_gym.sandbox.spec import Shell
-from coding_gym.sandbox.zygote.output import BoundedOutput
 from coding_gym.testing.debug import first_pid
 
 _FLOOD = "echo first; head -c 64M /dev/zero; echo; echo last"

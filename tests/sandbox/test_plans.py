@@ -2,51 +2,16 @@
 
 import errno
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from sandbox_scene import BACKEND, make_sandbox
 
 from coding_gym.sandbox import Mount, SandboxLimits
-from coding_gym.sandbox.zygote import syscalls
-from coding_gym.sandbox.zygote.plan import Plan
-from coding_gym.sandbox.zygote.steps import SetupError
+from coding_gym.sandbox.inside import syscalls
+from coding_gym.sandbox.inside.plan import Plan
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.zygotes import stop_zygotes
-
-_WARM_UP = "from coding_gym.sandbox.zygote.serving import warm_up; print(warm_up())"
-# Calls that open something know its descriptor, so they run where nobody else opens any.
-_ALONE = """
-import os, sys
-from coding_gym.sandbox.zygote.plan import Plan
-from coding_gym.sandbox.zygote.syscalls import ANY_ERROR
-folder, script = sys.argv[1:]
-os.closerange(3, 64)
-plan = Plan(3)
-exec(script)
-plan.run()
-print("done")
-"""
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("plan.write_text(f'{folder}/text', 'words')", "done"),
-        ("plan.write_text(f'{folder}/no/file', '', tolerates=ANY_ERROR)", "done"),
-        ("plan.refuse_symlinks(f'{folder}/folder/missing/more')", "done"),
-        ("plan.refuse_symlinks(f'{folder}/link/missing')", "links (openat2 {folder}/link)"),
-    ],
-)
-def test_a_plan_is_done_or_says_where_it_failed(tmp_path: Path, script: str, said: str) -> None:
-    folder = tmp_path.resolve()
-    (folder / "folder").mkdir()
-    (folder / "link").symlink_to("folder")
-    command = [sys.executable, "-c", _ALONE, str(folder), script]
-    ended = subprocess.run(command, capture_output=True, text=True)
-    assert (ended.stdout or ended.stderr).strip().endswith(said.format(folder=folder))
 
 
 def test_a_call_that_fails_ends_it_and_is_named_with_its_step(tmp_path: Path) -> None:
@@ -136,12 +101,3 @@ def test_the_folders_of_a_sandbox_do_not_depend_on_its_owners_umask() -> None:
     finally:
         os.umask(before)
     assert modes == ["0022", "755", "755", "1777", "755"]
-
-
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare, of util-linux")
-def test_commands_before_the_first_sandbox_really_run() -> None:
-    argv = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
-    done = subprocess.run(
-        [*argv, sys.executable, "-c", _WARM_UP], capture_output=True, text=True, timeout=60
-    )
-    assert (done.stdout, done.stderr) == ("10\n", "")

@@ -84,7 +84,7 @@ def test_of_five_preloaders_the_least_used_ends(make_spec: Callable[..., Sandbox
 
 
 def test_an_idle_preloader_ends() -> None:
-    program = (files("coding_gym.sandbox.zygote") / "preload_program.py").read_text("utf-8")
+    program = (files("coding_gym.sandbox.inside") / "preload_program.py").read_text("utf-8")
     config = '{"modules": [], "filter": "", "num_capabilities": 0}'
     argv = [str(find_interpreter("3.11").executable), "-s", "-S", "-c"]
     argv += [program.replace("300 * 1000", "1"), config]

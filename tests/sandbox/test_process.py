@@ -55,6 +55,14 @@ def test_home_and_workspace_are_private_and_go_away(tmp_path: Path) -> None:
     assert (layer / "file").read_text(encoding="utf-8") == "x"
 
 
+def test_mounted_packages_of_the_interpreter_are_found(tmp_path: Path) -> None:
+    python = default_interpreter()
+    (tmp_path / "mounted.py").write_text("print('found')\n", encoding="utf-8")
+    packages = Mount(source=tmp_path, target=str(python.site_packages))
+    with _open(SandboxSpec(python=python, mounts=(packages,))) as sandbox:
+        assert sandbox.run("python -c 'import mounted'").output == "found\n"
+
+
 def test_a_snapshot_may_hold_what_no_limit_keeps_out() -> None:
     limits = SandboxLimits(disk_bytes=1 << 20, num_inodes=10)
     with _open(SandboxSpec(limits=limits)) as sandbox:
@@ -67,7 +75,7 @@ def test_a_snapshot_may_hold_what_no_limit_keeps_out() -> None:
 
 def test_a_start_that_fails_half_way_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
     _open(SandboxSpec()).close()
-    refusing = Mock(**{"open_entrance.side_effect": OSError("no more")})
+    refusing = Mock(**{"open_entrance.side_effect": SandboxError("no more")})
     monkeypatch.setattr(cgroups, "make_group", lambda _: refusing)
     before = sorted(Path("/proc/self/fd").iterdir())
     with pytest.raises(SandboxError, match="no more"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coding_gym.host.interpreters import default_interpreter
+from coding_gym.sandbox.inside.syscalls import SetupError
 from coding_gym.sandbox.remedies import apparmor_profile, is_refusal, remedy, unavailable
-from coding_gym.sandbox.zygote.steps import SetupError
 
 _UNSHARE = SetupError("create a user namespace", errno.EPERM, "Operation not permitted")
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from coding_gym.sandbox.ownership import remove_folder
-from coding_gym.sandbox.zygote.packing import Changes, pack
-from coding_gym.sandbox.zygote.placing import (
+from coding_gym.sandbox.inside.packing import Changes, pack, unpack
+from coding_gym.sandbox.inside.placing import (
     DEVICE,
     FIFO,
     FILE,
@@ -23,9 +22,9 @@ from coding_gym.sandbox.zygote.placing import (
     Attributes,
     Record,
 )
-from coding_gym.sandbox.zygote.tar_records import END, encode, padding
-from coding_gym.sandbox.zygote.unpacking import unpack
-from coding_gym.sandbox.zygote.wire import ChunkReader, ChunkWriter
+from coding_gym.sandbox.inside.tar_records import END, encode, padding
+from coding_gym.sandbox.inside.wire import ChunkReader, ChunkWriter
+from coding_gym.sandbox.ownership import remove_folder
 
 Part = Record | bytes
 

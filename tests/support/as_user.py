@@ -60,7 +60,7 @@ def snapshots(folder: Path, interpreter: Interpreter) -> dict[str, list[str]]:
 def _become(uid: int, folder: Path, interpreter: Interpreter) -> None:
     for module in (zygotes, claims, sandbox_files):
         vars(module)["default_interpreter"] = lambda: interpreter
-    vars(zygotes)["MAIN"] = folder / "zygote" / "__main__.py"
+    vars(zygotes)["MAIN"] = folder / "inside" / "__main__.py"
     tempfile.tempdir = str(folder)
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     os.setgroups([])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coding_gym.grading import Plan, plan_key
-from coding_gym.grading.runners.requirements import missing_runtime
+from coding_gym.grading.runners import missing_runtime
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks

@@ -72,12 +72,6 @@ def repairing(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
     return loads
 
 
-def test_a_text_is_repaired_once_for_all_formats(repairing: mock.Mock) -> None:
-    text = '{"name" "run" "arguments" {"cmd" "ls"}, 1 2}'
-    assert read(text) == []
-    assert [call.args[0] for call in repairing.call_args_list] == [text]
-
-
 def test_what_json_repair_is_given_for_one_reply_is_bounded(repairing: mock.Mock) -> None:
     for size in [400, json_text.MAX_REPAIRED_CHARS - 100]:
         for unit in ["{", '{"', '"{', "[{", "(", '"a', "'", "a ", '\\"', '"\\', "//"]:

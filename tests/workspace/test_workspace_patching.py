@@ -5,7 +5,7 @@ import pytest
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.workspace import Template, apply_patch, diff, is_changed, patching
+from coding_gym.workspace import Template, apply_patch, diff, is_changed, normalize, patching
 
 EDIT = "sed -i 's/LINE_3 = 3$/LINE_3 = 33/' pkg/core.py && echo new > added.py"
 
@@ -141,6 +141,17 @@ def test_a_large_new_file_is_refused_by_name(
         diff(sandbox, template)
     sandbox.run("rm big.bin")
     assert diff(sandbox, template).is_empty
+
+
+def test_a_small_patch_of_a_large_file_is_refused(
+    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.run("head -c 100000 /dev/zero > big.bin")
+    patch = diff(sandbox, template)
+    assert normalize(sandbox, template, patch).text == patch.text
+    monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 1 << 16)
+    with pytest.raises(PatchError, match="a file of 100000 bytes is larger than 65536 bytes"):
+        normalize(sandbox, template, patch)
 
 
 def test_many_files_that_are_too_much_together_are_refused(

@@ -99,3 +99,9 @@ def test_rewards_of_the_grade_are_refused_where_there_is_none(make_env: MakeEnv)
         with pytest.raises(InvalidArgumentError, match="is computed from a grade"):
             wrap(env)
     assert PatchSimilarityReward(env).part_names == ("patch_similarity",)
+
+
+def test_only_rewards_of_single_tests_have_each_of_them_challenged(make_env: MakeEnv) -> None:
+    for name, challenge in (("areno", "resolved"), ("net_fraction_fixed", "passed")):
+        env = CompositeReward(make_env(), [{"name": name, "weight": 0.1}])
+        assert env.unwrapped.challenge == challenge  # type: ignore[attr-defined]

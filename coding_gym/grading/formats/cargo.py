@@ -8,6 +8,7 @@ crate reports a test twice, and where the totals of a program are not those of i
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -61,7 +62,7 @@ def _programs(output: str) -> list[_Program]:
         elif match := _PANIC.fullmatch(line):
             said.messages[match[1]] = lines[number + 1] if number + 1 < len(lines) else ""
         elif match := _TOTALS.fullmatch(line):
-            counts = said.counts()
+            counts = Counter(said.statuses.values())
             told = [counts[_STATUSES[how]] for how in ("ok", "FAILED", "ignored")]
             said.ended = told == [int(match[part]) for part in (2, 3, 4)]
             programs.append(_Program(programs[-1].source, programs[-1].crate))

@@ -1,6 +1,5 @@
 """Statuses of tests as they are read from a text, one after the other."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coding_gym.grade import TestStatus
@@ -35,8 +34,3 @@ class Outcomes:
         for test_id, status in other.statuses.items():
             self.add(prefix + test_id, status, other.messages.get(test_id, ""))
         self.ended &= other.ended
-
-    def counts(self) -> Mapping[TestStatus, int]:
-        """Returns how many tests have each status."""
-        found = list(self.statuses.values())
-        return {status: found.count(status) for status in TestStatus}

@@ -1,17 +1,265 @@
-"""SWE-bench's log formats by name, and which of them each of its projects has.
+"""SWE-bench's log formats, read as SWE-bench 4.1.0 reads them, and the format of each project.
 
-Verdicts are those of SWE-bench: a test has passed where the log says PASSED or XFAIL, whatever it
-said before. Whoever prints such a line last decides, and SWE-bench knows no defence against that.
-Where a task can be run by one of the other runners, use that instead.
+Its readers take what test programs print, line by line, and the last line about a test wins: it has
+passed where the log says PASSED or XFAIL. Whoever prints such a line last decides, and SWE-bench
+knows no defence against that: where a task can be run by another runner, use that instead. Ids of
+pytest are cut at the first white space. Rows' FAIL_TO_PASS and PASS_TO_PASS were made that way, so
+every oddity counts.
+
+Most formats of SWE-bench Multilingual have one line for each test: a pattern with the groups
+``how`` and ``test``, and what the words mean. Blanks around a line do not count.
+
+Source: SWE-bench, ``harness/log_parsers/``.
 """
+
+import re
+from collections.abc import Callable, Iterator
 
 from coding_gym.arguments import unknown_name
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.outcomes import Outcomes
-from coding_gym.grading.formats.swebench_others import OTHER_FORMATS
-from coding_gym.grading.formats.swebench_python import PYTHON_FORMATS
 
-FORMATS = {**PYTHON_FORMATS, **OTHER_FORMATS}
+Read = Callable[[str], dict[str, str]]
+PASSED, FAILED, SKIPPED, ERROR, XFAIL = "PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL"
+_WORDS = (FAILED, PASSED, SKIPPED, ERROR, XFAIL)
+_COLOR = re.compile(r"\[\d+m")
+_CONTROL = dict.fromkeys(range(1, 32))
+_SYMPY_FAILURE = re.compile(r"_* (.*)\.py:(.*) _*")
+_SYMPY_ENDINGS = ((" E", ERROR), (" F", FAILED), (" ok", PASSED))
+_VERSION_TEST = "--version is equivalent to version"
+# A migration that one old test of Django applies while it runs.
+_NOISY_TEST = "Applying sites.0002_alter_domain_unique...test_no_migrations"
+_DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
+# What Django logs between the name of a test and its "ok", which then stands on the next line.
+_DJANGO_LOGGED = tuple(
+    re.compile(rf"^(.*?)\s\.\.\.\s{said}\nok$", re.MULTILINE)
+    for said in (
+        r"Testing against Django installed in (?s:.*?) silenced\)\.",
+        r"Internal Server Error: /.*/",
+        r"System check identified no issues \(0 silenced\)",
+    )
+)
+_CROSS = "\N{MULTIPLICATION SIGN}"
+_TIME = r"(?: \(\d+\s*m?s\))?"
+_WHERE = re.compile(r"\s+in\s+\S+$")
+_START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
+_GIVEN_UP = tuple(
+    f">>>>> {said}"
+    for said in ("Patch Apply Failed", "Reset Failed", "Tests Errored", "Tests Timed Out")
+)
+_STATUSES = {
+    "PASSED": TestStatus.PASSED,
+    "XFAIL": TestStatus.PASSED,
+    "FAILED": TestStatus.FAILED,
+    "ERROR": TestStatus.ERROR,
+    "SKIPPED": TestStatus.SKIPPED,
+}
+
+
+def read_pytest(log: str) -> dict[str, str]:
+    """Reads the short summary of ``pytest -rA``."""
+    return dict(_summaries(log))
+
+
+def read_pytest_options(log: str) -> dict[str, str]:
+    """Reads the same, and cuts parameters that are absolute paths down to the last name."""
+    return {_short(test): status for test, status in _summaries(log)}
+
+
+def read_pytest_v2(log: str) -> dict[str, str]:
+    """Reads the same in colour, and lines of pytest before 3 that end in the status."""
+    statuses = {}
+    for raw in log.split("\n"):
+        line = _COLOR.sub("", raw).translate(_CONTROL)
+        words = line.split()
+        if found := _summary(line):
+            statuses[found[0]] = found[1]
+        elif line.endswith(_WORDS) and not line.startswith(_WORDS) and len(words) > 1:
+            statuses[words[0]] = words[1]
+    return statuses
+
+
+def read_matplotlib(log: str) -> dict[str, str]:
+    """Reads the same, with mouse buttons by number, as they were before they had names."""
+    return read_pytest(log.replace("MouseButton.LEFT", "1").replace("MouseButton.RIGHT", "3"))
+
+
+def log_spellings(node_id: str) -> set[str]:
+    """Returns the other ids that rows may have for a test of pytest: those that its log shows.
+
+    Only those of tests with parameters differ: ``test_x[not a]`` is ``test_x[not``.
+    """
+    if "[" not in node_id:
+        return set()
+    readers = (read_pytest, read_pytest_options, read_pytest_v2, read_matplotlib)
+    return {test for read in readers for test in read(f"{PASSED} {node_id}")} - {node_id}
+
+
+def read_seaborn(log: str) -> dict[str, str]:
+    """Reads failures from the summary, and passes from there or from ``pytest -v``."""
+    statuses = {}
+    for line in log.split("\n"):
+        words = line.split()
+        if len(words) < 2:
+            continue
+        if line.startswith(FAILED):
+            statuses[words[1]] = FAILED
+        elif f" {PASSED} " in line:
+            if words[1] == PASSED:
+                statuses[words[0]] = PASSED
+        elif line.startswith(PASSED):
+            statuses[words[1]] = PASSED
+    return statuses
+
+
+def read_sympy(log: str) -> dict[str, str]:
+    """Reads SymPy's own runner: titles of failures, then a line for each test."""
+    statuses = {f"{m[1]}.py:{m[2]}": FAILED for m in _SYMPY_FAILURE.finditer(log)}
+    for line in map(str.strip, log.split("\n")):
+        for ending, status in _SYMPY_ENDINGS:
+            if line.startswith("test_") and line.endswith(ending):
+                statuses[line.split()[0]] = status
+    return statuses
+
+
+def read_django(log: str) -> dict[str, str]:
+    """Reads Django's runner at verbosity 2; tests may print before they say how they ended."""
+    statuses: dict[str, str] = {}
+    began: str | None = None
+    for line in map(str.strip, log.split("\n")):
+        if " ... " in line:
+            began = line.split(" ... ")[0]
+        statuses.update(_django_line(line))
+        if line.startswith("ok") and began is not None:
+            statuses[began] = PASSED
+    for pattern in _DJANGO_LOGGED:
+        statuses.update((match[1], PASSED) for match in pattern.finditer(log))
+    return statuses
+
+
+def _summaries(log: str) -> Iterator[tuple[str, str]]:
+    yield from filter(None, map(_summary, log.split("\n")))
+
+
+def _summary(line: str) -> tuple[str, str] | None:
+    if not line.startswith(_WORDS):
+        return None
+    if line.startswith(FAILED):
+        line = line.replace(" - ", " ")
+    words = line.split()
+    return (words[1], words[0]) if len(words) > 1 else None
+
+
+def _short(test: str) -> str:
+    start, end = test.find("["), test.rfind("]")
+    if not 0 <= start < end:
+        return test
+    option = test[start + 1 : end]
+    if option.startswith("/") and not option.startswith("//") and "*" not in option:
+        option = "/" + option.rpartition("/")[2]
+    return f"{test[:start]}[{option}]"
+
+
+def _django_line(line: str) -> Iterator[tuple[str, str]]:
+    """Yields what a line says; where it says more than one thing of a test, the last counts."""
+    if _VERSION_TEST in line:
+        yield _VERSION_TEST, PASSED
+    ok = next((suffix for suffix in _DJANGO_OK if line.endswith(suffix)), None)
+    if ok:
+        if line.startswith(_NOISY_TEST):
+            line = line.split("...", 1)[1].strip()
+        yield line.rsplit(ok, 1)[0], PASSED
+    if " ... skipped" in line:
+        yield line.split(" ... skipped")[0], SKIPPED
+    for word, status in (("FAIL", FAILED), ("ERROR", ERROR)):
+        if line.endswith(f" ... {word}"):
+            yield line.split(f" ... {word}")[0], status
+        if line.startswith(f"{word}:") and len(line.split()) > 1:
+            yield line.split()[1], status
+
+
+def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
+    """Returns a format of one line for each test, by its words, several of a kind with ``|``."""
+    kinds = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
+    words = {word: status for text, status in kinds for word in text.split("|")}
+    compiled = re.compile(pattern)
+
+    def read(log: str) -> dict[str, str]:
+        found = (compiled.match(line.strip()) for line in log.split("\n"))
+        return {_name(m): words[m["how"]] for m in found if m and m["how"] in words}
+
+    return read
+
+
+def _name(match: re.Match[str]) -> str:
+    # Redis says where a test failed, behind its name.
+    return _WHERE.sub("", match["test"]) if match["how"] == "err" else match["test"]
+
+
+def read_maven(log: str) -> dict[str, str]:
+    """Reads one ``mvn -Dtest=NAME`` after the other, by whether the build succeeded."""
+    statuses = {}
+    test = "---NO TEST NAME FOUND YET---"
+    for line in map(str.strip, log.split("\n")):
+        if named := re.match(r".*-Dtest=(\S+)", line):
+            test = named[1]
+        if line.endswith("BUILD SUCCESS"):
+            statuses[test] = PASSED
+        elif line.endswith("BUILD FAILURE"):
+            statuses[test] = FAILED
+    return statuses
+
+
+def read_phpunit(log: str) -> dict[str, str]:
+    """Reads ``phpunit --testdox``: the title of a suite, then its tests."""
+    words = {"✔": PASSED, "✘": FAILED, "↩": SKIPPED}
+    statuses = {}
+    suite: str | None = None
+    for line in log.split("\n"):
+        if title := re.fullmatch(r"(\w.+) \(.+\)", line):
+            suite = title[1]
+        elif test := re.fullmatch(r"\s*([✔✘↩])\s*(.*)", line):
+            statuses[f"{suite} > {test[2]}"] = words[test[1]]
+    return statuses
+
+
+FORMATS: dict[str, Read] = {
+    "django": read_django,
+    "matplotlib": read_matplotlib,
+    "pytest": read_pytest,
+    "pytest_options": read_pytest_options,
+    "pytest_v2": read_pytest_v2,
+    "seaborn": read_seaborn,
+    "sympy": read_sympy,
+    "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
+    "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
+    "cucumber": _lines(r"(?P<test>.*) \.+(?P<how>\.|F)", ".", "F"),
+    "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
+    "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
+    "gradle": _lines(r"(?P<test>[^>].+)\s+(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
+    "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),
+    "jest_json": _lines(r"\[(?P<how>PASSED|FAILED)\]\s(?P<test>.+)$", "PASSED", "FAILED"),
+    "jq": _lines(r"(?P<how>PASS|FAIL):\s(?P<test>.+)$", "PASS", "FAIL"),
+    "maven": read_maven,
+    "micropython": _lines(r"(?P<how>pass|FAIL|skip)\s+(?P<test>.+)$", "pass", "FAIL", "skip"),
+    "minitest": _lines(r"(?P<test>.+)\. .*=.*(?P<how>\.|F|E).*$", ".", "F|E"),
+    "phpunit": read_phpunit,
+    "redis": _lines(
+        rf"\[(?P<how>ok|err|skip|ignore)\]:\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"),
+        "ok",
+        "err",
+        "skip|ignore",
+    ),
+    "rspec": _lines(r"(?P<test>.+) - (?P<how>passed|failed)", "passed", "failed"),
+    "ruby_unit": _lines(r"(?:test: )?(?P<test>.+):\s+(?P<how>\.|E\b|F\b|O\b)", ".", "E|F", "O"),
+    "tap": _lines(r"(?P<how>ok|not ok) \d+ (?P<test>.+)$", "ok", "not ok"),
+    "vitest": _lines(
+        rf"(?P<how>[✓{_CROSS}↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?$",
+        "✓",
+        _CROSS,
+        "↓",
+    ),
+}
 # Those whose ids are pytest's.
 PYTEST_FORMATS = frozenset({"matplotlib", "pytest", "pytest_options", "pytest_v2"})
 
@@ -44,19 +292,6 @@ _PROJECTS = {
     "vitest": "vuejs/core",
 }
 FORMAT_BY_REPO = {repo: name for name, repos in _PROJECTS.items() for repo in repos.split()}
-
-_START, _END = ">>>>> Start Test Output", ">>>>> End Test Output"
-_GIVEN_UP = tuple(
-    f">>>>> {said}"
-    for said in ("Patch Apply Failed", "Reset Failed", "Tests Errored", "Tests Timed Out")
-)
-_STATUSES = {
-    "PASSED": TestStatus.PASSED,
-    "XFAIL": TestStatus.PASSED,
-    "FAILED": TestStatus.FAILED,
-    "ERROR": TestStatus.ERROR,
-    "SKIPPED": TestStatus.SKIPPED,
-}
 
 
 def read_log(log: str, name: str) -> Outcomes:

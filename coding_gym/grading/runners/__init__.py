@@ -1,14 +1,17 @@
 """Test runners, by the names that tasks give them."""
 
+from pathlib import Path
+
 from coding_gym.arguments import unknown_name
-from coding_gym.grading.runners.command_runner import CommandRunner
-from coding_gym.grading.runners.java_runner import JavaRunner
+from coding_gym.grading.runners.java_runner import SYSTEM_JARS, JavaRunner
 from coding_gym.grading.runners.node_runner import NodeRunner
+from coding_gym.grading.runners.output_runner import TEXT_RUNNERS, CommandRunner
 from coding_gym.grading.runners.protocol import Runner
 from coding_gym.grading.runners.pytest_runner import PytestRunner
 from coding_gym.grading.runners.swebench_runner import SweBenchRunner
-from coding_gym.grading.runners.text_runners import TEXT_RUNNERS
 from coding_gym.grading.runners.unittest_runner import UnittestRunner
+from coding_gym.host.toolchains import find_toolchain
+from coding_gym.task import Task
 
 _RUNNERS: dict[str, Runner] = {
     runner.name: runner
@@ -37,4 +40,18 @@ def get_runner(name: str) -> Runner:
     return _RUNNERS[name]
 
 
-__all__ = ["RUNNER_NAMES", "Runner", "get_runner"]
+def missing_runtime(task: Task) -> str:
+    """Returns why the machine cannot run a task, with what installs it, or "" where it can.
+
+    A task in an image, or with install commands, brings its own along; it is told when it is built.
+    """
+    if task.is_in_image or task.install_commands:
+        return ""
+    missing = find_toolchain(task.language).missing
+    needs_junit = task.runner == JavaRunner.name and not task.test_command.strip()
+    if not missing and needs_junit and not any(Path(jar).exists() for jar in SYSTEM_JARS):
+        return "java needs JUnit 4, which this machine does not have; `apt-get install junit4`"
+    return missing
+
+
+__all__ = ["RUNNER_NAMES", "Runner", "get_runner", "missing_runtime"]

@@ -21,22 +21,36 @@ the class path; without them ``-cp`` must have them. What a patch changes in ``*
 ``*.class`` is left out.
 """
 
-import secrets
 import shlex
-from importlib import resources
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
 
 from coding_gym.errors import GradingError
+from coding_gym.grading.formats.outcomes import Outcomes
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.commands import run_command
-from coding_gym.grading.runners.frames import read_frames
-from coding_gym.grading.runners.java_options import JavaOptions
-from coding_gym.grading.runners.known_tests import JUNIT_CLASSES
+from coding_gym.grading.runners.commands import place_programs, run_command, run_reporter
+from coding_gym.grading.runners.patterns import JUNIT_CLASSES
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 _BUILD_TIMEOUT_S = 300.0
-_MAX_SAID_CHARS = 300
 _NO_JDK, _NO_JUNIT = 120, 121
+# Options of javac whose value is the next word.
+_WITH_VALUE = {
+    *("-encoding", "-source", "--source", "-target", "--target", "--release"),
+    *("--add-modules", "--add-exports", "--add-reads", "--limit-modules"),
+}
+_CLASS_PATH = {"-cp", "-classpath", "--class-path"}
+# They would run programs of the tree inside the compiler, or put its output elsewhere.
+_REFUSED = {
+    *("-d", "-s", "-h", "-processor", "-processorpath", "--processor-path", "-sourcepath"),
+    *("--source-path", "--module-path", "-p", "-proc:only", "-proc:full"),
+}
+_ROOTS = (
+    *("src/main/java", "src/test/java", "src/main/resources", "src/test/resources"),
+    *("src/java", "src/test", "src", "tests", "test"),
+)
 SYSTEM_JARS = tuple(
     f"/usr/share/java/{name}.jar"
     for name in ("junit4", "junit", "hamcrest-core", "hamcrest", "hamcrest/hamcrest-core")
@@ -61,6 +75,50 @@ exec javac -J-XX:TieredStopAtLevel=1 -J-XX:+UseSerialGC -encoding UTF-8 {options
 """
 
 
+@dataclass(slots=True)
+class JavaOptions:
+    """How a Java project is compiled and run.
+
+    Attributes:
+        roots: Source folders, which are on the class path too, for what is not Java in them.
+        sources: More files that javac must read, such as classes that are only loaded by name.
+        class_path: Jars and folders, ``lib/*`` for all jars of a folder.
+        javac: More options of javac.
+        java: Options of the virtual machine that runs the tests.
+    """
+
+    roots: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    class_path: list[str] = field(default_factory=list)
+    javac: list[str] = field(default_factory=list)
+    java: list[str] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Reads a task's ``test_command``; see `coding_gym.grading.runners.java_runner`.
+
+        Raises:
+            ValueError: A word has no meaning here, or lacks its value.
+        """
+        found = cls()
+        words = iter(shlex.split(text))
+        for word in words:
+            if word in _CLASS_PATH:
+                found.class_path += filter(None, _value(word, words).split(":"))
+            elif word in _WITH_VALUE:
+                found.javac += [word, _value(word, words)]
+            elif word.split("=")[0] in _REFUSED or word.startswith("@"):
+                raise ValueError(f"option {word!r} cannot be given")
+            elif word.startswith("-J"):
+                found.java.append(word.removeprefix("-J"))
+            elif word.startswith("-"):
+                found.javac.append(word)
+            else:
+                (found.sources if word.endswith(".java") else found.roots).append(word.rstrip("/"))
+        found.roots = found.roots or [*_ROOTS]
+        return found
+
+
 class JavaRunner:
     """Compiles the expected classes and what they need with javac, and runs them with JUnit."""
 
@@ -70,7 +128,7 @@ class JavaRunner:
         """Returns the first expected test that is no class and method, or a wrong option."""
         for test in task.expected_tests:
             name, _, method = test.partition("::")
-            if not method or not all(part.isidentifier() for part in _words(name)):
+            if not method or not all(map(str.isidentifier, name.replace("$", ".").split("."))):
                 return f"expected test {test!r} is not package.Class::method"
         try:
             JavaOptions.parse(task.test_command)
@@ -99,13 +157,12 @@ class JavaRunner:
             GradingError: There is no JDK or no JUnit, or the virtual machine does not start.
         """
         options = JavaOptions.parse(task.test_command)
-        folder = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
-        sandbox.write_file(f"{folder}/RunTests.java", _listener())
+        folder = place_programs(sandbox, "RunTests.java")
         build = run_command(
             sandbox, _build_command(options, paths, folder), timeout_s=_BUILD_TIMEOUT_S
         )
         if build.timed_out:
-            return build.cut_short()
+            return build.report()
         if build.exit_code in {_NO_JDK, _NO_JUNIT}:
             what = "a JDK" if build.exit_code == _NO_JDK else "JUnit 4"
             raise GradingError(
@@ -114,39 +171,22 @@ class JavaRunner:
             )
         if build.exit_code != 0:
             said = _first_error(build.output)
-            messages = dict.fromkeys(_classes(task), said)
-            return RunReport(messages=messages, ready=True, ended=True, tail=build.tail)
-        nonce = secrets.token_hex(16)
-        told = "\n".join([nonce, *sorted(set(_classes(task)))]) + "\n"
-        flags = shlex.join(options.java)
-        run = run_command(
-            sandbox,
-            f'exec {_JVM} {flags} -cp "$(cat {folder}/class-path)" RunTests',
-            timeout_s=timeout_s,
-            stdin=told.encode(),
+            return build.report(Outcomes(messages=dict.fromkeys(_classes(task), said)))
+        failure = (
+            f"task {task.task_id}: java could not be started: {{}}; look at the options with "
+            "-J in field 'test_command', and at the memory of the sandbox"
         )
-        report = read_frames(run, nonce)
-        if not (report.ready or report.timed_out):  # nothing of the tree was loaded until then
-            said = " ".join(run.output.split())[:_MAX_SAID_CHARS] or f"exit code {run.exit_code}"
-            raise GradingError(
-                f"task {task.task_id}: java could not be started: {said}; look at the options with "
-                "-J in field 'test_command', and at the memory of the sandbox"
-            )
-        return report
-
-
-def _listener() -> bytes:
-    return (
-        resources.files("coding_gym.grading.runners").joinpath("inside/RunTests.java").read_bytes()
-    )
+        return run_reporter(
+            sandbox,
+            f'exec {_JVM} {shlex.join(options.java)} -cp "$(cat {folder}/class-path)" RunTests',
+            sorted({*_classes(task)}),
+            timeout_s=timeout_s,
+            failure=failure,
+        )
 
 
 def _classes(task: Task) -> list[str]:
     return [test.partition("::")[0] for test in task.expected_tests]
-
-
-def _words(name: str) -> list[str]:
-    return name.replace("$", ".").split(".")
 
 
 def _build_command(options: JavaOptions, paths: tuple[str, ...], folder: str) -> str:
@@ -167,3 +207,10 @@ def _first_error(output: str) -> str:
     return next(
         (line for line in lines if ": error:" in line), lines[-1] if lines else "javac failed"
     )
+
+
+def _value(word: str, words: Iterator[str]) -> str:
+    found = next(words, None)
+    if found is None:
+        raise ValueError(f"option {word!r} lacks its value")
+    return found

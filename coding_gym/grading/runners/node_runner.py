@@ -9,13 +9,8 @@ another process. That one alone knows the secret of the run. What ``node:assert`
 export is read-only in the processes of the tests.
 """
 
-import secrets
-from importlib import resources
-
-from coding_gym.errors import GradingError, last_line
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.commands import run_command
-from coding_gym.grading.runners.frames import read_frames
+from coding_gym.grading.runners.commands import place_programs, run_reporter
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
@@ -49,23 +44,16 @@ class NodeRunner:
         Raises:
             GradingError: Node is missing or too old.
         """
-        folder = f"{sandbox.path('/tmp')}/{secrets.token_hex(8)}"  # noqa: S108 — as it is inside
-        program, guard = f"{folder}/run_tests.mjs", f"{folder}/guard.cjs"
-        for path in (program, guard):
-            sandbox.write_file(path, _program(path.rpartition("/")[2]))
-        nonce = secrets.token_hex(16)
-        options = " ".join([f"--require={guard}", *task.test_command.split()])
-        told = "\n".join([nonce, options, *paths, ""])
-        run = run_command(sandbox, f"exec node {program}", timeout_s=timeout_s, stdin=told.encode())
-        report = read_frames(run, nonce)
-        if not (report.ready or report.timed_out):
-            said = last_line(run.output, f"exit code {run.exit_code}")
-            raise GradingError(
-                f"task {task.task_id}: node could not be started: {said}; "
-                "it needs Node 18.9 or newer, for example from `apt-get install nodejs`"
-            )
-        return report
-
-
-def _program(name: str) -> bytes:
-    return resources.files("coding_gym.grading.runners").joinpath(f"inside/{name}").read_bytes()
+        folder = place_programs(sandbox, "run_tests.mjs", "guard.cjs")
+        options = " ".join([f"--require={folder}/guard.cjs", *task.test_command.split()])
+        failure = (
+            f"task {task.task_id}: node could not be started: {{}}; "
+            "it needs Node 18.9 or newer, for example from `apt-get install nodejs`"
+        )
+        return run_reporter(
+            sandbox,
+            f"exec node {folder}/run_tests.mjs",
+            [options, *paths],
+            timeout_s=timeout_s,
+            failure=failure,
+        )

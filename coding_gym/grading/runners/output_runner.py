@@ -1,4 +1,4 @@
-"""Runners that start a command of the task and read what it printed, or the files that it left.
+"""Runners of a task's own commands: they read its output, the files that it left, or how it ended.
 
 What the code under test prints cannot be told from what the tests print, so these runners find out
 less than those with a reporter of their own: see ``docs/threat-model.md``.
@@ -11,22 +11,30 @@ from dataclasses import dataclass
 from time import monotonic
 
 from coding_gym.errors import GradingError, last_line
+from coding_gym.grade import TestStatus
+from coding_gym.grading.formats.cargo import read_cargo
+from coding_gym.grading.formats.go_json import read_go
+from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.formats.outcomes import Outcomes
+from coding_gym.grading.formats.tap import read_tap
 from coding_gym.grading.report import RunReport
-from coding_gym.grading.runners.command_words import started_patterns
 from coding_gym.grading.runners.commands import CommandRun, run_command
+from coding_gym.grading.runners.patterns import (
+    ANY,
+    CARGO,
+    GO,
+    TEST_FOLDERS,
+    named_patterns,
+    started_patterns,
+)
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 
 FILE, FILES = "{file}", "{files}"
 Read = Callable[[Sandbox, Task, CommandRun], Outcomes]
+_MAX_REPORTS = 1000
 _PLAIN_WORD = re.compile(r"[\w.+/-]+")
-
-
-def read_output(parse: Callable[[str, int], Outcomes]) -> Read:
-    """Returns a reader of what a command printed, in a format that takes its exit code, too."""
-    return lambda _sandbox, _task, run: parse(run.output, run.exit_code)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,28 +95,19 @@ class OutputRunner:
         """
         _check_program(sandbox, task, self._command(task))
         self.clear(sandbox, task)
-        total = Outcomes()
-        tail = ""
+        total, run = Outcomes(), CommandRun()
         deadline = monotonic() + timeout_s
         for command, prefix in self._commands(task, paths):
             run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
             if run.timed_out:
-                return run.cut_short()
+                break
             found = self.read(sandbox, task, run)
             if not found.statuses:
                 said = last_line(run.output, f"exit code {run.exit_code}")
-                total.messages |= {
-                    test: said for test in task.expected_tests if test.startswith(prefix)
-                }
+                concerned = [test for test in task.expected_tests if test.startswith(prefix)]
+                total.messages |= dict.fromkeys(concerned, said)
             total.update(found, prefix)
-            tail = run.tail
-        return RunReport(
-            statuses=total.statuses,
-            messages=total.messages,
-            ready=True,
-            ended=total.ended,
-            tail=tail,
-        )
+        return run.report(total)
 
     def _command(self, task: Task) -> str:
         return task.test_command.strip() or self.default_command
@@ -147,3 +146,121 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
             f"task {task.task_id}: there is no {program!r} where its tests run, and field "
             "'test_command' begins with it; install it"
         )
+
+
+class CommandRunner:
+    """Runs the expected tests, each of which *is* a shell command, such as ``make test``.
+
+    It has passed where it exits with 0. They run one after the other in one sandbox.
+    ``test_command`` runs once before them, to build what they need; if it fails, none is run.
+
+    A script that only another script names is the policy's, and so is what a folder or a glob in a
+    command stands for, unless it is called as tests are. A program that the code under test is
+    linked into can exit with 0 whenever it likes. Prefer a runner that reads results by name.
+    """
+
+    name = "command"
+
+    def problem(self, task: Task) -> str:
+        """Returns the first expected test that no shell can be given."""
+        odd = [test for test in task.expected_tests if not test.strip() or "\0" in test]
+        return f"expected test {odd[0]!r} is no shell command" if odd else ""
+
+    def files(self, task: Task) -> tuple[str, ...]:  # noqa: ARG002 — the contract, here and below
+        """Returns none: a command is no file."""
+        return ()
+
+    def patterns(self, task: Task) -> tuple[str, ...]:
+        """Returns what the commands name, what tests are called in any language, test folders."""
+        return (*named_patterns(task), *ANY, *TEST_FOLDERS)
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        task: Task,
+        paths: tuple[str, ...],  # noqa: ARG002 — the contract
+        *,
+        timeout_s: float,
+    ) -> RunReport | None:
+        """Runs the commands; they share the time."""
+        deadline = monotonic() + timeout_s
+        outcomes = Outcomes()
+        for command in filter(None, (task.test_command.strip(), *task.expected_tests)):
+            run = run_command(sandbox, command, timeout_s=max(deadline - monotonic(), 0.1))
+            if run.timed_out:
+                break
+            said = f"exit code {run.exit_code}: {last_line(run.output, 'no output')}"
+            if command in task.expected_tests:
+                status = TestStatus.FAILED if run.exit_code else TestStatus.PASSED
+                outcomes.add(command, status, said if run.exit_code else "")
+            elif run.exit_code:
+                outcomes.messages |= dict.fromkeys(task.expected_tests, said)
+                break
+        return run.report(outcomes)
+
+
+def _read_output(parse: Callable[[str, int], Outcomes]) -> Read:
+    return lambda _sandbox, _task, run: parse(run.output, run.exit_code)
+
+
+def _report_problem(task: Task) -> str:
+    """That there is no pattern of JUnit XML files, or one that leaves the workspace; or ""."""
+    if not task.test_report.split():
+        return "is missing; it must say where the reports lie, such as 'build/*.xml'"
+    odd = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
+    return f"must stay in the tree, got {odd[0]!r}" if odd else ""
+
+
+def _clear_reports(sandbox: Sandbox, task: Task) -> None:
+    """Removes reports that are there before the tests ran."""
+    sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
+
+
+def _read_reports(sandbox: Sandbox, task: Task, _: CommandRun) -> Outcomes:
+    """The outcomes in JUnit XML files by the glob patterns in ``test_report``."""
+    listed = sandbox.run(_listing(task)).output.split("\0")
+    paths = sorted(path for path in listed if path)
+    if len(paths) > _MAX_REPORTS:
+        return Outcomes(ended=False)
+    found = []
+    for path in paths:
+        try:
+            found.append(sandbox.read_file(path))
+        except OSError:  # a folder, a pipe, or too large: no report that we asked for
+            return Outcomes(ended=False)
+    return read_junit(found)
+
+
+TEXT_RUNNERS = (
+    OutputRunner(
+        name="cargo",
+        read=_read_output(read_cargo),
+        default_command="cargo test --offline --no-fail-fast",
+        names=(*CARGO, *TEST_FOLDERS),
+        is_by_file=True,
+    ),
+    OutputRunner(
+        name="go",
+        read=_read_output(read_go),
+        default_command="go test -json -count=1 ./...",
+        names=GO,
+    ),
+    OutputRunner(
+        name="junit",
+        read=_read_reports,
+        clear=_clear_reports,
+        report_problem=_report_problem,
+        names=(*ANY, *TEST_FOLDERS),
+    ),
+    OutputRunner(name="tap", read=_read_output(read_tap), names=(*ANY, *TEST_FOLDERS)),
+)
+
+
+def _listing(task: Task) -> str:
+    patterns = " ".join(_glob(pattern) for pattern in task.test_report.split())
+    return f"shopt -s globstar nullglob; printf '%s\\0' {patterns}"
+
+
+def _glob(pattern: str) -> str:
+    """Quotes all of a pattern but what makes it one."""
+    return "".join(char if char in "*?[]-" else shlex.quote(char) for char in pattern)

@@ -22,12 +22,12 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     last_line,
 )
+from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import failed_probe
 from coding_gym.sandbox.containers.container_sandbox import ContainerSandbox, check_spec, spec_env
 from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec
-from coding_gym.sandbox.tree_copies import add_tree
 
 _LOOP = Path(__file__).with_name("loop.sh").read_text(encoding="utf-8")
 _TARGETS = {"workspace": WORKDIR, "home": HOME, "tmp": "/tmp"}  # noqa: S108 - a path inside
@@ -80,13 +80,7 @@ class ApptainerBackend:
         return replace(found, detail=f"{found.detail} (experimental, tested on an imitation only)")
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:
-        """Opens a sandbox.
-
-        Raises:
-            InvalidArgumentError: As `check_spec`, or a path that the program cannot bind.
-            SandboxUnavailableError: There is no such program; says the remedy.
-            SandboxError: There is, but this time it failed.
-        """
+        """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         check_spec(spec, self.name, snapshot)
         ends = (str(end) for mount in spec.mounts for end in (mount.source.resolve(), mount.target))
         for path in (*ends, spec.workspace_alias):
@@ -112,8 +106,7 @@ class ApptainerTransport:
                 undo.callback(remove_folder, self._folder)
                 for name in _TARGETS:
                     (self._folder / name).mkdir(mode=0o755)
-                for layer in spec.layers:
-                    add_tree(layer, self._folder / "workspace")
+                layer_union.copy(spec.layers, self._folder / "workspace")
                 self._errors = undo.enter_context((self._folder / "errors").open("w+b"))
                 # Exactly as what `find` prints is read.
                 self._started_at = os.fstat(self._errors.fileno()).st_ctime_ns / 10**9

@@ -79,13 +79,7 @@ def _script(body: str, path: str) -> bytes:
 
 
 def raise_error(exit_code: int, output: bytes, path: str) -> None:
-    """Raises the OSError that `read_script` or `write_script` met, if any.
-
-    Args:
-        exit_code: Of the script.
-        output: Its output; the last line names the error.
-        path: Goes into the error.
-    """
+    """Raises the OSError that `read_script` or `write_script` met and named in its last line."""
     if exit_code == 0:
         return
     lines = output.decode("utf-8", "replace").strip().splitlines() or [""]
@@ -102,7 +96,7 @@ class _Entry(NamedTuple):
     path: str
 
 
-def take_snapshot(run: Script, base: frozenset[str], started_at: float) -> bytes:
+def take_snapshot(run: Script, base: Iterable[str], started_at: float) -> bytes:
     """Returns the changed files.
 
     Args:
@@ -123,8 +117,8 @@ def take_snapshot(run: Script, base: frozenset[str], started_at: float) -> bytes
     code, archive = run(_PACK.encode(), _listing(changed))
     if code > 1:  # 1 is for files that could not be read
         raise SandboxError(f"cannot take a snapshot: tar ended with {code}")
-    base = frozenset(f".{WORKDIR}/{name}" for name in base)
-    gone = base.difference(one.path for one in entries) | _replaced(entries, changed, base)
+    known = frozenset(f".{WORKDIR}/{name}" for name in base)
+    gone = known.difference(one.path for one in entries) | _replaced(entries, changed, known)
     # Escapes what is not Unicode.
     head = json.dumps(sorted(p for p in gone if gone.isdisjoint(_parents(p)))).encode("ascii")
     return len(head).to_bytes(8, "big") + head + archive

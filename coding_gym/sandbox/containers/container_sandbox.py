@@ -10,33 +10,24 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import PurePosixPath
-from typing import Self
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import SandboxError
 from coding_gym.host import network as host_network
-from coding_gym.sandbox import backend_checks
+from coding_gym.sandbox import backend_checks, layer_union
 from coding_gym.sandbox.backend_checks import (
-    check_data,
-    check_max_bytes,
-    check_path,
-    prepare_run,
+    CheckedSandbox,
+    Run,
+    check_snapshot,
+    max_snapshot_bytes,
     render_output,
 )
 from coding_gym.sandbox.channel import OwnerHandle
-from coding_gym.sandbox.containers import container_files, layer_union
+from coding_gym.sandbox.containers import container_files
 from coding_gym.sandbox.containers.loop_protocol import Answer, Transport, request
-from coding_gym.sandbox.protocol import (
-    DEFAULT_MAX_OUTPUT_BYTES,
-    DEFAULT_TIMEOUT_S,
-    Promise,
-    Snapshot,
-)
-from coding_gym.sandbox.python_source import python_command
-from coding_gym.sandbox.snapshots import check_snapshot, max_snapshot_bytes
+from coding_gym.sandbox.inside.output import BoundedOutput
+from coding_gym.sandbox.protocol import Promise, Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, environment, mounted_packages
-from coding_gym.sandbox.zygote.output import BoundedOutput
 
 _TIMEOUT_EXIT_CODE = 124
 _CLOSE_TIMEOUT_S = 5.0
@@ -50,7 +41,7 @@ _NUM_KILLS_BY_REQUEST, _MAX_KILLS = 4, 40
 _MAX_MESSAGE_BYTES = 1 << 20
 
 
-class ContainerSandbox(OwnerHandle):
+class ContainerSandbox(CheckedSandbox, OwnerHandle):
     """A container, or after a restore its successor.
 
     After the first failure of the transport every call raises SandboxError with the same reason.
@@ -78,54 +69,13 @@ class ContainerSandbox(OwnerHandle):
         if snapshot is not None:
             self._put(snapshot)
 
-    @property
-    def workdir(self) -> str:
-        """Absolute path of the workspace as commands see it."""
-        return WORKDIR
-
-    def path(self, target: str) -> str:
-        """Returns ``target``: containers mount everything where the spec says."""
-        return target
-
-    def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
-        cwd: str | None = None,
-        env: dict[str, str] | None = None,
-        stdin: bytes = b"",
-    ) -> ExecResult:
-        """Runs a command; see `coding_gym.sandbox.protocol.Sandbox.run`."""
-        text, folder, variables = prepare_run(command, timeout_s, max_output_bytes, cwd, env, stdin)
-        kept = BoundedOutput(max_output_bytes)
-        result = self._exchange(text, folder, variables, stdin, float(timeout_s), kept)
+    def _run(self, run: Run) -> ExecResult:
+        kept = BoundedOutput(run.max_output_bytes)
+        result = self._exchange(run, kept)
         output, truncated = render_output(*kept.parts(), kept.num_bytes)
         return replace(result, output=output, truncated=truncated)
 
-    def run_python(
-        self,
-        source: str,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        max_output_bytes: int = DEFAULT_MAX_OUTPUT_BYTES,
-        stdin: bytes = b"",
-        env: dict[str, str] | None = None,
-    ) -> ExecResult:
-        """Runs Python source; see `coding_gym.sandbox.protocol.Sandbox.run_python`."""
-        return self.run(
-            python_command(source),
-            timeout_s=timeout_s,
-            max_output_bytes=max_output_bytes,
-            env=env,
-            stdin=stdin,
-        )
-
-    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
-        """Returns a file's bytes; see `coding_gym.sandbox.protocol.Sandbox.read_file`."""
-        check_path(path)
-        check_max_bytes(max_bytes)
+    def _read(self, path: str, max_bytes: int) -> bytes:
         script = container_files.read_script(path, max_bytes)
         code, data = self._run_script(script, b"", max_bytes + container_files.MESSAGE_BYTES)
         container_files.raise_error(code, data, path)
@@ -133,10 +83,7 @@ class ContainerSandbox(OwnerHandle):
             raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
         return data
 
-    def write_file(self, path: str, data: bytes) -> None:
-        """Writes a file; see `coding_gym.sandbox.protocol.Sandbox.write_file`."""
-        check_path(path)
-        check_data(data)
+    def _write(self, path: str, data: bytes) -> None:
         code, message = self._run_script(container_files.write_script(path), data)
         container_files.raise_error(code, message, path)
 
@@ -146,7 +93,7 @@ class ContainerSandbox(OwnerHandle):
         limit = max_snapshot_bytes(self._spec.limits, backend=self._backend)
         data = container_files.take_snapshot(
             lambda script, stdin: self._run_script(script, stdin, limit),
-            layer_union.names(self._spec.layers),
+            layer_union.united(self._spec.layers),
             self._transport.started_at(),
         )
         return Snapshot(backend=self._backend, spec=self._spec, data=data)
@@ -183,12 +130,6 @@ class ContainerSandbox(OwnerHandle):
         if is_mine:
             self._lock.release()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _put(self, snapshot: Snapshot) -> None:
         try:
             container_files.put_snapshot(self._run_script, snapshot.data)
@@ -206,22 +147,15 @@ class ContainerSandbox(OwnerHandle):
         """
         # Kept as head and tail, which join to the whole.
         kept = BoundedOutput(2 * max_output_bytes)
-        result = self._exchange(script, WORKDIR, {}, stdin, _SCRIPT_TIMEOUT_S, kept)
+        run = Run(script, None, {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
+        result = self._exchange(run, kept)
         if result.timed_out:
             raise self.give_up("the sandbox's files do not answer")
         if kept.num_bytes > max_output_bytes:
             raise SandboxError(f"more than {max_output_bytes} bytes came out of the sandbox")
         return result.exit_code, b"".join(kept.parts())
 
-    def _exchange(
-        self,
-        command: bytes,
-        folder: str,
-        variables: dict[str, str],
-        stdin: bytes,
-        timeout_s: float,
-        output: BoundedOutput,
-    ) -> ExecResult:
+    def _exchange(self, run: Run, output: BoundedOutput) -> ExecResult:
         """Has `loop.sh` run a command; its output goes to ``output``, not into the result.
 
         Raises:
@@ -229,10 +163,11 @@ class ContainerSandbox(OwnerHandle):
         """
         self.require_open()
         nonce = secrets.token_hex(16).encode()
-        data = request(nonce, command, posixpath.join(WORKDIR, folder), variables, stdin)
+        folder = posixpath.join(WORKDIR, run.cwd or WORKDIR)
+        data = request(nonce, run.command, folder, run.env, run.stdin)
         with self._in_use():
             self._send(data)
-            return self._await_answer(Answer(nonce, output), timeout_s)
+            return self._await_answer(Answer(nonce, output), run.timeout_s)
 
     def _await_answer(self, answer: Answer, timeout_s: float) -> ExecResult:
         """Reads until the answer is complete; pokes `loop.sh`, and has a late command killed."""
@@ -303,11 +238,9 @@ def _end_input(transport: Transport) -> None:
 def check_spec(spec: SandboxSpec, backend: str, snapshot: Snapshot | None) -> None:
     """Raises InvalidArgumentError for a spec that no container supports."""
     backend_checks.check_spec(spec, backend=backend, missing=(Promise.PERSISTENT_SHELL,))
-    targets = [("a mount's target", mount.target) for mount in spec.mounts]
-    for what, target in (*targets, ("workspace_alias", spec.workspace_alias or WORKDIR)):
-        path = PurePosixPath(target)
-        if not path.is_absolute() or ".." in path.parts or path == PurePosixPath("/"):
-            raise InvalidArgumentError(f"{what} must be an absolute path below /, got {target!r}")
+    for mount in spec.mounts:
+        backend_checks.checked_target(mount.target)
+    backend_checks.checked_target(spec.workspace_alias or WORKDIR, "workspace_alias")
     if snapshot is not None:
         check_snapshot(snapshot, backend=backend, spec=spec)
 

@@ -84,14 +84,7 @@ class DockerBackend:
         return Probe(available=True, detail=detail, missing=tuple(missing))
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ContainerSandbox:
-        """Opens a sandbox.
-
-        Raises:
-            InvalidArgumentError: A layer or mount that does not exist, an image that is broken, a
-                persistent shell; a snapshot of another backend or spec.
-            SandboxUnavailableError: No daemon answers, or it has no such image; says the remedy.
-            SandboxError: The daemon refused something, or a layer cannot be read.
-        """
+        """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         check_spec(spec, self.name, snapshot)
         engine = connect(self._host)
         keeps_root = bool(spec.image) and engine.maps_root()

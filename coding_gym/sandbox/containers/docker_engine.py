@@ -109,11 +109,7 @@ class Engine:
 
     @contextmanager
     def errors_as(self, what: str) -> Iterator[None]:
-        """Turns errors of the daemon, the connection and files into one SandboxError.
-
-        Args:
-            what: The attempted action, for the message.
-        """
+        """Turns errors of the daemon, the connection and files into "cannot do `what`"."""
         try:
             yield
         except (docker.errors.DockerException, OSError) as error:

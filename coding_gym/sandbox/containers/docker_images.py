@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.containers import layer_union
+from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.containers.docker_engine import OWNER_LABEL, Engine
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.manifest import Manifest, machine_architecture, read_manifest
@@ -205,11 +205,7 @@ def _make(
 
 def _user(wanted: str, etc: Mapping[str, bytes], fallback: tuple[int, int] | None) -> ImageUser:
     """Returns the image's user; in the place of root, who would be the host's, another one."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "etc").mkdir()
-        for name, data in etc.items():
-            Path(folder, "etc", name).write_bytes(data)
-        user = find_user(wanted, [Path(folder)])
+    user = find_user(wanted, etc.__getitem__)
     if user.uid == 0 and fallback is not None:
         return ImageUser(*fallback, _NAME)
     return user

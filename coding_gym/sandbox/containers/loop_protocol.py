@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from coding_gym.sandbox.zygote.output import BoundedOutput
+from coding_gym.sandbox.inside.output import BoundedOutput
 
 # For `printf %b`. bash holds no NUL, and marks its own quoting with 1 and 127.
 _ESCAPES = {b"\\": b"\\\\", b"\0": b"\\0000", b"\1": b"\\0001", b"\x7f": b"\\0177"}

@@ -21,7 +21,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.optional import import_optional
-from coding_gym.sandbox.zygote.placing import (
+from coding_gym.sandbox.inside.placing import (
     FILE,
     FOLDER,
     FOLDER_FLAGS,

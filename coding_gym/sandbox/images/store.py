@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_data_path
@@ -15,7 +16,7 @@ from coding_gym.sandbox.folder_cache import CacheUses, FolderCache
 from coding_gym.sandbox.images.content import Content, opened
 from coding_gym.sandbox.images.layer_unpacking import unpack_layer
 from coding_gym.sandbox.images.manifest import LayerFile, read_manifest
-from coding_gym.sandbox.images.users import ImageUser, find_user
+from coding_gym.sandbox.images.users import ImageUser, find_user, read_etc
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class ImageStore:
             layers=names,
             env=manifest.env,
             workdir=manifest.workdir or "/",
-            user=find_user(manifest.user, [self._folder / name for name in names]),
+            user=find_user(manifest.user, partial(read_etc, [self._folder / n for n in names])),
         )
 
     def _layer(self, content: Content, layer: LayerFile, owner: tuple[int, int], image: str) -> str:

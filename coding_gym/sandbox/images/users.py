@@ -3,12 +3,12 @@
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.zygote.placing import FOLDER_FLAGS
+from coding_gym.sandbox.inside.placing import FOLDER_FLAGS
 
 _MAX_BYTES = 4 << 20
 # Above it are no users: (uid_t) -1 means "no change".
@@ -30,24 +30,24 @@ class ImageUser:
     name: str
 
 
-def find_user(wanted: str, layers: Sequence[Path]) -> ImageUser:
+def find_user(wanted: str, read: Callable[[str], bytes]) -> ImageUser:
     """Returns the user that an image's configuration names.
 
     Args:
         wanted: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
-        layers: Folders of the unpacked layers, the topmost first.
+        read: Returns the file of a name in the image's ``/etc``; nothing where there is none.
 
     Raises:
         InvalidArgumentError: The image has no such user or group.
     """
     user, _, group = (wanted or "0").partition(":")
     uid, gid, name = _number(user), 0, user
-    for row in _rows(layers, "passwd", 7):
+    for row in _rows(read("passwd"), 7):
         if row[0] == user or (uid is not None and row[2] == str(uid)):
             uid, gid, name = _number(row[2]), _number(row[3]) or 0, row[0]
             break
     if group:
-        rows = [row for row in _rows(layers, "group", 4) if row[0] == group]
+        rows = [row for row in _rows(read("group"), 4) if row[0] == group]
         found = _number(rows[0][2] if rows else group)
         if found is None:
             raise InvalidArgumentError(f"its user is {wanted!r}, and it has no group {group!r}")
@@ -63,14 +63,14 @@ def _number(text: str) -> int | None:
     return None
 
 
-def _rows(layers: Sequence[Path], name: str, num_fields: int) -> list[list[str]]:
-    text = _read(layers, name).decode("utf-8", "replace")
-    rows = [line.split(":") for line in text.splitlines() if "\0" not in line]
+def _rows(text: bytes, num_fields: int) -> list[list[str]]:
+    lines = text.decode("utf-8", "replace").splitlines()
+    rows = [line.split(":") for line in lines if "\0" not in line]
     return [row for row in rows if len(row) >= num_fields]
 
 
-def _read(layers: Sequence[Path], name: str) -> bytes:
-    """Returns a file of ``/etc``, as an overlay of the layers shows it; "" where there is none.
+def read_etc(layers: Sequence[Path], name: str) -> bytes:
+    """Returns a file of ``/etc``, as an overlay of the layers shows it; nothing if there is none.
 
     Symbolic links, which might lead to the host's files, are not followed.
     """

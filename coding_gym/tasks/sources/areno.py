@@ -5,7 +5,7 @@ counts; otherwise each command must end with exit code 0, and is its own test id
 be one of the pytest runner: which tests there are is known to nobody before pytest has run.
 
 The tests lie in the tree, and no patch may change them; see
-`coding_gym.grading.runners.command_runner` for the files that are the graders'. A row whose command
+`coding_gym.grading.runners.output_runner` for the files that are the graders'. A row whose command
 starts the very program that is to be repaired, such as ``python calc.py``, therefore needs a
 ``patch``: files that it touches are graded.
 """

@@ -11,7 +11,7 @@ from coding_gym.sandbox import SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_backend import take_payloads
 from coding_gym.sandbox.containers.loop_protocol import Answer, request
-from coding_gym.sandbox.zygote.output import BoundedOutput
+from coding_gym.sandbox.inside.output import BoundedOutput
 
 _NONCE = b"0123456789abcdef"
 

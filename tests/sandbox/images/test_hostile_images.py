@@ -100,17 +100,24 @@ def test_links_at_mount_points_are_replaced(make_image: MakeImage, hostile: list
 @pytest.mark.parametrize(
     "hostile",
     [
-        [symlink("a", "/.old")],
         [symlink("a", "b"), symlink("b", "a")],
-        [folder("c"), symlink("a", "c/../.old/shown")],
         [symlink("a", "/proc")],
         [folder("a"), symlink("a/b", "/")],
     ],
-    ids=["out", "circle", "out by ..", "over /proc", "over the root"],
+    ids=["circle", "over /proc", "over the root"],
 )
 def test_a_workspace_that_leads_out_is_refused(make_image: MakeImage, hostile: list[Entry]) -> None:
-    with pytest.raises(SandboxError, match="leads"):
+    with pytest.raises(SandboxError, match=r"leads|many levels"):
         make_sandbox(image=make_image(hostile), workspace_alias="/a/b")
+
+
+@pytest.mark.parametrize("target", ["/.old/shown", "c/../.old/shown"])
+def test_links_to_the_servers_root_stay_inside(make_image: MakeImage, target: str) -> None:
+    image = make_image([folder("c"), symlink("a", target)])
+    with make_sandbox(image=image, workspace_alias="/a/b") as sandbox:
+        assert output(sandbox, "touch x; ls -A /.old /.old/shown /a/b") == (
+            "/.old:\nshown\n\n/.old/shown:\nb\n\n/a/b:\nx"
+        )
 
 
 def test_an_image_that_has_our_own_mark_is_refused(make_image: MakeImage) -> None:

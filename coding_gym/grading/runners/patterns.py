@@ -1,0 +1,136 @@
+"""Patterns of files that are the graders': tests by their names, and what commands name or start.
+
+A command that collects by itself may read all files that are called as tests of its language are. A
+runner of commands cannot know the language, and takes those of all.
+"""
+
+import glob
+import posixpath
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from coding_gym.grading.pytest_config import CONFIG_FILES
+from coding_gym.task import Task
+
+# Where projects keep tests and what these need.
+TEST_FOLDERS = ("/tests/*", "/test/*")
+
+PYTHON = ("test_*.py", "*_test.py", "test.py", "tests.py", "*_tests.py")
+_PYTHON_CONFIGS = (*CONFIG_FILES, "conftest.py", ".coveragerc", "runtests.py", "manage.py")
+
+_NODE_NAMES = ("*.test.{}", "*-test.{}", "*_test.{}", "test-*.{}", "test.{}", "*.spec.{}")
+_JAVASCRIPT = (
+    *(name.format(suffix) for name in _NODE_NAMES for suffix in ("js", "mjs", "cjs")),
+    *(f"*.{kind}.{suffix}" for kind in ("test", "spec") for suffix in ("jsx", "ts", "tsx", "mts")),
+    *("/__tests__/*", "/__mocks__/*", "/__snapshots__/*", "/node_modules/*"),
+    *(f"{tool}.config.*" for tool in ("jest", "vitest", "vite", "babel", "playwright", "cypress")),
+    *("karma.conf.*", ".mocharc*", ".babelrc*", ".swcrc", "tsconfig*.json", ".npmrc", ".yarnrc*"),
+    *("node.config.json", "package.json", "package-lock.json", "yarn.lock"),
+)
+
+# What a compiler or a class loader would take for JUnit, or for what was compiled already.
+JUNIT_CLASSES = (
+    *("*.class", "*.jar", "/org/junit/*", "/junit/framework/*", "/org/hamcrest/*"),
+    *("module-info.java", "junit-platform.properties"),
+)
+_JVM = (
+    *JUNIT_CLASSES,
+    *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java", "*IT.java"),
+    *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
+    *(
+        f"/src/{name}/*"
+        for name in ("test", "it", "androidTest", "integrationTest", "testFixtures")
+    ),
+    *("*.gradle", "*.gradle.kts", "*.sbt", "/gradle/*", "/buildSrc/*", "/.mvn/*"),
+    *("pom.xml", "build.xml", "gradle.properties", "gradlew", "mvnw"),
+)
+
+GO = ("*_test.go", "/testdata/*", "go.mod", "go.sum", "go.work", "go.work.sum")
+
+CARGO = (
+    *("/.cargo/*", "tests.rs", "test_*.rs", "*_test.rs", "*_tests.rs", "Cargo.toml"),
+    *("Cargo.lock", "build.rs", "rust-toolchain", "rust-toolchain.toml"),
+)
+
+_C = (
+    *(
+        name + suffix
+        for suffix in (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp")
+        for name in ("test_*", "*_test", "test-*", "*-test", "*_unittest")
+    ),
+    *("*.t", "*.mk", "*.mak", "*.cmake", "Makefile", "makefile", "GNUmakefile", "Makefile.am"),
+    *("Makefile.in", "CMakeLists.txt", "CMakePresets.json", "configure", "configure.ac"),
+    *("meson.build", "SConstruct", "BUILD", "BUILD.bazel", "MODULE.bazel", "WORKSPACE"),
+    ".bazelrc",
+)
+
+_OTHERS = (
+    *("*_spec.rb", "test_*.rb", "*_test.rb", "Rakefile", "Gemfile", "Gemfile.lock", ".rspec"),
+    *("spec_helper.rb", "*Test.php", "phpunit.xml", "phpunit.xml.dist", "composer.json"),
+    *("*.bats", "justfile", "Justfile", "Taskfile.yml", "noxfile.py"),
+)
+
+ANY = (*PYTHON, *_PYTHON_CONFIGS, *_JAVASCRIPT, *_JVM, *GO, *CARGO, *_C, *_OTHERS)
+
+_VARIABLE = re.compile(r"\$\{\w+\}|\$\w+")
+_WORD = re.compile(r"[\w.+@%,~/-]+")
+_PARTS = re.compile(r"[;&|()\n]+")
+_QUOTES = re.compile(r"[\"'`]")
+_ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
+# Options and durations, which stand in front of a program.
+_PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
+_MODULE = re.compile(r"\s-m\s+([\w.]+)")
+# They start the program that comes behind them.
+_STARTER = re.compile(
+    r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
+    r"|python[\d.]*|node|perl|ruby|php|if|while|until|then|do|else|!)"
+)
+
+
+def named_patterns(task: Task) -> tuple[str, ...]:
+    """Returns patterns of all files that a task's commands may mean, in whatever folder.
+
+    Words in quotes count, and so do the modules that ``python -m`` starts.
+
+    Args:
+        task: Its ``test_command`` and its expected tests are shell commands.
+    """
+    words: list[str] = []
+    for command in (task.test_command, *task.expected_tests):
+        text = _VARIABLE.sub("", command)
+        modules = [module.replace(".", "/") for module in _MODULE.findall(text)]
+        words += [f"{m}{end}" for m in modules for end in (".py", "/__init__.py", "/__main__.py")]
+        words += _WORD.findall(text)
+        with suppress(ValueError):  # quotes that do not end, as in a here document
+            words += shlex.split(command)
+    return _patterns(words)
+
+
+def started_patterns(command: str) -> tuple[str, ...]:
+    """Returns patterns of the files that a command may start, in whatever folder.
+
+    Args:
+        command: Shell text.
+    """
+    text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
+    parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
+    return _patterns(program for part in parts for program in _programs(part))
+
+
+def _programs(words: Iterable[str]) -> Iterator[str]:
+    """The first word of a command, and the first behind each starter of another program."""
+    is_due = True
+    for word in words:
+        if _STARTER.fullmatch(word):
+            is_due = True
+        elif is_due and not _PREFIX.fullmatch(word):
+            yield word
+            is_due = False
+
+
+def _patterns(words: Iterable[str]) -> tuple[str, ...]:
+    paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
+    ends = (p.rpartition("/")[2] if p.startswith(("/", "..")) else p for p in paths - {".", "/"})
+    return tuple(sorted({glob.escape(f"/{end}") for end in ends}))

@@ -1,0 +1,34 @@
+"""The processes that serve sandboxes, inside them and beside their owner.
+
+Nothing here imports anything outside the standard library and this folder: `__main__` runs under
+``python -I -S`` and everything is loaded before the host's files go out of sight.
+
+    __main__   finds the folder's own modules without importing the package around it
+    owner      the owner's side of a zygote: its orders and requests, the watch over its end
+    server     the zygote of namespaces: leaves those of the host, clones a sandbox for each "open"
+    preloaders interpreters with modules imported that are forked into sandboxes
+    preload_program  their program; a text
+    host_folders the allow-listed pieces of a sandbox's root, and folders shown on request
+    plan       the work of a sandbox's first process, as a list of system calls
+    mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, what is asked for
+    image_root the same for an image, whose root is put together without a plan
+    lockdown   name, network, capabilities, limits, seccomp: what init gives up before it serves
+    serving    pid 1 of one sandbox: answers its owner; requests that make the server ready for it
+    commands   runs shell commands, and leaves nothing of them running
+    shells     a bash that waits for its command, and one that outlives it
+    spawn      how a bash starts in a kind of sandbox, and what it reads
+    watch      waits for a command's output, end, time and memory, and reports the outcome
+    memory     looks how much memory the sandbox's processes hold
+    process_table  lists, stops and ends the sandbox's processes
+    output     output that keeps its head and its tail
+    files      reading and writing one file
+    packing    sends a sandbox's changed files to the owner, as a tar, and makes them again
+    tar_records  the records of that tar
+    placing    makes files below a folder, and never outside of it
+    syscalls   the system calls that Python lacks, the numbers of all, named steps of a set-up
+    seccomp    the filters on system calls
+    wire       messages between owner, server and init; long ones in chunks
+    scratch    removes what overlays left on a disk
+    folder_server    the zygote of sandboxes in folders, and both processes of each of them
+    landlock_rules   Landlock; how bash starts in a domain of its own
+"""

@@ -1,0 +1,30 @@
+"""Starts a zygote: ``python -I -S .../inside/__main__.py ENGINE``, its channel as standard input.
+
+The engine is ``namespace``, or ``folder`` for sandboxes in folders of the host.
+
+The packages around this folder are stood in for by empty ones with the same search path, so that
+its modules import each other by their full names while the real ``coding_gym/__init__.py`` (and
+with it everything that the package needs) stays out of this process.
+"""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def _stand_in(name: str, folder: Path) -> None:
+    module = ModuleType(name)
+    module.__path__ = [str(folder)]
+    sys.modules[name] = module
+
+
+if __name__ == "__main__":
+    _stand_in("coding_gym", _FOLDER.parents[1])
+    _stand_in("coding_gym.sandbox", _FOLDER.parent)
+    if sys.argv[1] == "folder":
+        from coding_gym.sandbox.inside.folder_server import main
+    else:
+        from coding_gym.sandbox.inside.server import main
+    main()

@@ -1,0 +1,85 @@
+"""Reads and writes one file inside a sandbox, where its symlinks resolve."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable
+
+# As `os.open`: path, flags, mode of a new file.
+Opener = Callable[[str, int, int], int]
+
+_CHUNK_BYTES = 1 << 20
+
+
+def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
+    """Returns a regular file's bytes.
+
+    Raises:
+        OSError: As ``open``; EISDIR, EINVAL for what is not a regular file, EFBIG above
+            ``max_bytes``.
+    """
+    # Non-blocking, so that a FIFO is refused rather than waited for.
+    descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0)
+    try:
+        _require_regular(descriptor, path)
+        data = bytearray()
+        # Until the end, not to the size: files of /proc say 0.
+        while chunk := os.read(descriptor, _CHUNK_BYTES):
+            data += chunk
+            if len(data) > max_bytes:
+                raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", path)
+        return bytes(data)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: str, data: bytes, opener: Opener = os.open) -> None:
+    """Writes a file, creating missing folders and keeping an existing file's mode.
+
+    Space is reserved first: when there is none, an existing file keeps its content and a new one
+    does not stay. The folder that the first missing one is made in is opened too.
+
+    Raises:
+        OSError: As ``open``; ENOSPC when the sandbox is full.
+    """
+    is_new = not os.path.lexists(path)
+    if is_new:
+        _make_folders(os.path.dirname(path), opener)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = opener(path, flags, 0o644)
+    try:
+        _require_regular(descriptor, path)
+        if data:
+            os.posix_fallocate(descriptor, 0, len(data))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.ftruncate(descriptor, len(data))
+    except OSError:
+        if is_new:
+            os.unlink(path)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _make_folders(folder: str, opener: Opener) -> None:
+    """Makes a folder and those above it, one by one: a path may hold more than a stack does."""
+    missing = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    if missing and folder:
+        os.close(opener(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0))
+    for name in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # as `..` of a folder that was missing too
+            os.mkdir(name)
+
+
+def _require_regular(descriptor: int, path: str) -> None:
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)

@@ -1,0 +1,266 @@
+"""Folders of the host in the server's own root, from where sandboxes get them.
+
+The allow-list is the same for all and prepared once: all other paths do not exist inside.
+Its folders are shown read-only; the files of ``/etc`` are copies or written here; folders with
+third-party Python packages are covered by an empty one, and so is every folder that the owner says
+to hide. Layers, interpreters and mounts are shown when a sandbox asks for them.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from glob import glob
+from typing import Any
+
+from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.syscalls import step
+
+# In the server's root: the allow-list, folders shown on request, an empty file, an empty folder.
+ALLOWED = "/allowed"
+SHOWN = "/shown"
+NOTHING = "/nothing"
+_EMPTY = "/empty"
+UID = GID = 1000
+# The date of everything that is made for a sandbox, so that listings repeat: 2000-01-01, UTC.
+DATE_S = 946684800
+# Every mount below `SHOWN` is copied at each clone, about a microsecond a piece.
+_CAPACITY = 48
+
+_TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+_COPIED = (
+    "debian_version",
+    "ld.so.cache",
+    "ld.so.conf",
+    "mime.types",
+    "os-release",
+    "protocols",
+    "services",
+)
+_SHOWN_ETC_FOLDERS = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
+# Where Debian keeps the settings of its JDKs, without which they do not start.
+_SHOWN_ETC_PATTERN = "java-*-openjdk"
+# The keys among the certificates, which a group of the host's user may be allowed to read.
+_PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
+# A sandbox with the host's network has the host's hosts, pip.conf and resolv.conf over these.
+_WRITTEN = {
+    "passwd": (
+        "root:x:0:0:root:/root:/bin/sh\n"
+        f"agent:x:{UID}:{GID}:agent:/home/agent:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/:/bin/false\n"
+    ),
+    "group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "hostname": "sandbox\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+    "pip.conf": "",
+    "resolv.conf": "",
+}
+THIRD_PARTY = (
+    "lib*/py*/site-packages",
+    "lib*/py*/dist-packages",
+    "local/lib*/py*/site-packages",
+    "local/lib*/py*/dist-packages",
+    "envs",
+    "pkgs",
+    "src",
+)
+
+
+def allowed_folders() -> list[str]:
+    """Returns the folders of the allow-list, as paths inside."""
+    links = allowed_links()
+    paths = [f"/{name}" for name in (*_TOP_FOLDERS, "etc", "dev")]
+    return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
+
+
+def allowed_links() -> dict[str, str]:
+    """Returns the symbolic links of the allow-list: paths inside, and their targets."""
+    links = [name for name in _TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
+    return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
+
+
+def prepare_allow_list(host: str, hidden: Iterable[str]) -> None:
+    """Prepares the allow-list, below `ALLOWED`, from the host's root, which is at ``host``."""
+    for folder in (ALLOWED, _EMPTY):
+        os.mkdir(folder)
+    with step("prepare an empty file"):
+        sc.write_text(NOTHING, "")
+        sc.bind(NOTHING, NOTHING, recursive=False)
+        sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
+    for name in _TOP_FOLDERS:
+        source, target = f"{host}/{name}", f"{ALLOWED}/{name}"
+        if os.path.islink(source):
+            os.symlink(os.readlink(source), target)
+        elif os.path.isdir(source):
+            with step(f"show /{name}"):
+                os.mkdir(target)
+                sc.bind(source, target)
+                _cover(target, f"/{name}", hidden)
+                sc.restrict(target, sc.NOSUID | sc.NODEV | sc.READ_ONLY)
+    with step("prepare /etc"):
+        _prepare_etc(host, f"{ALLOWED}/etc")
+    with step("prepare /dev"):
+        _prepare_dev(host, f"{ALLOWED}/dev")
+
+
+def _prepare_etc(host: str, etc: str) -> None:
+    os.mkdir(etc)
+    for name in _COPIED:
+        if os.path.isfile(f"{host}/etc/{name}"):
+            with open(f"{host}/etc/{name}", "rb") as source, open(f"{etc}/{name}", "wb") as copy:
+                copy.write(source.read())
+    for name, text in _WRITTEN.items():
+        with open(f"{etc}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
+    os.symlink("/proc/self/mounts", f"{etc}/mtab")
+    names = (*_SHOWN_ETC_FOLDERS, *sorted(glob(_SHOWN_ETC_PATTERN, root_dir=f"{host}/etc")))
+    shown = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
+    for name in shown:
+        os.mkdir(f"{etc}/{name}")
+    _date(etc)
+    sc.bind(etc, etc, recursive=False)
+    for name in shown:
+        sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
+    for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
+        sc.bind(_EMPTY, path, recursive=False)
+    sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
+
+
+def _prepare_dev(host: str, dev: str) -> None:
+    os.mkdir(dev)
+    for name in _DEVICES:
+        with open(f"{dev}/{name}", "wb"):
+            pass
+    for name, target in _DEVICE_LINKS.items():
+        os.symlink(target, f"{dev}/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"{dev}/{name}")
+    _date(dev)
+    sc.bind(dev, dev, recursive=False)
+    for name in _DEVICES:
+        sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
+    # Not nodev, which would make the nodes useless. Read-only, for the nodes are the host's own:
+    # they can still be written to, but not dated.
+    sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
+
+
+def _date(folder: str) -> None:
+    """Gives a folder of ours, on which nothing is mounted yet, and what is in it a fixed time."""
+    for entry in os.scandir(folder):
+        os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
+    os.utime(folder, (DATE_S, DATE_S))
+
+
+def _cover(folder: str, host_path: str, hidden: Iterable[str]) -> None:
+    """Puts an empty read-only folder over each third-party or hidden folder below ``folder``.
+
+    That shows the host's folder ``host_path``; ``hidden`` are paths of the host.
+    """
+    found = [path for pattern in THIRD_PARTY for path in glob(f"{folder}/{pattern}")]
+    inside = (os.path.relpath(path, host_path) for path in hidden)
+    found += [f"{folder}/{path}" for path in inside if path.split("/")[0] != ".."]
+    seen = set()
+    for path in filter(os.path.isdir, found):
+        facts = os.stat(path)
+        if (facts.st_dev, facts.st_ino) not in seen:
+            seen.add((facts.st_dev, facts.st_ino))
+            sc.bind(_EMPTY, path, recursive=False)
+
+
+class ShownFolders:
+    """Host folders that sandboxes ask for, each mounted at a name below `SHOWN`.
+
+    The server's own mount namespace holds no host files but these and the allow-list. A folder is
+    fetched from the namespace of the server's parent, which still sees the host, the first time
+    that it is asked for, and stays until newer ones push it out. Sandboxes hold copies of the
+    mounts, so what is taken away here stays theirs.
+    """
+
+    def __init__(self, host_mounts: int, own_mounts: int, hidden: Iterable[str]) -> None:
+        self._host_mounts = host_mounts
+        self._own_mounts = own_mounts
+        self._hidden = tuple(hidden)
+        self._names: OrderedDict[Hashable, str] = OrderedDict()
+        self._for_one: list[Hashable] = []
+        self._free: dict[bool, list[str]] = {True: [], False: []}
+        self._count = 0
+        os.mkdir(SHOWN)
+
+    def place(self, item: dict[str, Any]) -> str:
+        """Returns the name below `SHOWN` at which a host folder or file is shown.
+
+        Args:
+            item: ``path``, ``id`` (device and inode, so that a folder that was made anew is
+                fetched anew), ``is_folder``, ``writable``, ``covered`` (hide third-party packages
+                in it), ``once`` (for one sandbox only).
+        """
+        key = self.key(item)
+        if key not in self._names:
+            with step(f"show {item['path']}"):
+                self._names[key] = self._fetch(item)
+        self._names.move_to_end(key)
+        if item["once"]:
+            self._for_one.append(key)
+        return self._names[key]
+
+    @staticmethod
+    def key(item: dict[str, Any]) -> Hashable:
+        """Returns the identity of an item of `place`."""
+        return (item["path"], *item["id"], item["writable"], item["covered"])
+
+    def keep(self, shown: Iterable[tuple[Hashable, str]]) -> bool:
+        """Whether all of these are still shown by these names; if so, marks them as used."""
+        for key, name in shown:
+            if self._names.get(key) != name:
+                return False
+            self._names.move_to_end(key)
+        return True
+
+    def trim(self) -> None:
+        """Unmounts folders that were shown for one sandbox, and the least recently used ones."""
+        while self._for_one or len(self._names) > _CAPACITY:
+            key = self._for_one.pop() if self._for_one else next(iter(self._names))
+            name = self._names.pop(key)
+            with step(f"hide {SHOWN}/{name}"):
+                sc.unmount(f"{SHOWN}/{name}")
+            # Not removed: that would take the mount from sandboxes that are still being set up.
+            self._free[os.path.isdir(f"{SHOWN}/{name}")].append(name)
+
+    def _fetch(self, item: dict[str, Any]) -> str:
+        path = item["path"]
+        sc.enter_mounts(self._host_mounts)
+        try:
+            tree = sc.clone_tree(path)
+        finally:
+            sc.enter_mounts(self._own_mounts)
+        try:
+            name = self._place_for(is_folder=item["is_folder"])
+            target = f"{SHOWN}/{name}"
+            sc.attach_tree(tree, target)
+        finally:
+            os.close(tree)
+        if item["covered"]:
+            _cover(target, path, self._hidden)
+        flags = sc.NOSUID | sc.NODEV
+        sc.restrict(target, flags if item["writable"] else flags | sc.READ_ONLY)
+        return name
+
+    def _place_for(self, *, is_folder: bool) -> str:
+        """Returns the name of a folder, or of a file, on which nothing is mounted."""
+        if self._free[is_folder]:
+            return self._free[is_folder].pop()
+        self._count += 1
+        name = str(self._count)
+        if is_folder:
+            os.mkdir(f"{SHOWN}/{name}")
+        else:
+            sc.write_text(f"{SHOWN}/{name}", "")
+        return name

@@ -1,0 +1,189 @@
+"""A root made of an image's layers, in place of the allow-list.
+
+The first process puts it together at once, without a plan: its steps depend on the content. The
+image, and a policy whose changes a snapshot brought back, may have put symbolic links anywhere.
+None is followed before the server's own root is out of reach.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from typing import Any
+
+from coding_gym.sandbox.inside import mounts, scratch
+from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.host_folders import ALLOWED, DATE_S, SHOWN
+from coding_gym.sandbox.inside.mounts import EPISODE, OLD, make_real
+from coding_gym.sandbox.inside.syscalls import Calls, SetupError, step
+
+# Paths that are mounted on, or written to, in every sandbox.
+_FOLDERS = ("/dev", "/etc", "/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
+_SHELLS = ("/usr/bin/bash", "/usr/local/bin/bash")
+_FILES = {
+    "/etc/hosts": "127.0.0.1 localhost\n::1 localhost\n",
+    "/etc/hostname": "sandbox\n",
+    "/etc/resolv.conf": "",
+}
+NO_BASH = "find bash in the image"
+
+
+def make_upper(calls: Calls, request: dict[str, Any]) -> str:
+    """Makes the folders that take the changes of the root; returns the one that holds them."""
+    upper, work = _changes(request)
+    calls.mkdir(upper)
+    calls.mkdir(work)
+    top = os.stat(f"{_layers_folder(request)}/{request['image']['layers'][0]}")
+    calls.chmod(upper, stat.S_IMODE(top.st_mode))
+    calls.utime(upper, top.st_mtime_ns)
+    return upper
+
+
+def build(request: dict[str, Any]) -> None:
+    """Puts together the root of an image for this process, and changes to it.
+
+    The root stays writable, as in a container.
+
+    Args:
+        request: As that of `mounts.make_tmpfs`; ``image`` has the index of the folder that holds
+            the ``layers``, which are names of folders in it, the topmost first.
+    """
+    upper, root = _changes(request)[0], f"{EPISODE}/root"
+    with step("mount the image's overlay"):
+        times = _Times(os.stat(upper).st_mtime)
+        _remove(upper + OLD)
+        layers = request["image"]["layers"]
+        folder = _layers_folder(request)
+        mounts.mount_overlay(sc.NOW, request, root, folder, layers, _changes(request))
+    with step("change the sandbox's root"):
+        mounts.change_root(sc.NOW, root)
+    with step("fill the sandbox's root"):
+        _fill(request, times)
+    mounts.mount_own_folders(sc.NOW, request)
+    with step("write the sandbox's files"):
+        mounts.make_links(sc.NOW, request)
+    wanted = [("/workspace", request["alias"], True)] if request["alias"] else []
+    for index, target in request["mounts"]:
+        source = f"{OLD}{SHOWN}/{request['names'][index]}"
+        wanted.append((source, target, request["show"][index]["is_folder"]))
+    trees = [sc.clone_tree(source) for source, _, _ in wanted]
+    mounts.close_host(sc.NOW)
+    for tree, (_, target, is_folder) in zip(trees, wanted, strict=True):
+        with step(f"mount at {target}"):
+            _attach(tree, target, times, is_folder=is_folder, restores=request["restores"])
+    if not request["restores"]:  # it has what we gave it, unless a policy took it away
+        _provide_bash()
+    mounts.limit_restored(sc.NOW, request)
+    with step("date the image's folders"):
+        times.give_back()
+    mounts.limit_counts(sc.NOW)
+    with step("protect /proc/sys"):  # else writable for the user that root is mapped to
+        sc.bind("/proc/sys", "/proc/sys", recursive=False)
+        sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
+
+
+class _Times:
+    """The times of an image's folders in which something is made, to be given back to them."""
+
+    def __init__(self, of_root: float) -> None:
+        self._times = {"/": of_root}
+
+    def note(self, path: str) -> None:
+        """Notes the times of a folder and of those above it; of new ones, our own date."""
+        here = ""
+        for name in path.split("/")[1:]:
+            here += f"/{name}"
+            if here not in self._times:
+                is_there = os.path.isdir(here) and not os.path.islink(here)
+                self._times[here] = os.lstat(here).st_mtime if is_there else DATE_S
+
+    def give_back(self) -> None:
+        """Sets the times of the folders that are on the root's own file system."""
+        own = os.stat("/").st_dev
+        for path, mtime in self._times.items():
+            facts = os.lstat(path)
+            if facts.st_dev == own and stat.S_ISDIR(facts.st_mode):
+                os.utime(path, (mtime, mtime))
+
+
+def _changes(request: dict[str, Any]) -> tuple[str, str]:
+    place = mounts.upper_folder(request)
+    return f"{place}/image-upper", f"{place}/image-work"
+
+
+def _layers_folder(request: dict[str, Any]) -> str:
+    return f"{SHOWN}/{request['names'][request['image']['folder']]}"
+
+
+def _fill(request: dict[str, Any], times: _Times) -> None:
+    """Puts the files of every sandbox into the new root, which is this process's now."""
+    for path in (*_FOLDERS, *request["links"]):
+        times.note(path)
+    for folder in _FOLDERS:
+        make_real(folder)
+    # Written and not bound, so that they can be changed, as in a container.
+    for path, text in (_FILES | request["files"]).items():
+        _write(path, text)
+    sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
+    for path in request["links"]:
+        make_real(os.path.dirname(path))
+        _remove(path)
+
+
+def _attach(tree: int, path: str, times: _Times, *, is_folder: bool, restores: bool) -> None:
+    """Mounts a tree at a path, as symbolic links of the image have it."""
+    try:
+        place = _resolved(path)
+    except OSError:
+        if not restores:
+            raise
+        place = path  # a policy's doing, which goes
+    times.note(place)
+    make_real(place if is_folder else os.path.dirname(place))
+    if not is_folder:
+        sc.NOW.make_file(place)
+    sc.attach_tree(tree, place)
+    os.close(tree)
+
+
+def _resolved(path: str) -> str:
+    """Returns a path without symbolic links; its last parts need not exist.
+
+    Raises:
+        OSError: Links go in circles, or lead to where nothing may be mounted.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)
+    place = os.path.realpath(path)
+    # The paths that watch the sandbox, and its own root, must not be covered.
+    if place == "/" or f"{place}/".startswith(("/dev/", "/proc/")):
+        raise OSError(errno.ELOOP, f"{path} leads to {place}")
+    return place
+
+
+def _remove(path: str) -> None:
+    """Removes an entry that a policy made and a snapshot restored."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        scratch.remove(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+
+
+def _write(path: str, text: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        return  # the image wants a folder here
+    if os.path.lexists(path):
+        os.unlink(path)
+    sc.write_text(path, text)
+    os.utime(path, (DATE_S, DATE_S))
+
+
+def _provide_bash() -> None:
+    """Makes sure of ``/bin/bash``, which runs every command."""
+    if os.path.exists("/bin/bash"):
+        return
+    for path in filter(os.path.exists, _SHELLS):
+        make_real(os.path.realpath("/bin"))
+        os.symlink(path, "/bin/bash")
+        return
+    raise SetupError(NO_BASH, 2, "there is no /bin/bash in it")

@@ -1,0 +1,127 @@
+"""Restrictions of init before it serves: name, network, privileges, limits.
+
+Commands inherit all of it.
+"""
+
+import resource
+import socket
+import struct
+from functools import cache
+
+from coding_gym.sandbox.inside import seccomp
+from coding_gym.sandbox.inside import syscalls as sc
+
+_NAME = b"sandbox"
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP_LOOPBACK_RUNNING = 0x49
+_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
+# At least, at first and at most; the kernel would give a connection some MiB, for networks.
+_BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
+# Lets init, under its filter, do no more than see the processes that hide from /proc.
+_CAP_SYS_PTRACE = 19
+_PR_SET_DUMPABLE, _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_SECUREBITS = 4, 23, 24, 28
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+# NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, these and KEEP_CAPS (off) locked.
+_SECUREBITS_LOCKED = 0xEF
+NO_RANDOMIZATION = 0x0040000  # a personality
+OOM_SCORE = 900  # the kernel's first choice, well before the trainer
+# Not 0, which keeps a dump from a file but not from the host's crash handler, a program that runs
+# as root where the core pattern is a pipe: fs/coredump.c starts none for this one value. The filter
+# refuses every change of it.
+_CORE_BYTES = 1
+_MEMLOCK_BYTES = 1 << 16
+_PENDING_SIGNALS = 1024  # queued ones; the owner's user has one store of them for all sandboxes
+
+# Built once, in the server: a sandbox only installs it.
+FILTER = seccomp.program(sc.machine())
+
+
+def set_network(calls: sc.Calls, *, shared: bool) -> None:
+    """Names the machine, and brings the loopback device up where the network is our own."""
+    with calls.step("name the sandbox"):
+        calls.call("sethostname", _NAME, len(_NAME))
+    if shared:
+        _leave_abstract_sockets(calls)
+        return
+    with calls.step("bring the loopback device up"):
+        kind = socket.SOCK_DGRAM | socket.SOCK_CLOEXEC
+        device = calls.call("socket", socket.AF_INET, kind, 0)
+        request = struct.pack("16sh22x", b"lo", _IFF_UP_LOOPBACK_RUNNING)
+        calls.call("ioctl", device, _SIOCSIFFLAGS, request)
+        calls.close(device)
+    for name, sizes in _BUFFER_SIZES.items():
+        # The machine has a bound of its own for all; this is so that one sandbox cannot use it up.
+        calls.write_text(f"/proc/sys/net/ipv4/{name}", sizes, tolerates=sc.ANY_ERROR)
+
+
+def _leave_abstract_sockets(calls: sc.Calls) -> None:
+    """Gives up UNIX sockets without a file that others made, where Landlock can (Linux 6.12).
+
+    They belong to a network namespace, and servers behind them trust any process of their uid.
+    """
+    scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
+    arguments = (scopes, len(scopes), 0)
+    rules = calls.call("landlock_create_ruleset", *arguments, tolerates=sc.ANY_ERROR)
+    calls.call("landlock_restrict_self", rules, 0, tolerates=sc.ANY_ERROR)
+    calls.close(rules, tolerates=sc.ANY_ERROR)
+
+
+def drop_privileges(calls: sc.Calls, limits: dict[str, int]) -> None:
+    """Drops privileges for good.
+
+    Init keeps its *permitted* capabilities: they are what makes a command's attempts to change
+    init's priority or affinity fail. An exec by a uid that is not root loses them.
+    """
+    with calls.step("set the out-of-memory score"):
+        calls.raise_oom_score(OOM_SCORE)
+    with calls.step("switch address randomisation off"):
+        calls.call("personality", NO_RANDOMIZATION)
+    with calls.step("drop capabilities"):
+        calls.prctl(_PR_SET_DUMPABLE, 0)
+        calls.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+        calls.prctl(_PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+        for capability in range(num_capabilities()):
+            calls.prctl(_PR_CAPBSET_DROP, capability)
+        # All stay permitted.
+        calls.set_capabilities(1 << _CAP_SYS_PTRACE, (1 << num_capabilities()) - 1)
+        calls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    with calls.step("set limits"):
+        for kind, value in limit_values(limits):
+            calls.call("prlimit64", 0, kind, struct.pack("2Q", value, value), 0)
+    with calls.step("install the seccomp filter"):
+        calls.call("seccomp", sc.SET_FILTER, 0, sc.filter_record(FILTER))
+
+
+@cache
+def num_capabilities() -> int:
+    """Returns how many capabilities this kernel knows."""
+    for capability in range(64):
+        try:
+            sc.prctl(_PR_CAPBSET_READ, capability)
+        except OSError:  # EINVAL: above the last
+            return capability
+    return 64
+
+
+def limit_values(limits: dict[str, int]) -> list[tuple[int, int]]:
+    """Returns the limits of init and all commands: pairs of a kind and its value."""
+    values = []
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for kind, value in (
+        (resource.RLIMIT_CORE, _CORE_BYTES),
+        (resource.RLIMIT_NICE, 0),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, _MEMLOCK_BYTES),
+        (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
+        (resource.RLIMIT_NPROC, limits["num_processes"]),
+        # Half of the server's own: descriptors in unread messages are counted for the user too,
+        # and it must still be able to pass some on.
+        (resource.RLIMIT_NOFILE, min(limits["num_open_files"], hard // 2)),
+    ):
+        # The ceilings are the server's own, which a sandbox starts with.
+        _, ceiling = resource.getrlimit(kind)
+        value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+        values.append((kind, value))
+    return values

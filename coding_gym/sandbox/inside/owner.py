@@ -1,0 +1,101 @@
+"""The owner's side of a zygote: its orders and requests, and the watch over its end."""
+
+import os
+import resource
+import select
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.syscalls import SetupError, step
+
+# In place of a request: the owner lives on.
+STOP = b"."
+_CHANNEL = 3  # as `plan.CHANNEL`
+_PATIENCE_S = 2.0
+
+
+def connect() -> tuple[socket.socket, dict[str, Any]]:
+    """Returns the channel to the owner, which came as standard input, and the configuration."""
+    os.dup2(0, _CHANNEL, inheritable=False)
+    os.dup2(1, 0)  # /dev/null
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(0o022)  # of every folder that is made from here on, and of the sandboxes' commands
+    config, _ = wire.receive(channel, max_body_bytes=0)
+    return channel, config
+
+
+def watch(pid: int) -> int:
+    """Returns a descriptor that becomes readable when the owner ends."""
+    with step("watch the owner"):
+        descriptor = os.pidfd_open(pid)
+    if os.getppid() != pid:
+        os._exit(0)
+    return descriptor
+
+
+def serve(
+    control: socket.socket, owner: int, open_sandbox: Callable[[bytes, int | None], tuple[int, ...]]
+) -> None:
+    """Opens sandboxes on request until the owner ends.
+
+    What this loop touches between two sandboxes is a page of memory less that they share with it,
+    and with each other: see `plan`.
+
+    Args:
+        control: The zygote's channel to the owner.
+        owner: From `watch`.
+        open_sandbox: Given the text of a request, and the descriptor by which the sandbox's first
+            process joins its control group, if any, starts that process and returns descriptors
+            for the owner: its end of the channel and, where it has to be killed if it hangs, the
+            process.
+    """
+    # Parked descriptors are counted per uid: our own limit must be above that of the sandboxes.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    poller = select.poll()
+    poller.register(owner, select.POLLIN)
+    poller.register(control, select.POLLIN)
+    while True:
+        for descriptor, _ in poller.poll():
+            if descriptor == owner:
+                return
+        try:
+            mark, found = wire.receive_descriptors(control, 1, 1)
+            if mark == STOP:
+                return
+            group = found[0] if found else None
+            text, _ = wire.receive_single(control, max_body_bytes=0)
+        except EOFError:
+            # A killed owner closes its files before it ends. Its end decides what is removed.
+            has_ended(owner, _PATIENCE_S)
+            return
+        try:
+            descriptors = open_sandbox(text, group)
+        except SetupError as error:
+            control.sendall(b"-" + wire.pack(error.to_json()))
+            continue
+        finally:
+            if group is not None:
+                os.close(group)
+        socket.send_fds(control, [b"+"], descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def wait_for_either(owner: int, child: int) -> None:
+    """Returns when the owner or a child of this process has ended."""
+    poller = select.poll()
+    poller.register(owner, select.POLLIN)
+    poller.register(child, select.POLLIN)
+    poller.poll()
+
+
+def has_ended(descriptor: int, patience_s: float = 0) -> bool:
+    """Whether the process of a descriptor ends within some time."""
+    return bool(select.select([descriptor], [], [], patience_s)[0])

@@ -1,0 +1,227 @@
+"""The filters on system calls that init and every command live under.
+
+Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
+`program` is the filter of every sandbox. What it refuses follows the reasoning of Docker's default
+profile, made stricter where the sandbox's own design needs it: no new namespaces, no other socket
+families than UNIX, INET and INET6 (AF_VSOCK is not confined by a network namespace), no change of
+another process's limits (prlimit checks only the uid, and init has the commands' uid), no leases
+(one on a file of a shared layer would keep every other sandbox waiting to open it), no System V
+objects (they outlive their command, and no limit counts their memory), no contexts of the old
+asynchronous I/O (the machine has one store of them), nothing that loads a module into the kernel
+(protocols, line disciplines), no other limit on core dumps (see `lockdown`). Calls that are younger
+than this list do not exist.
+
+The other filters stand in for what Landlock lacks; a ``landlock`` sandbox has them besides.
+"""
+
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from coding_gym.sandbox.inside.syscalls import numbers
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# Also those of the x32 interface, which have bit 30 set.
+_FIRST_UNKNOWN = 470
+
+_REFUSED = {
+    "other processes": "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp",
+    "mounts and namespaces": """
+        mount umount2 pivot_root chroot setns unshare open_tree open_tree_attr move_mount fsopen
+        fsconfig fsmount fspick mount_setattr statmount listmount""",
+    "files by handle": "name_to_handle_at open_by_handle_at lookup_dcookie nfsservctl",
+    "keys": "add_key request_key keyctl",
+    "programs in the kernel": "bpf perf_event_open userfaultfd fanotify_init lsm_set_self_attr",
+    "input and output past the filter": "io_uring_setup io_uring_enter io_uring_register io_setup",
+    "objects without an owner": "shmget semget msgget",
+    "the kernel itself": """
+        init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct
+        quotactl quotactl_fd syslog vhangup sethostname setdomainname""",
+    "clocks": "settimeofday adjtimex clock_settime clock_adjtime",
+    "where memory lies": "mbind set_mempolicy migrate_pages move_pages vmsplice",
+    "old interfaces": "ioperm iopl modify_ldt uselib ustat sysfs _sysctl",
+}
+# They would write out all unwritten data of the machine; no file of a sandbox has to last.
+_IGNORED = ("sync", "syncfs")
+# Memory behind a descriptor is in no process's sum unless mapped: none could be held to a limit.
+_MEMORY_FILES = ("memfd_create", "memfd_secret")
+_SOCKETS = ("socket", "connect")
+_ATTRIBUTES = (
+    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
+    *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+)
+
+_NAMESPACE_FLAGS = 0x7E020000
+_SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
+_AF_UNIX = 1
+_INTERNET = (2, 10)  # AF_INET, AF_INET6
+_STREAM, _DATAGRAM, _TYPE_BITS = 1, 2, 0xF  # SOCK_STREAM, SOCK_DGRAM, below flags
+_PROTOCOLS = (0, 6, 17)  # the type's own, TCP, UDP
+_TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
+_CORE_LIMIT = 4  # RLIMIT_CORE
+_SET_LEASE = 1024
+_SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
+_ACCESS_BITS, _TRUNCATE = 0x3, 0x200
+
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_IF_EQUAL, _IF_AT_LEAST, _IF_BITS = 0x15, 0x35, 0x45
+_ALLOW, _KILL, _ASK = 0x7FFF0000, 0x80000000, 0x7FC00000
+_DONE, _EPERM, _EACCES, _ENOSYS = (0x00050000 | number for number in (0, 1, 13, 38))
+_EPROTONOSUPPORT, _ESOCKTNOSUPPORT = 0x0005005D, 0x0005005E
+_EOPNOTSUPP, _EAFNOSUPPORT = 0x0005005F, 0x00050061
+
+_Instruction = tuple[int, int, int, int]
+_Block = list[_Instruction]
+_ALLOWED = (_RETURN, 0, 0, _ALLOW)
+
+
+def program(machine: str) -> bytes:
+    """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
+    refused = (name for names in _REFUSED.values() for name in names.split())
+    rules = _inspections() | _answers(_IGNORED, _DONE)
+    rules |= _answers(_MEMORY_FILES, _ENOSYS) | _answers(refused, _EPERM)
+    return _assembled(machine, rules, unknown=_ENOSYS)
+
+
+def no_sockets(machine: str) -> bytes:
+    """Returns a filter that leaves nothing but pairs of connected UNIX sockets.
+
+    There is no network namespace to be alone in, and Landlock up to its seventh version knows no
+    datagrams and no UNIX sockets with paths, such as those of a container engine. A pair of
+    datagram sockets is refused too: each end could still be sent from to any path.
+    """
+    pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_refuse((_DATAGRAM,), _EACCES)]
+    return _assembled(machine, _answers(_SOCKETS, _EACCES) | {"socketpair": [*pair, _ALLOWED]})
+
+
+def no_attributes(machine: str) -> bytes:
+    """Returns a filter that refuses to change extended attributes, as some file systems do."""
+    return _assembled(machine, _answers(_ATTRIBUTES, _EOPNOTSUPP))
+
+
+def no_cutting(machine: str) -> bytes:
+    """Returns a filter that refuses to truncate a file that may not be written.
+
+    Landlock before its third version does not know that reading a file can empty it. The flags of
+    openat2 are out of a filter's sight.
+    """
+    rules = _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
+    for name, index in (("open", 1), ("openat", 2)):
+        flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
+        rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
+    return _assembled(machine, rules)
+
+
+def ask_init(machine: str, names: Iterable[str]) -> bytes:
+    """Returns a filter that asks the listener about some calls."""
+    return _assembled(machine, _answers(names, _ASK))
+
+
+def _inspections() -> dict[str, _Block]:
+    """Returns, for each call whose arguments matter, what is done before it is allowed."""
+    checks: dict[str, _Block] = {
+        # glibc falls back to clone, whose flags can be read here; those of clone3 cannot.
+        "clone3": [(_RETURN, 0, 0, _ENOSYS)],
+        # A parent that waits as in vfork must share its memory: so the memory watch takes it.
+        "clone": [
+            _argument(0),
+            (_IF_BITS, 0, 1, _NAMESPACE_FLAGS),
+            (_RETURN, 0, 0, _EPERM),
+            (_AND, 0, 0, _VFORK | _SHARES_MEMORY),
+            *_refuse((_VFORK,), _EPERM),
+        ],
+        "socket": [
+            _argument(0),
+            (_IF_EQUAL, 0, 1, _AF_UNIX),
+            _ALLOWED,
+            *_require(_INTERNET, _EAFNOSUPPORT),
+            _argument(1),
+            (_AND, 0, 0, _TYPE_BITS),
+            *_require((_STREAM, _DATAGRAM), _ESOCKTNOSUPPORT),
+            _argument(2),
+            *_require(_PROTOCOLS, _EPROTONOSUPPORT),
+        ],
+        "socketpair": [_argument(0), *_require((_AF_UNIX,), _EAFNOSUPPORT)],
+        "setrlimit": [_argument(0), *_refuse((_CORE_LIMIT,), _DONE)],
+        "prlimit64": [
+            _argument(0),
+            *_require((0,), _EPERM),
+            _argument(1),
+            (_IF_EQUAL, 1, 0, _CORE_LIMIT),
+            _ALLOWED,
+            # A null pointer only asks for the limit.
+            _argument(2),
+            *_require((0,), _DONE),
+            _argument(2, high=True),
+            *_require((0,), _DONE),
+        ],
+        "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
+        "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
+        # The kernel need not grant these sizes; here each socket keeps the one that it has.
+        "setsockopt": [
+            _argument(1),
+            *_require((_SOL_SOCKET,), _ALLOW),
+            _argument(2),
+            *_refuse(_BUFFER_SIZES, _DONE),
+        ],
+    }
+    return {name: [*block, _ALLOWED] for name, block in checks.items()}
+
+
+def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
+    """Returns rules that give all of these calls the same answer, whatever their arguments."""
+    return {name: [(_RETURN, 0, 0, answer)] for name in names}
+
+
+def _argument(index: int, *, high: bool = False) -> _Instruction:
+    """Loads half of an argument; the kernel looks at the low half alone, but for pointers."""
+    return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
+
+
+def _require(values: tuple[int, ...], otherwise: int) -> _Block:
+    """Goes on where the loaded word is among the values, and returns an answer where it is not."""
+    tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [*tests, (_RETURN, 0, 0, otherwise)]
+
+
+def _refuse(values: tuple[int, ...], answer: int) -> _Block:
+    """Returns an answer where the loaded word is among the values, and goes on where it is not."""
+    tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
+    return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
+
+
+def _assembled(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
+    """Returns a program that kills calls of another architecture and allows what has no rule.
+
+    It finds the rule of a call by binary search: the kernel runs a new filter once for each number
+    that there is, to remember which calls are always allowed.
+
+    Args:
+        machine: The architecture.
+        rules: For each system call, instructions of which the last one returns.
+        unknown: The answer to calls from `_FIRST_UNKNOWN` on.
+    """
+    found = {numbers(machine)[name]: rules[name] for name in rules if name in numbers(machine)}
+    blocks = {0: [_ALLOWED], **{number + 1: [_ALLOWED] for number in found}}
+    blocks |= {**found, _FIRST_UNKNOWN: [(_RETURN, 0, 0, unknown)]}
+    cases: list[tuple[int, _Block]] = []
+    for number, block in sorted(blocks.items()):
+        if not cases or block != cases[-1][1]:
+            cases.append((number, block))
+    code: _Block = [
+        (_LOAD, 0, 0, 4),
+        (_IF_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, 0),
+        *_search(cases),
+    ]
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in code)
+
+
+def _search(cases: Sequence[tuple[int, _Block]]) -> _Block:
+    """Returns the block of the last case whose number is not above the one loaded."""
+    if len(cases) == 1:
+        return cases[0][1]
+    middle = len(cases) // 2
+    below = _search(cases[:middle])
+    return [(_IF_AT_LEAST, len(below), 0, cases[middle][0]), *below, *_search(cases[middle:])]
