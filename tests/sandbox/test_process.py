@@ -87,3 +87,11 @@ def test_a_start_that_fails_half_way_leaves_nothing_open(monkeypatch: pytest.Mon
 def test_limits_are_set() -> None:
     with _open(SandboxSpec(python=default_interpreter())) as sandbox:
         assert sandbox.run("ulimit -n; ulimit -c").output == "1024\n0\n"
+
+
+def test_a_shell_that_is_ended_says_nothing_of_its_command() -> None:
+    shells = "for number in {1..30}; do bash -c 'sleep 60; true' & done; sleep 60; true"
+    with _open(SandboxSpec()) as sandbox:
+        for _ in range(3):
+            result = sandbox.run(shells, timeout_s=0.5)
+            assert (result.timed_out, result.output) == (True, "")

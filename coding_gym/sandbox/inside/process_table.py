@@ -4,7 +4,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 
 from coding_gym.sandbox.inside import proc_stat
@@ -18,33 +18,40 @@ def all_but_first(proc: str = "/proc") -> frozenset[int]:
     return frozenset(int(name) for name in os.listdir(proc) if name.isdecimal()) - {1}
 
 
-def descendants() -> frozenset[int]:
-    """Returns the ids of all processes below this one, which is a child subreaper."""
+def descendants() -> list[int]:
+    """Returns the ids of all processes below this one, which is a child subreaper.
+
+    Parents come before their children: a shell that is ended first says nothing of its command.
+    """
     found: list[int] = []
     waiting = [os.getpid()]
     while waiting:
         below = _children(waiting.pop())
         found += below
         waiting += below
-    return frozenset(found)
+    return found
 
 
 class Processes:
     """All processes of one sandbox but the one that serves it, which adopts their orphans.
 
     Args:
-        pids: Lists their ids, ended ones that are not reaped included.
+        list_pids: Lists their ids, ended ones that are not reaped included.
         has_own_signals: Whether a signal to everybody reaches exactly these, all at the same time,
             even those that are being forked. Otherwise they are signalled one by one.
     """
 
-    def __init__(self, pids: Callable[[], frozenset[int]], *, has_own_signals: bool) -> None:
-        self.pids = pids
+    def __init__(self, list_pids: Callable[[], Iterable[int]], *, has_own_signals: bool) -> None:
+        self._list_pids = list_pids
         self._has_own_signals = has_own_signals
 
+    def pids(self) -> frozenset[int]:
+        """Returns their ids."""
+        return frozenset(self._list_pids())
+
     def signal(self, number: int) -> None:
-        """Sends a signal to all of them."""
-        for pid in (-1,) if self._has_own_signals else self.pids():
+        """Sends a signal to all of them, in the order of their list."""
+        for pid in (-1,) if self._has_own_signals else self._list_pids():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
