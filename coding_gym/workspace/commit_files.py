@@ -30,6 +30,16 @@ class CommitReader:
         """
         return self._run(commit, "show", "--no-patch", "--format=%cI", commit)
 
+    def find(self, name: str) -> str | None:
+        """Returns the full sha of what a name stands for, such as ``0123abc^{commit}``.
+
+        None where the repository has no such object, or more than one whose sha begins so.
+        """
+        try:
+            return self._git.run("rev-parse", "--verify", name, cwd=self._folder)
+        except HostGitError:
+            return None
+
     def texts(self, commit: str, max_file_bytes: int) -> dict[str, str]:
         """Returns the text of a commit's files by path.
 
@@ -85,9 +95,8 @@ def open_repository(repository: Path) -> Iterator[CommitReader]:
         MissingDependencyError: There is no git on this machine.
     """
     found = find_repository(repository)
-    objects = [found / "objects", found / ".git" / "objects"] if found else []
-    borrowed = next((folder for folder in objects if folder.is_dir()), None)
-    if borrowed is None:
+    borrowed = found and _git_folder(found) / "objects"
+    if borrowed is None or not borrowed.is_dir():
         raise InvalidTaskError(f"{repository} is not a git repository with objects of its own")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
         folder = Path(scratch) / "repository.git"
@@ -97,3 +106,16 @@ def open_repository(repository: Path) -> Iterator[CommitReader]:
         info.mkdir(parents=True, exist_ok=True)
         (info / "alternates").write_bytes(os.fsencode(borrowed) + b"\n")
         yield CommitReader(git, folder, str(repository))
+
+
+def _git_folder(repository: Path) -> Path:
+    git = repository / ".git"
+    if not git.is_file():
+        return git if git.is_dir() else repository
+    folder = repository / _line(git).removeprefix("gitdir: ")  # a worktree names its folder
+    common = folder / "commondir"
+    return folder / _line(common) if common.is_file() else folder
+
+
+def _line(path: Path) -> str:
+    return os.fsdecode(path.read_bytes()).strip()
