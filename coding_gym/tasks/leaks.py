@@ -21,6 +21,16 @@ _TIMEOUT_S = 120.0
 _NOT_FOUND = 1
 _PATTERNS = "/tmp/added-lines"  # noqa: S108 - inside
 _GREP = f"git grep -I -l -F --all-match -f {_PATTERNS}"
+# Each content of a file that git keeps is looked through once, however many commits have it, in the
+# order in which git stores them: as entries of one tree.
+_BLOBS = "/tmp/blobs"  # noqa: S108 - inside
+_ENTRIES = r"""'$1 == "blob" { printf "100644 blob %s\t%09d-%s\n", $2, NR, $2 }'"""
+_GREP_BLOBS = (
+    "tree=$(git cat-file --batch-all-objects --unordered "
+    f"--batch-check='%(objecttype) %(objectname)' | awk {_ENTRIES} | git mktree) && "
+    f"{_GREP} $tree | sed 's/.*-//'"
+)
+_COMMITS = "--all --reflog HEAD"
 _WORD = re.compile(r"\w")
 
 
@@ -56,10 +66,23 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
             folder = mount.target if mount.source.is_dir() else posixpath.dirname(mount.target)
             shown = _search(sandbox, f"{_GREP} --no-index", folder)
             found += [f"{folder}/{hit}" for hit in shown]
-        commits = f"git rev-list --all --reflog HEAD | xargs -r {_GREP}"
-        history = _search(sandbox, commits, WORKDIR)
-        found += [hit for hit in history if hit.partition(":")[2] not in known]
+        found += _in_history(sandbox, known)
     return tuple(dict.fromkeys(found))[:_MAX_NAMED]
+
+
+def _in_history(sandbox: Sandbox, known: Iterable[str]) -> Iterator[str]:
+    """Yields files of commits, as ``COMMIT:PATH``, unless the tree has a known one of that path."""
+    blobs = _search(sandbox, _GREP_BLOBS, WORKDIR)
+    if not blobs:
+        return
+    sandbox.write_file(_BLOBS, "".join(f"{blob}\n" for blob in blobs).encode())
+    named = _search(sandbox, f"git rev-list --objects {_COMMITS} | grep -F -f {_BLOBS}", WORKDIR)
+    paths = dict(line.split(" ", 1) for line in named)
+    found = [blob for blob in blobs if paths.get(blob) not in {*known}]
+    for blob in found[:_MAX_NAMED]:
+        log = f"git log --find-object={blob} --format=%H {_COMMITS} | tail -n 1"
+        commit = "".join(_search(sandbox, log, WORKDIR))  # the one that brought it
+        yield f"{commit}:{paths[blob]}" if commit and blob in paths else blob
 
 
 def _telling_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
@@ -102,8 +125,7 @@ def _lines_at_base(sandbox: Sandbox, path: str | None) -> set[str]:
 
 def _search(sandbox: Sandbox, command: str, folder: str) -> list[str]:
     result = sandbox.run(f"set -o pipefail; {command}", cwd=folder, timeout_s=_TIMEOUT_S)
-    # xargs says 123 where its commands found nothing in one of the pieces.
-    if result.exit_code not in (0, _NOT_FOUND, 123):
+    if result.exit_code not in (0, _NOT_FOUND):
         said = "it took too long" if result.timed_out else result.output.strip()[-200:]
         raise SandboxError(f"cannot look for the gold patch in {folder}: {said}")
     return result.output.splitlines()

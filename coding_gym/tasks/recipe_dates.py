@@ -1,6 +1,8 @@
 """Releases that broke many older projects, and when they came: pip cannot be told a date."""
 
-from datetime import UTC, datetime
+import re
+import shlex
+from collections.abc import Iterable
 
 # First release that is ruled out, and its day. Days are those of the package index.
 _BREAKING = (
@@ -19,23 +21,33 @@ _BREAKING = (
     ("pip", "24.1", "2024-06-21"),
 )
 # Later ones drop what tests of any age still use: pkg_resources.
-_ALWAYS = ("setuptools<81",)
+_ALWAYS = ("setuptools", "81", "9999")
+_PINNED = re.compile(r"([\w.-]+)(?:\[.*?\])?\s*(?:==|~=|<)")
+_SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
+CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
 
 
-def constraints_at(created_at: str) -> tuple[str, ...]:
-    """Returns the constraints, in pip's spelling, that hold for a project of some day.
+def constrain(requirements: Iterable[str]) -> str:
+    """Returns a command that keeps pip, from then on, to what a project of its day can work with.
+
+    The day is that of the commit in the current folder, so that rows that share it share their
+    environment too. Without a commit only what breaks every project is ruled out.
 
     Args:
-        created_at: The day, ISO 8601; "" where it is not known, which rules out nothing.
+        requirements: What will be installed, as pip spells it. Of packages that it pins, or gives
+            an upper bound, nothing is ruled out.
     """
-    try:
-        day = datetime.fromisoformat(created_at)
-    except ValueError:  # rows say what they like; then they get what is new
-        return _ALWAYS
-    day = day if day.tzinfo else day.replace(tzinfo=UTC)
-    later = tuple(
-        f"{name}<{release}"
-        for name, release, since in _BREAKING
-        if datetime.fromisoformat(since).replace(tzinfo=UTC) > day
+    pinned = {_normal(match[1]) for one in requirements if (match := _PINNED.match(one))}
+    lines = " ".join(
+        shlex.quote(f"{day} {name}<{release}")
+        for name, release, day in (*_BREAKING, _ALWAYS)
+        if name not in pinned
     )
-    return later if any(line.startswith("setuptools<") for line in later) else later + _ALWAYS
+    day = "day=$(git log -1 --format=%cs || echo 9000)"
+    chosen = f'for line in {lines}; do [[ ${{line%% *}} < $day ]] || echo "${{line#* }}"; done'
+    settings = f'printf "{_SETTINGS}" {CONSTRAINTS} {CONSTRAINTS} > "$VIRTUAL_ENV/pip.conf"'
+    return f"{day}; {chosen} > {CONSTRAINTS}; {settings}"
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

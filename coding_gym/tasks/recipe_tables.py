@@ -142,7 +142,6 @@ def recipe_entries(
             continue
         recipe = make_recipe(
             spec,
-            created_at=task.created_at,
             requirements=tables.requirements.get(task.repo, ()),
             environments=tables.environments.get(task.repo, ()),
             where=f"task {task.task_id}: the table of {task.repo} {task.version}",

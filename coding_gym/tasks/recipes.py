@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks.recipe_dates import constraints_at
+from coding_gym.tasks.recipe_dates import CONSTRAINTS, constrain
 
 # What would change the machine, which a sandbox has no right to.
 _SYSTEM = re.compile(r"\b(apt|apt-get|locale-gen|yum|apk|conda|sudo)\b|/etc/|/usr/|^\w+=\S*$")
 _NOT_OF_PIP = frozenset({"python", "pip", "nodejs", "git", "make", "compilers"})
+_FILES = ("requirements.txt", "environment.yml")
 _KEPT, _ONE = "coding-gym-kept.txt", "coding-gym-one.txt"
 _SPEC_KEYS = ("python", "packages", "pip_packages", "pre_install", "install", "test_cmd")
 
@@ -50,18 +51,18 @@ class Recipe:
 def make_recipe(
     spec: Mapping[str, Any],
     *,
-    created_at: str = "",
     requirements: Sequence[str] = (),
     environments: Sequence[str] = (),
     where: str = "the specification",
 ) -> Recipe:
     """Returns the recipe that a specification stands for.
 
+    Releases that came after the commit and are known to break older projects are ruled out, which
+    the harness got by having been run in its time; but for packages that the specification pins.
+
     Args:
         spec: May hold ``python``, ``packages``, ``pip_packages``, ``pre_install``, ``install`` and
             ``test_cmd``.
-        created_at: The row's date, ISO 8601: releases that came later and are known to break older
-            projects are ruled out, which the harness got by having been run in its time.
         requirements: Where the project's requirements file may lie, where ``packages`` says so.
         environments: The same of its conda environment file.
         where: Names the specification in errors.
@@ -73,18 +74,20 @@ def make_recipe(
     packages, pip_packages = part.text("packages"), part.texts("pip_packages")
     before, test_command = part.texts("pre_install"), part.text("test_cmd")
     left_out = tuple(command for command in before if _SYSTEM.search(command))
-    commands = [*_foundation(created_at)]
+    names = [] if packages in _FILES else [_from_conda(word) for word in shlex.split(packages)]
+    from_pip = shlex.split(" ".join(pip_packages))
+    commands = [constrain(names + from_pip)]
+    commands.append("python -m pip install --upgrade pip setuptools wheel")
     if packages == "requirements.txt":
         commands.append(_install_listed(requirements, _PLAIN, where))
     elif packages == "environment.yml":
         commands.append(_install_listed(environments, _FROM_CONDA, where))
-    elif names := [_from_conda(word) for word in shlex.split(packages)]:
-        commands += _install(name for name in names if name not in _NOT_OF_PIP)
-    commands += _install(shlex.split(" ".join(pip_packages)))
+    commands += _install(name for name in names if name not in _NOT_OF_PIP)
+    commands += _install(from_pip)
     commands += [command for command in before if command not in left_out]
     commands += [install] if (install := part.text("install")) else []
     if "pytest" in test_command:  # there already, most often, and then this does nothing
-        commands.append("python -m pip install -q 'pytest<9'")
+        commands.append("python -m pip install 'pytest<9'")
     return Recipe(
         interpreter=part.text("python") or "base",
         install_commands=tuple(commands),
@@ -120,20 +123,9 @@ class _Parts:
         )
 
 
-def _foundation(created_at: str) -> tuple[str, ...]:
-    lines = " ".join(shlex.quote(line) for line in constraints_at(created_at))
-    place = '"$VIRTUAL_ENV"/constraints.txt'
-    settings = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
-    return (
-        f"printf '%s\\n' {lines} > {place}; "
-        f"printf '{settings}' {place} {place} > \"$VIRTUAL_ENV\"/pip.conf",
-        "python -m pip install -q --upgrade pip setuptools wheel",
-    )
-
-
 def _install(names: Iterable[str]) -> list[str]:
     words = list(names)
-    return [f"python -m pip install -q {shlex.join(words)}"] if words else []
+    return [f"python -m pip install {shlex.join(words)}"] if words else []
 
 
 def _from_conda(word: str) -> str:
@@ -157,6 +149,13 @@ _FROM_CONDA = (
 )
 
 
+# A constraint of a package whose version the file limits itself goes.
+_OWN_LIMITS = (
+    rf"sed -nE 's/^([A-Za-z0-9._-]+)(\[[^]]*\])? *(==|~=|<).*/\1/p' {_KEPT} | "
+    f'while read -r name; do sed -i -E "/^${{name//[-_.]/[-_.]}}</Id" {CONSTRAINTS}; done'
+)
+
+
 def _install_listed(places: Sequence[str], lines: str, where: str) -> str:
     """Returns a command that installs what a file of the tree lists.
 
@@ -170,7 +169,8 @@ def _install_listed(places: Sequence[str], lines: str, where: str) -> str:
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
         f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'
         f' cd -- "$(dirname -- "$listed")"; listed=$(basename -- "$listed"); '
-        f"{lines} > {_KEPT}; python -m pip install -q -r {_KEPT} || while IFS= read -r line; do "
-        f"printf '%s\\n' \"$line\" > {_ONE}; python -m pip install -q -r {_ONE} </dev/null || "
+        f"{lines} > {_KEPT}; {_OWN_LIMITS}; "
+        f"python -m pip install -r {_KEPT} || while IFS= read -r line; do "
+        f"printf '%s\\n' \"$line\" > {_ONE}; python -m pip install -r {_ONE} </dev/null || "
         f'echo "left out: $line"; done < {_KEPT}; rm -f {_KEPT} {_ONE}'
     )

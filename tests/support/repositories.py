@@ -17,13 +17,17 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def commit(folder: Path, files: Mapping[str, str | bytes], message: str = "a change") -> str:
+def commit(
+    folder: Path,
+    files: Mapping[str, str | bytes],
+    message: str = "a change",
+    date: str = "2020-02-02 02:02:02 +0000",
+) -> str:
     """Writes files and commits them, in a new repository if there is none; returns the commit."""
     write_files(folder, files)
     someone = git.Actor("someone", "someone@example.org")
     with git.Repo.init(folder, initial_branch="main") as repository:
         repository.git.add("--all")
-        date = "2020-02-02 02:02:02 +0000"
         made = repository.index.commit(
             message, author=someone, committer=someone, author_date=date, commit_date=date
         )

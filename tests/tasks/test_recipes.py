@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repositories import commit
 
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.tasks.recipe_dates import constraints_at
 from coding_gym.tasks.recipes import Recipe, make_recipe
 
 # Stands in for the environment's Python: notes what pip is to install, and refuses one package.
@@ -35,7 +35,7 @@ def run(recipe: Recipe, tree: Path, tmp_path: Path) -> list[str]:
     }
     for command in recipe.install_commands:
         subprocess.run(["/bin/bash", "-c", command], cwd=tree, env=environment, check=True)
-    before = "-m pip install -q "
+    before = "-m pip install "
     return [line.removeprefix(before) for line in notes.read_text().splitlines()]
 
 
@@ -52,7 +52,7 @@ def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: 
         "packages": "numpy 'scipy=1.5=py39' pandas=1.* 'cython<3' python",
         "pip_packages": ["attrs==21.2", "'wheel<1'"],
         "pre_install": ["apt-get update && apt-get install -y x", "touch prepared"],
-        "install": "python -m pip install -q -e .",
+        "install": "python -m pip install -e .",
         "test_cmd": "pytest -rA",
     }
     recipe = make_recipe(spec)
@@ -128,24 +128,44 @@ def test_a_wrong_specification_names_its_part(spec: dict[str, Any], message: str
         make_recipe(spec, where="the table")
 
 
-def test_later_releases_that_break_old_projects_are_ruled_out(tree: Path, tmp_path: Path) -> None:
-    recipe = make_recipe({"python": "3.9"}, created_at="2024-02-01T10:00:00Z")
-    run(recipe, tree, tmp_path)
-    constraints = (tmp_path / "constraints.txt").read_text()
-    assert constraints == "setuptools<70\nnumpy<2\npip<24.1\n"
+def constraints(tree: Path, tmp_path: Path, day: str = "", **parts: Any) -> set[str]:
+    """Returns what a recipe constrains in a tree whose commit is of some day."""
+    if day:
+        commit(tree, {"a.py": ""}, date=f"{day} 02:02:02 +0000")
+    run(make_recipe({"python": "3.9", **parts}, requirements=["all.txt"]), tree, tmp_path)
+    return set((tmp_path / "constraints.txt").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("day", "ruled_out", "allowed"),
+    [
+        ("2019-01-01", {"numpy<2", "jinja2<3.1", "setuptools<70"}, set()),
+        ("2022-03-26", {"click<8.1"}, {"jinja2<3.1"}),
+        ("2024-02-01", {"setuptools<70", "numpy<2", "pip<24.1"}, {"pytest<8"}),
+        ("2026-01-01", {"setuptools<81"}, {"numpy<2", "setuptools<70"}),
+        ("", {"setuptools<81"}, {"numpy<2"}),
+    ],
+)
+def test_later_releases_that_break_old_projects_are_ruled_out(
+    tree: Path, tmp_path: Path, day: str, ruled_out: set[str], allowed: set[str]
+) -> None:
+    found = constraints(tree, tmp_path, day)
+    assert ruled_out <= found
+    assert not allowed & found
     place = tmp_path / "constraints.txt"
     settings = f"[global]\nconstraint = {place}\nbuild-constraint = {place}\n"
     assert (tmp_path / "pip.conf").read_text() == settings
 
 
-def test_what_is_ruled_out_depends_on_the_day() -> None:
-    for day, ruled_out, allowed in [
-        ("2019-01-01", {"numpy<2", "jinja2<3.1", "setuptools<70"}, {"setuptools<81"}),
-        ("2022-03-26T00:00:00+02:00", {"click<8.1"}, {"jinja2<3.1"}),
-        ("2026-01-01", {"setuptools<81"}, {"numpy<2"}),
-        ("", {"setuptools<81"}, {"numpy<2"}),
-        ("some day", {"setuptools<81"}, {"numpy<2"}),
-    ]:
-        constraints = set(constraints_at(day))
-        assert ruled_out <= constraints, day
-        assert not allowed & constraints, day
+def test_what_a_specification_pins_is_not_constrained(tree: Path, tmp_path: Path) -> None:
+    packages = {"packages": "numpy=2.1 click", "pip_packages": ["setuptools==70.0.0", "pytest>=6"]}
+    found = constraints(tree, tmp_path, "2019-01-01", **packages)
+    assert not {line for line in found if line.startswith(("numpy", "setuptools"))}
+    assert {"click<8.1", "pytest<8"} <= found
+
+
+def test_what_a_requirements_file_pins_is_not_constrained(tree: Path, tmp_path: Path) -> None:
+    (tree / "all.txt").write_text("NumPy==2.1\nimportlib_metadata[x] ~=6.0\npytest>=6\npandas\n")
+    found = constraints(tree, tmp_path, "2019-01-01", packages="requirements.txt")
+    assert not {line for line in found if line.startswith(("numpy", "importlib"))}
+    assert {"pandas<2", "pytest<8"} <= found
