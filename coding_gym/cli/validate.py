@@ -225,5 +225,6 @@ def line_of(report: ValidationReport) -> str:
     found = report.error or report.detail
     line = (
         f"{mark} {report.task_id:<36} template {report.template_s:5.2f} s  gold {gold}  base {noop}"
+        + (f"  leaks {report.leaks_s:.2f} s" if report.leaks_s else "")
     )
     return "  ".join(part for part in (line, levels_text(report.levels), found) if part)

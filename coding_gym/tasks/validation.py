@@ -70,21 +70,29 @@ def _without(task: Task, tests: Iterable[str]) -> Task:
 def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
     options = SandboxOptions.parse(checks.sandbox)
     start = perf_counter()
+    template_s = 0.0
     try:
-        template = store.get(task)
+        try:
+            template = store.get(task)
+        finally:
+            template_s = perf_counter() - start
         template = replace(template, spec=options.applied(template.spec))
-        template_s = perf_counter() - start
         gold = _grades(task, template, Patch(task.gold_patch), options.name, checks.repeats)
         slowest_s = max(one.duration_s for one in gold)
         timed = replace(task, gold_duration_s=slowest_s)
         noop = _grades(timed, template, NO_REPAIR, options.name, checks.repeats)
+        start = perf_counter()
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
+        leaks_s = perf_counter() - start
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
         return ValidationReport(
-            task_id=task.task_id, ok=False, error=f"{type(error).__name__}: {error}"
+            task_id=task.task_id,
+            ok=False,
+            error=f"{type(error).__name__}: {error}",
+            template_s=template_s,
         )
     passing = _passing(noop)
     levels = gold[0].levels
@@ -112,6 +120,7 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         passing_tests=passing,
         levels=levels,
         leaks=leaks,
+        leaks_s=leaks_s,
         leak_error=leak_error,
         detail="; ".join(problems or _notes(noop)),
     )

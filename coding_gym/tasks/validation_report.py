@@ -41,6 +41,7 @@ class ValidationReport:
         levels: How many fail-to-pass tests are challenged at each `coding_gym.grade.Level`; empty
             where the gold patch passes none.
         leaks: Where a policy could read the repair.
+        leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
         detail: What is wrong with the task, or worth knowing; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
@@ -62,6 +63,7 @@ class ValidationReport:
     excluded_tests: tuple[str, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
     leaks: tuple[str, ...] = ()
+    leaks_s: float = 0.0
     leak_error: str = ""
     detail: str = ""
     error: str = ""

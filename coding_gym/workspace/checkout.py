@@ -51,7 +51,7 @@ class Checkouts:
         git: Git on the host.
         clones: Finds commits.
         images: Takes trees out of images.
-        depth: How many commits of history to keep; None for all.
+        depth: How many generations of history to keep; None for all.
     """
 
     git: HostGit

@@ -73,7 +73,7 @@ def checkout_commit(git: HostGit, tree: Path, source: str, commit: str, depth: i
         tree: A repository from `init_repository`, empty.
         source: A repository on this machine that has the commit.
         commit: Its full sha.
-        depth: How many commits deep, the commit itself included; None for all.
+        depth: How many generations, the commit itself included; None for all.
     """
     deep = [] if depth is None else [f"--depth={depth}"]
     fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"]

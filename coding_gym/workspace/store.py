@@ -29,8 +29,8 @@ class TemplateStore:
     Args:
         backend: Name of the sandbox backend that the templates are for.
         folder: The cache folder; the user's own by default.
-        depth: Commits of history that a task from a git repository gets, its base commit included;
-            None for all of them.
+        depth: Generations of history that a task from a git repository gets, its base commit
+            included; with merges these are many more commits. None for all of them.
         install_timeout_s: How long each install command of a task may take.
         build_timeout_s: How long all install commands of a task may take together, and how long a
             fetch of its repository from elsewhere.
