@@ -12,6 +12,7 @@ from coding_gym.cli import (
     evaluate,
     fix,
     grade,
+    images,
     play,
     replay,
     runs,
@@ -45,6 +46,7 @@ app.command()(validate.validate)
 app.command()(doctor.doctor)
 app.add_typer(tasks.app, name="tasks")
 app.add_typer(cache.app, name="cache")
+app.add_typer(images.app, name="images")
 
 
 def _version(wanted: bool) -> None:

@@ -80,8 +80,8 @@ Environments = Annotated[
     Path | None,
     option(
         TASKS,
-        help="A JSONL file with interpreter and install_commands by instance_id, or 'swebench' for "
-        "the tables of SWE-bench's harness.",
+        help="A JSONL file with interpreter and install_commands by instance_id; 'swebench' for "
+        "the tables of SWE-bench's harness, 'images' for the images that datasets publish.",
     ),
 ]
 Limits = Annotated[

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # Recorded recipes often end with a list of what got installed, written to a place of their own.
 _ONLY_LISTS = re.compile(r"(python[\d.]* -m )?pip[\d.]* (list|freeze)\b[^;&|]*")
+
+# Where the images of SWE-bench, SWE-Gym, R2E-Gym and those made like them have the project.
+_TESTBED = "/testbed"
 
 Environments = str | Path | Mapping[str, Mapping[str, Any]]
 
@@ -44,6 +47,26 @@ def read_environments(environments: Environments) -> dict[str, "EnvironmentEntry
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
         refuse_typos(EnvironmentEntry, entry, where)
         entries[task_id] = parse(EnvironmentEntry, entry, where)
+    return entries
+
+
+def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
+    """Returns what `load_tasks` takes as ``environments``: each task in its published image.
+
+    Raises:
+        InvalidTaskError: No task names an image.
+    """
+    tasks = tuple(tasks)
+    entries = {
+        task.task_id: {"image": task.image, "image_path": task.image_path or _TESTBED}
+        for task in tasks
+        if task.image
+    }
+    if not entries:
+        raise InvalidTaskError(
+            f"no row names an image, {tasks[0].task_id!r} for one; give 'image' and 'image_path' "
+            "in the rows, or in a file of environments"
+        )
     return entries
 
 

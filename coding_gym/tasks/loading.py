@@ -7,13 +7,18 @@ from typing import Any
 from coding_gym.arguments import nearest
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import Task
-from coding_gym.tasks.environments import Environments, read_environments, with_environment
+from coding_gym.tasks.environments import (
+    Environments,
+    image_entries,
+    read_environments,
+    with_environment,
+)
 from coding_gym.tasks.filters import Wanted, challenged, first, select
 from coding_gym.tasks.opening import BUNDLED, open_shared
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
-_SWE_BENCH_TABLES = "swebench"
+_SWE_BENCH_TABLES, _IMAGES = "swebench", "images"
 
 
 def load_tasks(
@@ -50,7 +55,8 @@ def load_tasks(
             ``owner/name``. Without it they are cloned from GitHub when first used.
         environments: Interpreter, install commands, visible test command and tests to leave out by
             task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
-            ``"swebench"`` takes them from the tables of SWE-bench's harness.
+            ``"swebench"`` takes them from the tables of SWE-bench's harness, ``"images"`` runs
+            each row in the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Only tasks that come with a plan in which every fail-to-pass test is
             challenged at this `coding_gym.grade.Level` or a stronger one.
         needs_tests: Whether a task without tests that could grade a patch is refused.
@@ -79,20 +85,7 @@ def load_tasks(
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
-        if str(environments) == _SWE_BENCH_TABLES:
-            # Here, because it opens sandboxes, which importing the package must not bring along.
-            from coding_gym.tasks.recipe_tables import recipe_entries
-
-            environments = recipe_entries(tasks)
-        elif isinstance(environments, str | Path):
-            _check_file(environments)
-        entries = read_environments(environments)
-        if not any(task.task_id in entries for task in tasks):
-            raise InvalidTaskError(
-                f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
-                f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
-            )
-        tasks = tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
+        tasks = _with_environments(tasks, environments)
     usable = opened.usable if environments is None and repositories is None else set[str]()
     for task in tasks if needs_tests else ():
         if task.task_id not in usable:
@@ -103,11 +96,30 @@ def load_tasks(
     return tasks
 
 
+def _with_environments(tasks: tuple[Task, ...], environments: Environments) -> tuple[Task, ...]:
+    if str(environments) == _SWE_BENCH_TABLES:
+        # Here, because it opens sandboxes, which importing the package must not bring along.
+        from coding_gym.tasks.recipe_tables import recipe_entries
+
+        environments = recipe_entries(tasks)
+    elif str(environments) == _IMAGES:
+        environments = image_entries(tasks)
+    elif isinstance(environments, str | Path):
+        _check_file(environments)
+    entries = read_environments(environments)
+    if not any(task.task_id in entries for task in tasks):
+        raise InvalidTaskError(
+            f"environments has no entry for any of the {len(tasks)} tasks, the first of which "
+            f"is {tasks[0].task_id!r}; its first id is {next(iter(entries), None)!r}"
+        )
+    return tuple(with_environment(task, entries.get(task.task_id)) for task in tasks)
+
+
 def _check_file(environments: str | Path) -> None:
     if Path(environments).expanduser().is_file():
         return
-    near = nearest(environments, [_SWE_BENCH_TABLES])
-    way_out = f"did you mean {near!r}?" if near else f"or give {_SWE_BENCH_TABLES!r}"
+    near = nearest(environments, [_SWE_BENCH_TABLES, _IMAGES])
+    way_out = f"did you mean {near!r}?" if near else f"or give {_SWE_BENCH_TABLES!r} or {_IMAGES!r}"
     raise InvalidArgumentError(
         "environments must be a .jsonl file or a mapping by task id, and there is no file "
         f"{str(environments)!r}; {way_out}"

@@ -26,9 +26,7 @@ _NO_NETWORK = re.compile(
 )
 # The most telling line; the lines after it are advice.
 _TELLING = re.compile(r"^\s*(?:ERROR|error|E|fatal|[\w.]*Error): ?.+")
-_ADVICE = re.compile(
-    r"^\s*(?:note|hint|\[notice\]|╰─>|error: resolutionimpossible)", re.IGNORECASE
-)
+_ADVICE = re.compile(r"^\s*(?:note|hint|\[notice\]|╰─>|error: resolutionimpossible)", re.IGNORECASE)
 _SHOWN_CHARS = 80  # of a command in an error; the log has all of it
 
 

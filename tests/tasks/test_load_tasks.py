@@ -116,7 +116,11 @@ def test_a_test_that_must_fail_and_pass_at_the_base_is_refused_where_it_stands()
 
 @pytest.mark.parametrize(
     ("environments", "said"),
-    [("swebnch", "did you mean 'swebench'?"), ("gone.jsonl", "or give 'swebench'")],
+    [
+        ("swebnch", "did you mean 'swebench'?"),
+        ("image", "did you mean 'images'?"),
+        ("gone.jsonl", "or give 'swebench' or 'images'"),
+    ],
 )
 def test_environments_that_are_not_there_are_called_missing(environments, said):
     with pytest.raises(InvalidArgumentError) as refused:

@@ -10,6 +10,15 @@ not a user's (file capabilities, access lists) are left out.
 """
 
 from coding_gym.sandbox.images.layer_unpacking import unpack_tar
+from coding_gym.sandbox.images.pulling import pull_image, save_image
 from coding_gym.sandbox.images.store import Image, ImageStore, image_digest, image_folder
 
-__all__ = ["Image", "ImageStore", "image_digest", "image_folder", "unpack_tar"]
+__all__ = [
+    "Image",
+    "ImageStore",
+    "image_digest",
+    "image_folder",
+    "pull_image",
+    "save_image",
+    "unpack_tar",
+]

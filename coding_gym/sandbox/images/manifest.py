@@ -105,7 +105,7 @@ def _find_docker(content: Content, entries: Any, reference: str) -> _Found:
 
 def _find_oci(content: Content, index: Any, reference: str) -> _Found:
     manifest = _descend(content, index, reference, 0)
-    digests = [_checked_digest(layer["digest"]) for layer in manifest["layers"]]
+    digests = [checked_digest(layer["digest"]) for layer in manifest["layers"]]
     config = _read_blob(content, manifest["config"])
     return config, [(_blob(digest), digest) for digest in digests]
 
@@ -115,7 +115,7 @@ def _descend(content: Content, index: Any, reference: str, depth: int) -> Any:
     if depth > _MAX_NESTING:
         raise InvalidArgumentError(f"its indexes nest more than {_MAX_NESTING} deep")
     # Attestations of builders are listed beside images, as of an unknown platform.
-    found = [entry for entry in index["manifests"] if _is_ours(entry.get("platform") or {})]
+    found = [entry for entry in index["manifests"] if is_ours(entry.get("platform") or {})]
     if not found and index["manifests"]:
         raise InvalidArgumentError(
             f"it has no image for linux/{machine_architecture()}; pull it again with --platform "
@@ -131,7 +131,7 @@ def _descend(content: Content, index: Any, reference: str, depth: int) -> Any:
     return document
 
 
-def _is_ours(platform: Any) -> bool:
+def is_ours(platform: Any) -> bool:
     """Whether a platform, as manifests and configurations describe it, is this machine's."""
     system, architecture = platform.get("os", "linux"), platform.get("architecture", "")
     return system == "linux" and architecture in {"", machine_architecture()}
@@ -160,13 +160,13 @@ def _manifest(config: bytes, layers: list[tuple[str, str]]) -> Manifest:
     """Reads a configuration; that of Docker and that of the OCI have one form."""
     document = parse(config, "configuration")
     try:
-        diff_ids = [_checked_digest(text) for text in document["rootfs"]["diff_ids"]]
+        diff_ids = [checked_digest(text) for text in document["rootfs"]["diff_ids"]]
         if len(layers) != len(diff_ids):
             raise ValueError(f"its manifest lists {len(layers)} layers, it lists {len(diff_ids)}")
         pairs = zip(layers, diff_ids, strict=True)
         settings = document.get("config") or {}
         variables = [_checked_text(pair).partition("=") for pair in settings.get("Env") or ()]
-        is_ours = _is_ours(document)
+        fits = is_ours(document)
         manifest = Manifest(
             digest=f"sha256:{hashlib.sha256(config).hexdigest()}",
             layers=tuple(LayerFile(*layer, diff_id) for layer, diff_id in pairs),
@@ -176,7 +176,7 @@ def _manifest(config: bytes, layers: list[tuple[str, str]]) -> Manifest:
         )
     except (*_MALFORMED, ValueError) as error:
         raise InvalidArgumentError(f"its configuration is malformed: {error!r}") from error
-    if not is_ours:
+    if not fits:
         raise InvalidArgumentError(
             f"it is for {document.get('os', 'linux')}/{document.get('architecture')}, this machine "
             f"runs linux/{machine_architecture()}; pull it again with --platform "
@@ -190,7 +190,7 @@ def _blob(digest: str) -> str:
 
 
 def _read_blob(content: Content, descriptor: Any) -> bytes:
-    digest = _checked_digest(descriptor["digest"])
+    digest = checked_digest(descriptor["digest"])
     data = read_document(content, _blob(digest))
     _verify(data, digest)
     return data
@@ -208,7 +208,7 @@ def _verify(data: bytes, digest: str) -> None:
         raise InvalidArgumentError(f"one of its documents has another digest than {digest}")
 
 
-def _checked_digest(text: Any) -> str:
+def checked_digest(text: Any) -> str:
     """Returns a digest that names a file and no more; raises InvalidArgumentError for others."""
     if not _DIGEST.fullmatch(text):
         raise InvalidArgumentError(f"{text!r} is not a sha256 or sha512 digest")

@@ -179,8 +179,7 @@ def find_image(image: str) -> tuple[Path, str]:
     name = "NAME" if is_path else place
     raise InvalidArgumentError(
         f"no image {image!r}: there is no such file or folder, and no such name in "
-        f"{image_folder()}; run: docker save {name} -o FILE.tar (or skopeo copy "
-        f"docker://{name} oci:FOLDER) and give that path"
+        f"{image_folder()}; run: coding-gym images pull --image {name}"
     )
 
 

@@ -1,0 +1,60 @@
+"""Rows run in the images that their dataset publishes, pulled from a registry."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+from making_images import oci_blobs
+from registries import running_registry
+from rows import refusal, row
+
+from coding_gym.agents.registry import get_agent
+from coding_gym.envs import CodingRepairEnv
+from coding_gym.rollout import play_episode
+from coding_gym.tasks import load_tasks
+
+IMAGE = "xingyaoww/sweb.eval.x86_64.dask_s_dask-1:latest"
+
+
+@pytest.fixture
+def rows(tmp_path: Path, tiny_row: dict[str, Any]) -> Path:
+    """A file with a row as SWE-Gym has it: repository and commit, and nothing of an image."""
+    made = {key: value for key, value in tiny_row.items() if key != "files"}
+    made |= {
+        "instance_id": "dask__dask-1",
+        "repo": "dask/dask",
+        "base_commit": "0" * 40,
+        "patch": made["patch"].replace("shapes.py", "src/shapes.py"),
+        "PASS_TO_PASS": ["tests/test_shapes.py::test_square"],
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(made) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_row_is_played_and_graded_in_its_pulled_image(
+    rows: Path, tmp_path: Path, layers: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "registry").mkdir()
+    with running_registry(tmp_path / "registry") as registry:
+        env = ["PATH=/opt/python/bin:/bin", "SHAPE=round"]
+        registry.push(IMAGE, *oci_blobs(layers, Env=env, WorkingDir="/testbed"))
+        said = run("images", "pull", str(rows), "--mirror", registry.url)
+        assert f"✔ {IMAGE}" in said
+        assert "1 of 1 images are here" in said
+    assert run("images", "ls") == f"{IMAGE}\n"
+    tasks = load_tasks(rows, environments="images")
+    assert (tasks[0].image, tasks[0].image_path) == (IMAGE, "/testbed")
+    with closing(CodingRepairEnv(tasks=tasks)) as played:
+        assert play_episode(played, get_agent("gold")).total_reward == 1.0
+        assert play_episode(played, get_agent("noop")).total_reward == 0.0
+
+
+def test_rows_without_images_have_none_published() -> None:
+    assert "no row names an image, 'owner__name-1' for one" in refusal(
+        [row()], environments="images"
+    )
