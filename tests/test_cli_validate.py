@@ -28,9 +28,11 @@ def many(tiny_row: dict[str, Any], tmp_path: Path) -> Path:
 def test_the_table_says_why_and_exclusions_mend_what_they_can(many: Path, tmp_path: Path) -> None:
     out = tmp_path / "excluded.jsonl"
     text = run("validate", str(many), "--repeats", "1", code=1)
-    assert text.splitlines()[-2:] == ["gold tests_failed: 1", "valid 1/2"]
+    assert "gold tests_failed: 1" in text.splitlines()
+    assert text.splitlines()[-1] == "valid 1/2"
     text = run("validate", str(many), "--repeats", "1", "--exclude", str(out))
-    assert text.splitlines()[-2:] == ["1 expected tests left out", "valid 2/2"]
+    assert "1 expected tests left out" in text.splitlines()
+    assert text.splitlines()[-1] == "valid 2/2"
     (entry,) = map(json.loads, out.read_text().splitlines())
     assert entry == {"instance_id": "gone", "excluded_tests": ["test_hidden.py::test_gone"]}
     again = run("validate", str(many), "--repeats", "1", "--environments", str(out))
@@ -117,14 +119,16 @@ def test_tasks_without_a_gold_patch_are_counted(tiny_row: dict[str, Any], tmp_pa
     rows = [tiny_row | {"patch": ""}, tiny_row | {"patch": ""} | passes]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     lines = run("validate", str(path), "--repeats", "1", code=1).splitlines()
-    assert set(lines[-2].split("; ")) == {"base resolved: 1", "gold empty_patch: 1"}
+    assert {"base resolved: 1; gold empty_patch: 1", "gold empty_patch: 1; base resolved: 1"} & set(
+        lines
+    )
     assert lines[-1] == "valid 0/2"
     assert sum("there is no gold patch" in line for line in lines) == 4
 
 
 def test_a_long_reason_keeps_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     report = ValidationReport(task_id="far", ok=False, error="no " * 200 + "clone it yourself")
-    validate.summarise(terminal(), [report])
+    validate.summarise(terminal(), [report], [])
     assert "clone it yourself\n" in capsys.readouterr().out
 
 

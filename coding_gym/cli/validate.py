@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import Progress
+from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import GradeReason, Level, levels_text
+from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.quality import Measure, badge, measure
 from coding_gym.tasks.validation import validate as validate_tasks
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 
@@ -111,7 +115,7 @@ def validate(
             raise typer.Exit(INTERRUPTED) from None
     if exclude is not None:
         _write_exclusions(exclude, reports)
-    summarise(console, reports)
+    summarise(console, reports, tasks)
     if not all(r.ok or r.skipped for r in reports):
         raise typer.Exit(1)
 
@@ -168,10 +172,10 @@ def _write_exclusions(path: Path, reports: Iterable[ValidationReport]) -> None:
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
 
-def summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
+def summarise(console: Console, reports: Sequence[ValidationReport], tasks: Sequence[Task]) -> None:
     """Prints how tests are challenged, why tasks cannot be trusted, and how many can be.
 
-    Reasons are counted by their kind.
+    Reasons are counted by their kind. A table says what the whole set is worth.
     """
     levels = Counter[str]()
     for one in reports:
@@ -191,9 +195,26 @@ def summarise(console: Console, reports: Sequence[ValidationReport]) -> None:
     if num_excluded:
         console.print(f"{num_excluded} expected tests left out")
     num_valid, skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    measures = measure(tasks, reports)
+    _print_table(console, measures)
+    console.print(f"badge: {badge(measures, num_valid, len(reports) - skipped)}")
     console.print(
         f"valid {num_valid}/{len(reports) - skipped}" + (f", {skipped} skipped" if skipped else "")
     )
+
+
+def _print_table(console: Console, measures: Sequence[Measure]) -> None:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("what a good set has")
+    for title in ("yes", "of", ""):
+        table.add_column(title, justify="right")
+    table.add_column("not")
+    for one in measures:
+        share = f"{one.share:.0%}" if one.num_all else "-"
+        more = one.num_all - one.num_good - len(one.exceptions)
+        named = ", ".join(one.exceptions) + (f" and {more} more" if one.exceptions and more else "")
+        table.add_row(one.name, str(one.num_good), str(one.num_all), share, named)
+    console.print(table)
 
 
 def kind_of(report: ValidationReport) -> str:

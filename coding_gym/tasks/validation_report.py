@@ -43,6 +43,9 @@ class ValidationReport:
         leaks: Where a policy could read the repair.
         leaks_s: Seconds that the search for them took.
         leak_error: Why it was not looked for, though it should have been; "" where it was.
+        num_mutants: Mutants of the gold patch that were graded: repaired programs with one new bug
+            in a line that the patch adds.
+        num_caught_mutants: Those of them that the tests do not let pass.
         detail: What is wrong with the task, or worth knowing; one line.
         error: Why there is no verdict: the machinery failed, or the task could not be built. Then
             ``ok`` is False and says nothing about the patches.
@@ -65,6 +68,8 @@ class ValidationReport:
     leaks: tuple[str, ...] = ()
     leaks_s: float = 0.0
     leak_error: str = ""
+    num_mutants: int = 0
+    num_caught_mutants: int = 0
     detail: str = ""
     error: str = ""
     skipped: str = ""
