@@ -19,6 +19,7 @@ LAYERS: dict[str, float] = {
     **dict.fromkeys(["sandbox", "text"], 1),
     **dict.fromkeys(["workspace", "tools", "trajectory"], 2),
     **dict.fromkeys(["grading", "rewards", "trajectory_file"], 3),
+    "mutation": 3,
     "tasks": 4,
     **dict.fromkeys(["episode", "repair"], 5),
     "envs": 6,

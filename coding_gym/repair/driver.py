@@ -6,9 +6,9 @@ import zipfile
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.probe import wire
-from coding_gym.repair.source import Source
 from coding_gym.repair.units import Unit, units
 from coding_gym.tools.programs import sources
 

@@ -4,10 +4,10 @@ import heapq
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from coding_gym.mutation.source import Source
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.findings import Findings
-from coding_gym.repair.source import Source
 from coding_gym.repair.spectrum import Spectrum, SuspiciousLine, ochiai, statement_scores
 
 _TEST_S = 3.0  # for one test, while lines are counted

@@ -7,9 +7,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from coding_gym.mutation.catalogue import TEMPLATES
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.spectrum import Spectrum
-from coding_gym.repair.templates import TEMPLATES
 
 _KNOWN_BEFORE = (
     "exists",

@@ -42,7 +42,6 @@ def pairs(trials: Sequence[Trial]) -> Iterator[Candidate]:
             f"{left.template}+{right.template}",
             left.score * right.score,
             (*left.edits, *right.edits),
-            f"{left.description}; {right.description}",
             max(left.suspicion, right.suspicion),
             max(left.risk, right.risk),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from coding_gym.repair.source import Edit, apply_edits
+from coding_gym.mutation.source import Edit, apply_edits
 
 
 class Replacement(NamedTuple):

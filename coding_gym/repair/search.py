@@ -4,11 +4,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from coding_gym.mutation.source import Source
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.pairs import Trial, pairs, simplest
 from coding_gym.repair.probe.verdicts import BREAKS, CHANGED, PLAUSIBLE, SOME, UNTRIED
-from coding_gym.repair.source import Source
 
 _EXTRA = 60  # candidates still tried after the first one that passes
 _MAX_PAIRED = 40

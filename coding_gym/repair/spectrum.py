@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from coding_gym.repair.sites import Site, sites
-from coding_gym.repair.source import FunctionNode, Source, own_nodes
+from coding_gym.mutation.sites import Site, Statement, own_nodes, sites
+from coding_gym.mutation.source import Source
+from coding_gym.syntax import Function
 from coding_gym.tools.inside.tracing import ochiai_score
 
 Line = tuple[str, int]
@@ -97,22 +98,22 @@ def statement_scores(
         for site in reversed(found):  # a function comes after the statements inside it
             score = _own_score(site, lines.get(path, {}), scores[path])
             if score:
-                scores[path][site.statement.lineno] = score
-                for name in _names_read(site.statement):
+                scores[path][site.line] = score
+                for name in _names_read(site.node):
                     readers[name] = max(score, readers.get(name, 0.0))
     for path, found in all_sites.items():
         for site in found:
             names = _names_bound(site)
             score = _BOUND_OUTSIDE * max((readers.get(name, 0.0) for name in names), default=0.0)
             if score:
-                line = site.statement.lineno
+                line = site.line
                 scores[path][line] = max(score, scores[path].get(line, 0.0))
     return scores
 
 
 def _own_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, float]) -> float:
-    statement = site.statement
-    if isinstance(statement, FunctionNode):
+    statement = site.node
+    if isinstance(statement, Function):
         inner = range(statement.body[0].lineno, (statement.end_lineno or 0) + 1)
         return max((scores.get(line, 0.0) for line in inner), default=0.0)
     if isinstance(statement, ast.ClassDef):
@@ -120,7 +121,7 @@ def _own_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, floa
     return max((lines.get(line, 0.0) for line in site.lines), default=0.0)
 
 
-def _names_read(statement: ast.stmt) -> set[str]:
+def _names_read(statement: Statement) -> set[str]:
     names = set()
     for node in own_nodes(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
@@ -131,7 +132,7 @@ def _names_read(statement: ast.stmt) -> set[str]:
 
 
 def _names_bound(site: Site) -> list[str]:
-    statement = site.statement
+    statement = site.node
     if site.function is not None:
         return []
     if isinstance(statement, ast.Assign):

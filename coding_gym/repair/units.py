@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coding_gym.repair.source import Edit, FunctionNode, Source, first_line
+from coding_gym.mutation.source import Edit, Source
+from coding_gym.syntax import Function, first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def _units(source: Source, block: Sequence[ast.stmt], classes: tuple[str, ...]) 
     for node in block:
         if isinstance(node, ast.ClassDef):
             yield from _units(source, node.body, (*classes, node.name))
-        elif isinstance(node, FunctionNode):
+        elif isinstance(node, Function):
             last_line = node.end_lineno or node.lineno
             start, end = source.line_span(node.lineno, last_line)
             yield Unit(

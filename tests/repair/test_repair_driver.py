@@ -2,10 +2,10 @@ from typing import Any
 
 from shell_workspace import BAG, played
 
+from coding_gym.mutation.source import Edit, Source
 from coding_gym.repair import driver
 from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.probe import wire
-from coding_gym.repair.source import Edit, Source
 
 QUEUE = """\
 LIMIT = 2
@@ -57,7 +57,7 @@ def candidate(text: str, *changes: tuple[str, str], path: str = "queues.py") -> 
         Edit(path, start, start + len(old), new)
         for start, (old, new) in zip(starts, changes, strict=True)
     ]
-    return Candidate(path, 1, "compare", 1.0, tuple(edits), "")
+    return Candidate(path, 1, "compare", 1.0, tuple(edits))
 
 
 def tried(

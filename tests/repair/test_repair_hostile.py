@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from coding_gym.calls import ExecResult
+from coding_gym.mutation.source import Source
 from coding_gym.repair import driver, shortlist
 from coding_gym.repair.candidates import candidates
 from coding_gym.repair.findings import Findings
@@ -21,7 +22,6 @@ from coding_gym.repair.places import listing_command
 from coding_gym.repair.probe import wire
 from coding_gym.repair.search import Search
 from coding_gym.repair.shortlist import Shortlist, find_shortlist
-from coding_gym.repair.source import Source
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.repair.visible_tests import RunReport, VisibleTests
 from coding_gym.sandbox.backend_checks import command_bytes

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
+from coding_gym.mutation.source import Edit, Source, apply_edits
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.pairs import Trial, pairs, simplest
-from coding_gym.repair.source import Edit, Source, apply_edits
 from coding_gym.repair.spectrum import RunOfTest, Spectrum, SuspiciousLine, ochiai, statement_scores
 from coding_gym.repair.units import units
 
@@ -107,7 +107,7 @@ TEXT = "def f(a, b):\n    if a < b:\n        return a\n    return b - 1\n"
 
 
 def candidate(start: int, *, score: float = 0.5, risk: int = 0, path: str = "a.py") -> Candidate:
-    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), "", risk=risk)
+    return Candidate(path, 1, "compare", score, (Edit(path, start, start + 1, "x"),), risk=risk)
 
 
 def test_candidates_come_in_falling_order_of_score() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from coding_gym.mutation.catalogue import TEMPLATES
+from coding_gym.mutation.source import Edit, apply_edits
 from coding_gym.repair.candidates import candidates
 from coding_gym.repair.patching import Replacement, replacements, undone
-from coding_gym.repair.source import Edit, apply_edits
-from coding_gym.repair.templates import TEMPLATES
 from coding_gym.tasks.bundled_tasks import bundled_folder
 
 # Edits that templates must propose: the template, a snippet, and a snippet that it must make of
@@ -290,5 +290,5 @@ def test_every_candidate_of_a_dense_file_parses_and_changes_it(newline: str) -> 
     assert {candidate.template for candidate in found} == {t.name for t in TEMPLATES}
     assert text not in changed
     for candidate, new in zip(found, changed, strict=True):
-        assert ast.parse(new), candidate.description
+        assert ast.parse(new), candidate.edits
         assert newline == "\n" or "\n" not in new.replace("\r\n", "")

@@ -1,57 +1,46 @@
-"""The template ``guard``: an early way out in front of a statement."""
+"""The operator that inserts an early way out in front of a statement."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from coding_gym.repair.sites import Proposal, Site
-from coding_gym.repair.source import FunctionNode
-from coding_gym.repair.templates.names import local_names
+from coding_gym.mutation.sites import Change, Clause, Site, is_bound_by
+from coding_gym.syntax import Function
 
 _MAX_SUBJECTS = 3
 _MAX_VALUES = 2
 _COLLECTION_NAMES = {"seen", "visited", "done", "known"}
 
 
-def guard(site: Site) -> Iterator[Proposal]:
+def guard(site: Site) -> Iterator[Change]:
     """Inserts ``if x is None: return …``, ``if not x: return …``, ``if x in seen: continue``."""
-    function = site.function
-    if function is None or isinstance(site.statement, FunctionNode | ast.ClassDef):
+    function, own = site.function, site.node
+    if function is None or isinstance(own, Function | ast.ClassDef | Clause):
         return
-    indent = site.source.indent(site.statement)
-    if indent is None or not _may_stand_before(site):
+    start, indent = site.source.span(own)[0], site.source.indent(own)
+    if indent is None or site.source.text.startswith("elif", start):
         return
     exits = _exits(site, function)
+    line_end, deeper = site.source.newline, indent + site.source.step
+
+    def before(test: str, way_out: str, weight: float) -> Change:
+        lines = f"if {test}:{line_end}{deeper}{way_out}{line_end}{indent}"
+        return site.put(start, start, lines, weight)
+
     for subject in _subjects(site):
         for index, way_out in enumerate(exits):
             weight = 0.7 * 0.6**index
-            yield _before(site, indent, f"if {subject} is None:", way_out, weight)
-            yield _before(site, indent, f"if not {subject}:", way_out, weight)
+            yield before(f"{subject} is None", way_out, weight)
+            yield before(f"not {subject}", way_out, weight)
         if site.loop is not None:
             for collection in _collections(function):
                 if collection != subject:
-                    yield _before(site, indent, f"if {subject} in {collection}:", "continue", 0.4)
-
-
-def _before(site: Site, indent: str, test: str, way_out: str, weight: float) -> Proposal:
-    start = site.source.span(site.statement)[0]
-    line_end = site.source.newline
-    owner_indent = (site.source.indent(site.owner) if site.owner else "") or ""
-    step = indent[len(owner_indent) :] or "    "
-    text = f"{test}{line_end}{indent}{step}{way_out}{line_end}{indent}"
-    edit = site.edit(start, start, text)
-    return Proposal((edit,), weight, f"insert `{test} {way_out}`")
-
-
-def _may_stand_before(site: Site) -> bool:
-    """Whether a line of its own may be put in front; not so for ``elif``, nor decorators."""
-    start = site.source.span(site.statement)[0]
-    return not site.source.text.startswith("elif", start)
+                    yield before(f"{subject} in {collection}", "continue", 0.4)
 
 
 def _subjects(site: Site) -> list[str]:
     """Returns what the statement reads and a guard could ask for: variables, attributes of self."""
-    names = set(local_names(site))
+    names = set(site.scope.local_names)
     found = dict.fromkeys(_subject(site, node, names) for node in site.nodes())
     asked = _asked_before(site, names)
     return [s for s in found if s is not None and s not in asked][:_MAX_SUBJECTS]
@@ -61,13 +50,9 @@ def _asked_before(site: Site, names: set[str]) -> set[str | None]:
     """Returns what the statement before reads too and leaves as it is: its guard does as well."""
     if not site.index:
         return set()
-    before = replace(site, statement=site.block[site.index - 1], index=site.index - 1)
-    bound = {n.id for n in before.nodes() if isinstance(n, ast.Name) and _is_store(n)}
+    before = replace(site, node=site.block[site.index - 1], index=site.index - 1)
+    bound = {node.id for node in before.nodes() if is_bound_by(node)}
     return {_subject(before, node, names) for node in before.nodes()} - bound
-
-
-def _is_store(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store)
 
 
 def _subject(site: Site, node: ast.expr, names: set[str]) -> str | None:
@@ -81,7 +66,7 @@ def _subject(site: Site, node: ast.expr, names: set[str]) -> str | None:
     return None
 
 
-def _exits(site: Site, function: FunctionNode) -> list[str]:
+def _exits(site: Site, function: Function) -> list[str]:
     """Returns ways out of the statement's loop or function, the likeliest first."""
     ways = ["continue"] if site.loop is not None else []
     values: dict[str, None] = {}
@@ -106,7 +91,7 @@ def _is_empty(node: ast.expr) -> bool:
     return is_call and not node.args and not node.keywords  # type: ignore[attr-defined]
 
 
-def _collections(function: FunctionNode) -> list[str]:
+def _collections(function: Function) -> list[str]:
     """Returns the names that hold a collection which the function fills."""
     found: dict[str, None] = {}
     for node in ast.walk(function):

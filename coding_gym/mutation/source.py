@@ -1,16 +1,18 @@
-"""One Python file as text and tree, with edits by span so that formatting stays."""
+"""One Python file as text and syntax tree. Edits replace spans, so that formatting stays."""
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 from coding_gym import syntax
 
+_Node = TypeVar("_Node", bound=ast.AST)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Loop = ast.For | ast.AsyncFor | ast.While
+_MAX_LITERAL = 40  # characters
 
 # Nodes that can stand anywhere in an expression without parentheses.
 _ATOMS = (
@@ -34,7 +36,7 @@ class Edit:
     """Text that takes the place of a span of one file.
 
     Attributes:
-        path: The file, relative to the workspace.
+        path: The file, relative to the tree.
         start: Offset of the first character that is replaced.
         end: Offset after the last one; equal to ``start`` for an insertion.
         replacement: The new text.
@@ -54,7 +56,7 @@ class Edit:
         return self.start < other.end and other.start < self.end
 
 
-def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Returns ``text`` with every edit made; the offsets are those of ``text`` itself.
 
     Raises:
@@ -73,7 +75,7 @@ class Source:
     """The text and the syntax tree of one file.
 
     Args:
-        path: The file, relative to the workspace.
+        path: The file, relative to the tree.
         text: Its content, line ends as they are.
 
     Attributes:
@@ -98,12 +100,71 @@ class Source:
             child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
         }
 
+    @classmethod
+    def from_bytes(cls, path: str, data: bytes) -> "Source | None":
+        """Returns a parsed file; None where its edits could not be written back byte for byte.
+
+        Args:
+            path: The file, relative to the tree.
+            data: Its content; only files in UTF-8 that parse are read.
+        """
+        try:
+            return cls(path, data.decode("utf-8"))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.parents:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def all_of(self, kind: type[_Node]) -> list[_Node]:
+        """Returns every node of a type, in the order of `ast.walk`."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    @cached_property
+    def step(self) -> str:
+        """The white space of one level of indentation."""
+        blocks = [getattr(node, "body", None) for node in self.tree.body]
+        indents = [self.indent(block[0]) for block in blocks if isinstance(block, list)]
+        return next(filter(None, indents), "    ")
+
+    @cached_property
+    def attributes(self) -> dict[tuple[str, bool], list[str]]:
+        """Attributes in the file by the dump of their object and whether they are called."""
+        found: dict[tuple[str, bool], dict[str, None]] = {}
+        for node in self.all_of(ast.Attribute):
+            if isinstance(node.value, ast.Name | ast.Attribute):
+                parent = self.parents[node]
+                is_called = isinstance(parent, ast.Call) and parent.func is node
+                found.setdefault((ast.dump(node.value), is_called), {})[node.attr] = None
+        return {key: list(names) for key, names in found.items()}
+
+    @cached_property
+    def literals(self) -> dict[type, list[tuple[str, int]]]:
+        """Text and line of the short literals that are values of their own, by type."""
+        found: dict[type, list[tuple[str, int]]] = {}
+        for node in self.all_of(ast.Constant):
+            parent = self.parents[node]
+            if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
+                text = self.segment(node)
+                if len(text) <= _MAX_LITERAL and "\n" not in text:
+                    found.setdefault(type(node.value), []).append((text, node.lineno))
+        return found
+
     def offset(self, line: int, column: int) -> int:
         """Turns a line (from 1) and a column in UTF-8 bytes, as `ast` counts, into an offset."""
         text = self._lines[line - 1]
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self._starts[line - 1] + column
+
+    def line(self, number: int) -> str:
+        """Returns a line, counted from 1, with its end."""
+        text: str = self._lines[number - 1]
+        return text
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
         """Returns the span of whole lines, the last line's end included."""
@@ -164,37 +225,3 @@ class Source:
         except (SyntaxError, ValueError):
             return False
         return ast.dump(found) == ast.dump(node)
-
-
-def header_end(statement: ast.stmt) -> int:
-    """Returns the last line of a statement without the blocks inside it."""
-    return max([statement.lineno, *(node.end_lineno or 0 for node in own_nodes(statement))])
-
-
-def first_line(statement: ast.stmt) -> int:
-    """Returns the first line of a statement, decorators included."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", None) or []
-    return min([statement.lineno, *(node.lineno for node in decorators)])
-
-
-def own_nodes(statement: ast.stmt) -> Iterator[ast.expr]:
-    """Yields the expressions of a statement in reading order, parents first.
-
-    Blocks inside it, annotations and type parameters are left out.
-    """
-    skipped = {"body", "orelse", "finalbody", "handlers", "cases", "annotation", "returns"}
-    for name, value in ast.iter_fields(statement):
-        if name in skipped or name == "type_params":
-            continue
-        for node in value if isinstance(value, list) else [value]:
-            if isinstance(node, ast.AST):
-                yield from _expressions(node)
-
-
-def _expressions(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.stmt | ast.arg):
-        return
-    if isinstance(node, ast.expr):
-        yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _expressions(child)

@@ -1,0 +1,95 @@
+"""The operators: every change is a bug to make, a repair to try, or both.
+
+The repairs are those that studies of template-based repair found in real fixes: PAR (Kim et al.,
+"Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
+"TBar: revisiting template-based automated program repair", ISSTA 2019), GenProg's statement
+edits (Le Goues et al., TSE 2012) and the usual operators of mutation testing.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from coding_gym.mutation.calls import argument, call_result, keyword, method
+from coding_gym.mutation.conditions import boolean, compare
+from coding_gym.mutation.exceptions import exception
+from coding_gym.mutation.guards import guard
+from coding_gym.mutation.literals import constant, default
+from coding_gym.mutation.names import variable
+from coding_gym.mutation.numbers import arithmetic, off_by_one
+from coding_gym.mutation.sites import Change, Site
+from coding_gym.mutation.statements import return_early, shorten_loop, statement
+from coding_gym.mutation.wrapping import copy, wrap
+
+BUG_KINDS: tuple[str, ...] = (
+    "comparison",
+    "boundary",
+    "boolean",
+    "branch",
+    "arithmetic",
+    "constant",
+    "default",
+    "slice",
+    "argument_order",
+    "missing_argument",
+    "alias",
+    "wrong_variable",
+    "wrong_attribute",
+    "removed_guard",
+    "removed_statement",
+    "early_return",
+    "exception_class",
+    "loop",
+    "string_method",
+)
+"""The kinds of bugs that changes make; see `docs/synthesis.md`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One family of changes.
+
+    Attributes:
+        name: As a repair template; see `docs/repair-templates.md`.
+        prior: How likely it is to be the repair where it applies, from 0 to 1.
+        risk: How easily it passes tests without being right; smaller is chosen first.
+        changes: Yields its changes of one statement.
+    """
+
+    name: str
+    prior: float
+    risk: int
+    changes: Callable[[Site], Iterator[Change]]
+
+
+# Priors are common sense: edits of one token that real fixes are
+# full of come first, those with many alternatives per statement last. Risk follows Qi et al.
+# (ISSTA 2015): what deletes or skips behaviour passes weak tests most easily.
+TEMPLATES: tuple[Operator, ...] = (
+    Operator("compare", 0.9, 0, compare),
+    Operator("default", 0.9, 0, default),
+    Operator("off_by_one", 0.85, 0, off_by_one),
+    Operator("call_result", 0.8, 0, call_result),
+    Operator("boolean", 0.75, 1, boolean),
+    Operator("method", 0.75, 0, method),
+    Operator("keyword", 0.7, 0, keyword),
+    Operator("argument", 0.7, 0, argument),
+    Operator("arithmetic", 0.7, 0, arithmetic),
+    Operator("constant", 0.7, 1, constant),
+    Operator("exception", 0.7, 1, exception),
+    Operator("copy", 0.6, 0, copy),
+    Operator("variable", 0.6, 1, variable),
+    Operator("guard", 0.55, 2, guard),
+    Operator("wrap", 0.5, 1, wrap),
+    Operator("statement", 0.5, 3, statement),
+)
+"""The operators that repairs are searched with."""
+
+_ONLY_BUGS = (return_early, shorten_loop)
+
+
+def bugs(site: Site) -> Iterator[Change]:
+    """Yields the changes of a statement that make bugs."""
+    for changes in (*(operator.changes for operator in TEMPLATES), *_ONLY_BUGS):
+        for change in changes(site):
+            if change.bug:
+                yield change

@@ -1,0 +1,96 @@
+"""The operator on names: another name of the scope, another attribute of the object."""
+
+import ast
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from coding_gym.mutation.sites import Change, Site
+from coding_gym.mutation.source import Source
+from coding_gym.syntax import Function
+
+_WEIGHTS = (0.8, 0.6, 0.4, 0.3)
+_ALIKE = 0.5  # from this likeness on one attribute is taken for another by mistake
+_MAX_COMPARED = 500  # names, and characters of one: comparing takes their product, or more
+_MAX_NAME_CHARS = 100
+
+
+def variable(site: Site) -> Iterator[Change]:
+    """Puts another name of the same scope, or another attribute of the same object."""
+    local, outer = site.scope.local_names, _outer_names(site.source)
+    for node in site.nodes():
+        if not isinstance(getattr(node, "ctx", None), ast.Load):
+            continue
+        if isinstance(node, ast.Name):
+            yield from _other_names(site, node, local, outer)
+        elif isinstance(node, ast.Attribute):
+            yield from _other_attributes(site, node)
+
+
+def _other_names(
+    site: Site, node: ast.Name, local: list[str], outer: list[str]
+) -> Iterator[Change]:
+    names = local if node.id in local else outer if node.id in outer else []
+    role = _role(site, node)
+    bound = site.scope.first_bound
+    is_bug = not _is_base(site, node) and bound.get(node.id, (site.line, 0)) < (site.line, 0)
+    for other, weight, _ in _ranked(node.id, names):
+        is_bound = bound.get(other, (site.line, 0)) < (site.line, 0)
+        bug = "wrong_variable" if is_bug and is_bound else ""
+        if other != role:
+            yield site.swap(node, other, weight if names is local else weight / 2, bug)
+    if role in local and role != node.id:
+        yield site.swap(node, role, 1.0)
+
+
+def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
+    key = ast.dump(node.value), _is_called(site, node)
+    others = site.source.attributes.get(key, [])
+    end = site.source.span(node)[1]
+    is_own = isinstance(node.value, ast.Name) and node.value.id == "self"
+    for rank, (other, weight, likeness) in enumerate(_ranked(node.attr, others)):
+        bug = "wrong_attribute" if is_own and rank == 0 and likeness >= _ALIKE else ""
+        yield site.put(end - len(node.attr), end, other, weight, bug)
+
+
+def _outer_names(source: Source) -> list[str]:
+    """Returns the functions and values that the module itself defines, in order."""
+    names: dict[str, None] = {}
+    for statement in source.tree.body:
+        if isinstance(statement, Function):
+            names[statement.name] = None
+        elif isinstance(statement, ast.Assign):
+            names.update((t.id, None) for t in statement.targets if isinstance(t, ast.Name))
+    return list(names)
+
+
+def _is_called(site: Site, node: ast.expr) -> bool:
+    parent = site.parent(node)
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _is_base(site: Site, node: ast.expr) -> bool:
+    """Whether a name is called or has an attribute read, where another one fails at once."""
+    return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
+
+
+def _role(site: Site, node: ast.expr) -> str:
+    """Returns the name under which a value is stored or passed on, or ""."""
+    match site.parent(node):
+        case ast.keyword(arg=str(name)):
+            return name
+        case (
+            ast.Assign(targets=[ast.Attribute(attr=name)]) | ast.Assign(targets=[ast.Name(id=name)])
+        ):
+            return name
+    return ""
+
+
+def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
+    """Yields the most alike other names, with weight and likeness; ties keep the order given."""
+    if len(name) > _MAX_NAME_CHARS:
+        return
+    compared = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    likeness = {other: SequenceMatcher(None, name, other).ratio() for other in compared}
+    best = sorted(likeness, key=lambda other: -likeness[other])
+    for other, weight in zip(best, _WEIGHTS, strict=False):
+        yield other, weight, likeness[other]

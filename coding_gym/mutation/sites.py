@@ -1,0 +1,263 @@
+"""The statements of a file with their surroundings, as operators see them."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeGuard
+
+from coding_gym import syntax
+from coding_gym.mutation.source import Edit, Source, apply_edits
+from coding_gym.syntax import Function, first_line
+
+Loop = ast.For | ast.AsyncFor | ast.While
+Clause = ast.ExceptHandler | ast.match_case
+Statement = ast.stmt | Clause
+"""What has a header of its own: statements, ``except`` clauses and ``case`` clauses."""
+
+_BLOCKS = {"body", "orelse", "finalbody", "handlers", "cases"}
+_NOT_CODE = {"annotation", "returns", "type_params"}
+_OWN_SCOPE = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change that an operator proposes.
+
+    Attributes:
+        edits: The spans to replace.
+        weight: How likely its operator repairs something with it, from 0 to 1; 0 for a change that
+            is no repair.
+        bug: The kind of bug that it makes in a correct program; "" for a change that looks like
+            no bug.
+    """
+
+    edits: tuple[Edit, ...]
+    weight: float = 0.0
+    bug: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The innermost function and class around a statement.
+
+    Attributes:
+        name: Dotted name of the innermost of them; "" for a module.
+        function: The function, inside the class where there are both.
+        owner_class: The class.
+    """
+
+    name: str = ""
+    function: Function | None = None
+    owner_class: ast.ClassDef | None = None
+
+    def inner(self, node: Statement) -> "Scope":
+        """Returns the scope of the statements inside a statement."""
+        if isinstance(node, Function):
+            return Scope(f"{self.name}.{node.name}".lstrip("."), node, self.owner_class)
+        if isinstance(node, ast.ClassDef):
+            return Scope(f"{self.name}.{node.name}".lstrip("."), None, node)
+        return self
+
+    @cached_property
+    def local_names(self) -> list[str]:
+        """Parameters and variables of the function, those of scopes inside it too, in order."""
+        names = dict.fromkeys(self._parameters)
+        if self.function is not None:
+            names |= dict.fromkeys(node.id for node in ast.walk(self.function) if is_bound_by(node))
+        return [name for name in names if name not in ("self", "cls", "_")]
+
+    @cached_property
+    def first_bound(self) -> dict[str, tuple[int, int]]:
+        """Line and column where the function itself first binds each name."""
+        places = dict.fromkeys(self._parameters, (0, 0))
+        todo: list[ast.AST] = list(self.function.body) if self.function else []
+        while todo:
+            node = todo.pop()
+            if isinstance(node, _OWN_SCOPE):
+                continue
+            if is_bound_by(node):
+                place = node.lineno, node.col_offset
+                places[node.id] = min(place, places.get(node.id, place))
+            todo += ast.iter_child_nodes(node)
+        return places
+
+    @cached_property
+    def _parameters(self) -> list[str]:
+        if self.function is None:
+            return []
+        arguments = self.function.args
+        nodes = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        nodes += [node for node in (arguments.vararg, arguments.kwarg) if node is not None]
+        return [node.arg for node in nodes]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One statement and where it stands.
+
+    Attributes:
+        source: The file.
+        node: The statement; operators edit its header, not the blocks inside it.
+        block: The statements of its block, itself included.
+        index: Its place in ``block``.
+        owner: The compound statement whose block it is, or None at the top of the file.
+        scope: The function and class around it.
+        loop: The innermost loop around it, inside the function.
+    """
+
+    source: Source
+    node: Statement
+    block: Sequence[Statement]
+    index: int
+    owner: ast.stmt | None = None
+    scope: Scope = field(default_factory=Scope)
+    loop: Loop | None = None
+
+    @property
+    def function(self) -> Function | None:
+        """The innermost function around the statement."""
+        return self.scope.function
+
+    @property
+    def lines(self) -> range:
+        """The lines of the statement's header."""
+        start = self.node.pattern if isinstance(self.node, ast.match_case) else self.node
+        ends = [node.end_lineno or 0 for node in own_nodes(self.node)]
+        if start is not self.node:
+            ends.append(start.end_lineno or 0)
+        return range(start.lineno, max([start.lineno, *ends]) + 1)
+
+    @property
+    def line(self) -> int:
+        """The first line of the statement, decorators left out."""
+        return self.lines.start
+
+    def nodes(self) -> Iterator[ast.expr]:
+        """Yields the expressions of the header whose text may be edited, parents first."""
+        for node in own_nodes(self.node):
+            if not self._is_in_f_string(node) or self.source.is_faithful(node):
+                yield node
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """Returns the node that holds ``node``."""
+        return self.source.parents.get(node)
+
+    def whole_lines(self, statement: ast.stmt) -> tuple[int, int]:
+        """Returns the span of a statement's lines, decorators and the last line's end included."""
+        last = statement.end_lineno or statement.lineno
+        return self.source.line_span(first_line(statement), last)
+
+    def edit(self, start: int, end: int, text: str) -> Edit:
+        """Returns an edit of this file."""
+        return Edit(self.source.path, start, end, text)
+
+    def swap(self, node: ast.expr, text: str, weight: float = 0.0, bug: str = "") -> Change:
+        """Proposes other text in a node's place."""
+        return self.put(*self.source.span(node), text, weight, bug)
+
+    def put(self, start: int, end: int, text: str, weight: float = 0.0, bug: str = "") -> Change:
+        """Proposes other text for a span."""
+        return Change((self.edit(start, end, text),), weight, bug)
+
+    def _is_in_f_string(self, node: ast.expr) -> bool:
+        parent = self.parent(node)
+        while isinstance(parent, ast.expr | ast.comprehension | ast.keyword):
+            if isinstance(parent, ast.JoinedStr):
+                return True
+            parent = self.parent(parent)
+        return False
+
+
+def sites(source: Source) -> Iterator[Site]:
+    """Yields every statement and clause in reading order, without docstrings and imports."""
+    if source.tree.body:
+        yield from _block(Site(source, source.tree.body[0], source.tree.body, 0), source.tree.body)
+
+
+def changed_unit(site: Site, edits: tuple[Edit, ...]) -> tuple[int, str, ast.Module] | None:
+    """Returns the smallest unit around the edits of a statement as it would read.
+
+    The unit is the function where there is one, else the whole file; only it is parsed again,
+    which keeps large files fast.
+
+    Returns:
+        The unit's offset, its text and its syntax tree; None where it would not parse or does not
+        change.
+    """
+    source, own = site.source, site.node
+    start, end, is_indented = 0, len(source.text), False
+    unit = own if isinstance(own, Function) else site.function
+    if unit is not None:
+        start, end = source.line_span(first_line(unit), unit.end_lineno or unit.lineno)
+        is_indented = unit.col_offset > 0
+    shifted = [Edit(e.path, e.start - start, e.end - start, e.replacement) for e in edits]
+    text = source.text[start:end]
+    changed = apply_edits(text, shifted)
+    try:
+        tree = syntax.parse(("if 1:\n" if is_indented else "") + changed)
+    except (SyntaxError, ValueError):
+        return None
+    return (start, changed, tree) if changed != text else None
+
+
+def own_nodes(statement: Statement) -> Iterator[ast.expr]:
+    """Yields the expressions of a statement's header in reading order, parents first.
+
+    Blocks inside it, annotations and type parameters are left out.
+    """
+    for name, value in ast.iter_fields(statement):
+        if name in _BLOCKS or name in _NOT_CODE:
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST):
+                yield from _expressions(node)
+
+
+def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether a node is a name that is assigned there."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def is_docstring(node: Statement) -> bool:
+    """Whether a statement is only a text or an ellipsis."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str | type(...))
+    )
+
+
+def _block(around: Site, block: Sequence[Statement]) -> Iterator[Site]:
+    for index, node in enumerate(block):
+        if is_docstring(node) or isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        site = replace(around, node=node, block=block, index=index)
+        yield site
+        yield from _inside(site)
+
+
+def _inside(site: Site) -> Iterator[Site]:
+    node = site.node
+    owner = site.owner if isinstance(node, Clause) else node
+    inner = replace(site, owner=owner, scope=site.scope.inner(node))
+    if inner.scope is not site.scope:
+        inner = replace(inner, loop=None)
+    for name in ("body", "handlers", "cases", "orelse", "finalbody"):
+        children = getattr(node, name, None) or []
+        if name == "body" and isinstance(node, Loop):
+            yield from _block(replace(inner, loop=node), children)
+        else:
+            yield from _block(inner, children)
+
+
+def _expressions(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.stmt | ast.arg):
+        return
+    if isinstance(node, ast.expr):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _expressions(child)
