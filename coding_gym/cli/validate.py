@@ -48,6 +48,12 @@ def validate(
     min_challenge: Annotated[
         Level, typer.Option(help="The weakest challenge that a test of the bug may have.")
     ] = Level.STRUCTURE,
+    mutants: Annotated[
+        int,
+        typer.Option(
+            min=0, help="Grade so many mutants of each gold patch, to learn how strong tests are."
+        ),
+    ] = 0,
     report: Annotated[
         Path | None,
         typer.Option("--report", "-o", help="Write each report to this new JSONL file."),
@@ -81,6 +87,7 @@ def validate(
         repeats=repeats,
         looks_for_leaks=leaks,
         min_challenge=min_challenge,
+        num_mutants=mutants,
         leaves_out_tests=exclude is not None,
     )
     console = terminal()
@@ -213,6 +220,8 @@ def _print_table(console: Console, measures: Sequence[Measure]) -> None:
         share = f"{one.share:.0%}" if one.num_all else "-"
         more = one.num_all - one.num_good - len(one.exceptions)
         named = ", ".join(one.exceptions) + (f" and {more} more" if one.exceptions and more else "")
+        if one is measures[-1] and not one.num_all:
+            named = "ask for it by --mutants 10"
         table.add_row(one.name, str(one.num_good), str(one.num_all), share, named)
     console.print(table)
 

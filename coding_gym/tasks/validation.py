@@ -21,6 +21,7 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.tasks.no_repair import NO_REPAIR
+from coding_gym.tasks.strength import try_mutants
 from coding_gym.tasks.validation_report import Checks, ValidationReport
 from coding_gym.workspace import Template, TemplateStore
 
@@ -85,6 +86,12 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         looks = checks.looks_for_leaks
         leaks, leak_error = _leaks(task, template, options.name) if looks else ((), "")
         leaks_s = perf_counter() - start
+        resolves = checks.num_mutants > 0 and all(one.resolved for one in gold)
+        mutants, caught = (
+            try_mutants(timed, template, limit=checks.num_mutants, backend=options.name)
+            if resolves
+            else (0, 0)
+        )
     except SandboxUnavailableError:
         raise  # true of every task on this machine
     except (MachineryError, InvalidTaskError, PatchError) as error:
@@ -122,6 +129,8 @@ def _look(task: Task, store: TemplateStore, checks: Checks) -> ValidationReport:
         leaks=leaks,
         leaks_s=leaks_s,
         leak_error=leak_error,
+        num_mutants=mutants,
+        num_caught_mutants=caught,
         detail="; ".join(problems or _notes(noop)),
     )
 

@@ -110,6 +110,8 @@ class Checks:
         repeats: How often each patch is graded; above 1 finds tests that do not always end alike.
         looks_for_leaks: Whether the repair is looked for in what a policy can read.
         min_challenge: The weakest `coding_gym.grade.Level` that a fail-to-pass test may have.
+        num_mutants: How many mutants of the gold patch are graded at most, to learn how strong the
+            tests are; none where the gold patch does not resolve.
         leaves_out_tests: Whether a task with expected tests that are unfit is looked at once more
             without them, where others that the bug breaks are left.
     """
@@ -118,6 +120,7 @@ class Checks:
     repeats: int = 2
     looks_for_leaks: bool = True
     min_challenge: str = Level.STRUCTURE
+    num_mutants: int = 0
     leaves_out_tests: bool = False
 
     def __post_init__(self) -> None:
