@@ -117,10 +117,11 @@ def save_image(image: str, *, folder: Path | None = None) -> Path:
         return target
     part = target.with_name(f"{target.name}.{secrets.token_hex(8)}")
     try:
-        found = docker.from_env(timeout=600).images.get(name)
+        api = docker.from_env(timeout=600).api
+        api.inspect_image(name)
         part.parent.mkdir(parents=True, exist_ok=True)
         with part.open("wb") as file:
-            for piece in found.save(named=name):
+            for piece in api.get_image(name):
                 file.write(piece)
         part.replace(target)
     except docker.errors.ImageNotFound as error:

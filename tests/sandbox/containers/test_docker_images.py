@@ -16,6 +16,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox import Mount, Promise, SandboxSpec
 from coding_gym.sandbox.containers import DockerBackend
 from coding_gym.sandbox.containers.docker_engine import Engine
+from coding_gym.sandbox.images import image_digest, save_image
 
 _PAGE = (Path(__file__).parents[3] / "docs" / "docker.md").read_text(encoding="utf-8")
 
@@ -26,6 +27,18 @@ def _commit(engine: Engine, tag: str, *changes: str, repository: str = "coding-g
     engine.api.commit(container, repository, tag, changes=list(changes))
     engine.remove(container)
     return f"{repository}:{tag}"
+
+
+def test_an_image_of_the_engine_is_copied_to_where_others_find_it(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", engine.url)
+    path = save_image(NAME, folder=tmp_path)
+    assert image_digest(str(path)).startswith("sha256:")
+    assert list(path.parent.iterdir()) == [path]
+    assert save_image(NAME, folder=tmp_path) == path
+    with pytest.raises(InvalidArgumentError, match="has no image 'none:latest'; run: docker pull"):
+        save_image("none", folder=tmp_path)
 
 
 def test_a_health_check_of_the_image_does_not_run(engine: Engine) -> None:
