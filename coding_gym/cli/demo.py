@@ -15,7 +15,7 @@ from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeFactory, Outcome, transcript
 from coding_gym.rollout import Runner
 from coding_gym.task import Task
-from coding_gym.tasks.curriculum import difficulty_rank
+from coding_gym.tasks.sampling import difficulty_rank
 from coding_gym.trajectory import Trajectory
 
 _NOTE = """

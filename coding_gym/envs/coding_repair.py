@@ -179,7 +179,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed starts the whole sequence of tasks again
-            self.sampler = self.sampler.fresh()
+            self.sampler.restart()
         asked = _read_options(options, self.factory)
         factory, max_steps = self.factory, _time_limit(self)
         begun = None

@@ -10,8 +10,7 @@ import pytest
 from coding_gym.errors import InvalidArgumentError, UnknownNameError, UnknownTaskError
 from coding_gym.task import FilesTree, Task
 from coding_gym.tasks import get_sampler
-from coding_gym.tasks.curriculum import AdaptiveSampler, difficulty_rank
-from coding_gym.tasks.sampling import SAMPLER_NAMES
+from coding_gym.tasks.sampling import SAMPLER_NAMES, AdaptiveSampler, difficulty_rank
 
 
 def task(name: str, difficulty: str = "") -> Task:
@@ -52,11 +51,12 @@ def test_difficulty_begins_with_the_easiest_and_takes_in_the_rest():
     assert set(names[60:]) == {one.task_id for one in MIXED}
 
 
-def test_a_copy_goes_on_and_a_fresh_one_begins_again():
+def test_a_copy_goes_on_and_a_restarted_one_begins_again():
     sampler = get_sampler({"name": "difficulty", "num_episodes": 5}, MIXED)
     drawn(sampler, 5)
     assert set(drawn(sampler.copy(), 100)) == {one.task_id for one in MIXED}
-    assert {name.split("-")[0] for name in drawn(sampler.fresh(), 1)} == {"easy"}
+    sampler.restart()
+    assert {name.split("-")[0] for name in drawn(sampler, 1)} == {"easy"}
 
 
 def test_untried_tasks_are_drawn_alike():
@@ -86,7 +86,8 @@ def test_a_copy_has_a_record_of_its_own_and_a_shared_one_is_forgotten_together()
     twin = sampler.copy()
     other.share(sampler)
     assert other.dropped() == ("never", "always")
-    assert sampler.fresh().dropped() == other.dropped() == ()
+    sampler.restart()
+    assert sampler.dropped() == other.dropped() == ()
     assert twin.dropped() == ("never", "always")
 
 
