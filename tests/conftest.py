@@ -82,6 +82,8 @@ SUITES = {
     "tests/repair/test_repair_time_limit.py": "slow",
     "tests/repair/test_repair_visible_tests.py": "slow",
     "tests/test_agents_template_repair.py": "slow",
+    "tests/sandbox/images/test_pulling.py::test_a_pull_that_is_killed": "slow",
+    "tests/workspace/images/test_published_images.py": "slow",
     # Tools, environments, wrappers, the command.
     "tests/tools/test_toolset_pdb.py": "slow",
     "tests/envs/test_snapshot_env.py::test_a_restored_env": "slow",
