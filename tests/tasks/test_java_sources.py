@@ -1,12 +1,6 @@
 """What is told of Java tests from their sources."""
 
-from coding_gym.tasks.sources.java_reach import JavaReach, libraries
-from coding_gym.tasks.sources.junit_source import (
-    JUnitClass,
-    junit_tests,
-    method_text,
-    without_comments,
-)
+from coding_gym.tasks.sources.java_tests import JavaTree, jars_of, method_text, without_comments
 
 JUNIT_4 = """\
 package com.shop;
@@ -44,15 +38,14 @@ public abstract class Base {
 """
 
 
-def named(*sources: str) -> dict[str, JUnitClass]:
-    parsed = [JUnitClass.parse(source) for source in sources]
-    return {one.name.rpartition(".")[2]: one for one in parsed if one is not None}
+def junit_tests(name: str, **sources: str) -> tuple[str, ...]:
+    tree = JavaTree({f"test/{one}.java": text for one, text in sources.items()}, ("test",))
+    return tree.tests(f"test/{name}.java")
 
 
 def test_junit_4_runs_what_is_annotated_and_what_is_inherited() -> None:
-    classes = named(JUNIT_4, BASE)
-    assert classes["TillTest"].name == "com.shop.TillTest"
-    assert junit_tests("TillTest", classes) == ("inherited", "qualified", "refuses")
+    found = junit_tests("TillTest", TillTest=JUNIT_4, Base=BASE)
+    assert found == ("inherited", "qualified", "refuses")
 
 
 def test_junit_3_runs_public_methods_by_their_names() -> None:
@@ -61,7 +54,7 @@ def test_junit_3_runs_public_methods_by_their_names() -> None:
         "    public void testOne() {}\n    void testHidden() {}\n    public void check() {}\n"
         "    public static void testStatic() {}\n    public void testWith(int number) {}\n}\n"
     )
-    assert junit_tests("OldTest", named(source)) == ("testOne",)
+    assert junit_tests("OldTest", OldTest=source) == ("testOne",)
 
 
 def test_classes_that_nothing_can_be_said_of_have_no_tests() -> None:
@@ -73,7 +66,7 @@ def test_classes_that_nothing_can_be_said_of_have_no_tests() -> None:
         "public class T extends T { @Test public void one() {} }",
         "public interface T { void one(); }",
     ):
-        assert junit_tests("T", named(source)) == (), source
+        assert junit_tests("T", T=source) == (), source
 
 
 def test_a_method_is_cut_out_whole() -> None:
@@ -90,7 +83,7 @@ def test_comments_go_and_texts_stay() -> None:
 
 
 def test_what_a_class_leads_to_is_looked_through_for_libraries() -> None:
-    reach = JavaReach(
+    tree = JavaTree(
         {
             "src/a/Main.java": "package a;\nimport a.b.*;\nclass Main { Helper helper; }",
             "src/a/b/Helper.java": (
@@ -106,8 +99,10 @@ def test_what_a_class_leads_to_is_looked_through_for_libraries() -> None:
         },
         ("src", "test"),
     )
-    assert reach.foreign("src/a/Alone.java") == set()
-    assert reach.foreign("test/a/MainTest.java") == {"org.mockito.Mockito.mock"}
-    assert "mockito-core" in (libraries(reach.foreign("test/a/MainTest.java")) or ())
-    assert libraries(reach.foreign("src/c/Helper.java")) is None
-    assert libraries(()) == frozenset()
+    assert tree.libraries("src/a/Alone.java") == frozenset()
+    found = tree.libraries("test/a/MainTest.java")
+    assert found is not None
+    assert "mockito-core" in found
+    assert tree.libraries("src/c/Helper.java") is None
+    assert jars_of([frozenset("a"), frozenset("b")]) == {"a", "b"}
+    assert jars_of([frozenset("a"), None]) is None
